@@ -1,5 +1,5 @@
-// Package sheet writes down what a measurement found: tables that set figures beside those of a peer or a limit,
-// notes, and what went wrong.
+// Package sheet writes the results of a benchmark: tables that compare figures with those of a peer or a limit, notes,
+// and faults.
 package sheet
 
 import (
@@ -12,7 +12,7 @@ import (
 	"time"
 )
 
-// Sheet is what a run found.
+// Sheet is the result of a run.
 type Sheet struct {
 	At   time.Time
 	Took time.Duration
@@ -22,29 +22,29 @@ type Sheet struct {
 	faults []string
 }
 
-// Head is what stands above the tables.
+// Head is the text above the tables.
 type Head struct {
 	Title    string
-	Command  string // that made it
-	Shared   string // who shared the machine, as words after "in the run"
+	Command  string // the command that made the results
+	Shared   string // what else used the machine, as words after "in the run"
 	Versions string
-	Read     string // how the figures are to be read
+	Read     string // how to read the figures
 }
 
-// Table sets figures beside those of a limit or peer.
+// Table compares figures with those of a limit or peer.
 type Table struct {
 	title, ours, peer string
 	lines             [][5]string // what, ours, peer, ratio, goal
 }
 
-// Table begins a table; peer is "" when there is none.
+// Table adds a table. peer is "" when there is none.
 func (s *Sheet) Table(title, ours, peer string) *Table {
 	t := &Table{title: title, ours: ours, peer: peer}
 	s.tables = append(s.tables, t)
 	return t
 }
 
-// Add puts a line into the table.
+// Add adds a line to the table.
 func (t *Table) Add(what, ours, peer, ratio, goal string) {
 	t.lines = append(t.lines, [5]string{what, ours, peer, ratio, goal})
 }
@@ -54,20 +54,20 @@ func (s *Sheet) Note(format string, args ...any) {
 	s.notes = append(s.notes, fmt.Sprintf(format, args...))
 }
 
-// AddFault notes that something did not go as it must.
+// AddFault records that something went wrong in the run.
 func (s *Sheet) AddFault(format string, args ...any) {
 	s.faults = append(s.faults, fmt.Sprintf(format, args...))
 }
 
-// Fault is an error when something did not go as it must.
+// Fault returns an error if something went wrong in the run.
 func (s *Sheet) Fault() error {
 	if len(s.faults) == 0 {
 		return nil
 	}
-	return errors.New("not all went well:\n  " + strings.Join(s.faults, "\n  "))
+	return errors.New("the run had faults:\n  " + strings.Join(s.faults, "\n  "))
 }
 
-// Markdown is the whole sheet.
+// Markdown returns the whole sheet.
 func (s *Sheet) Markdown(h Head) string {
 	var b strings.Builder
 	p := func(format string, args ...any) { fmt.Fprintf(&b, format+"\n", args...) }
@@ -115,7 +115,7 @@ func section(p func(string, ...any), title string, lines []string) {
 	}
 }
 
-// Versions names Go, what else is given, and modules of this program.
+// Versions lists the version of Go, the text also, and the versions of modules of this program.
 func Versions(also string, modules ...string) string {
 	list := []string{runtime.Version()}
 

@@ -14,10 +14,10 @@ import (
 	natsgo "github.com/nats-io/nats.go"
 )
 
-const patience = 30 * time.Second // for one fan-out, and for one answer
+const patience = 30 * time.Second // limit of one fan-out, and of one answer
 
-// bareServer is NATS and nothing else: a server and, connected inside the process as our hub is, the one who sends
-// requests.
+// bareServer is NATS alone: a server, and one client that sends requests. The client connects inside the process, as
+// our hub does.
 type bareServer struct {
 	server *server.Server
 	conn   *natsgo.Conn
@@ -50,34 +50,34 @@ func (b *bareServer) close() {
 	b.server.WaitForShutdown()
 }
 
-func (b *bareServer) obey(o order) (word, error) {
+func (b *bareServer) carryOut(o order) (answer, error) {
 	switch o.Do {
 	case "address":
-		return word{Addr: b.server.ClientURL()}, nil
+		return answer{Addr: b.server.ClientURL()}, nil
 	case "fanout":
 		return fanOut(b.conn, o)
 	case "pairs":
 		return pairs(b.conn, o)
-	case "answer": // reports from now on
+	case "answer": // answer reports from now on
 		ack := make([]byte, o.Down)
-		// a lost answer is noticed by who waits for it
+		// The client that waits for a lost answer notices it.
 		sub, err := b.conn.Subscribe("status.*", func(m *natsgo.Msg) { _ = m.Respond(ack) })
 		if err != nil {
-			return word{}, err
+			return answer{}, err
 		}
-		return word{}, errors.Join(sub.SetPendingLimits(-1, -1), b.conn.Flush())
+		return answer{}, errors.Join(sub.SetPendingLimits(-1, -1), b.conn.Flush())
 	}
-	return word{}, fmt.Errorf("cannot do %q", o.Do)
+	return answer{}, fmt.Errorf("cannot do %q", o.Do)
 }
 
-// fanOut sends a request to each of n agents and waits for all their replies, some rounds. With Ack each agent is
-// told that its reply arrived.
-func fanOut(conn *natsgo.Conn, o order) (w word, err error) {
+// fanOut sends a request to each of n agents and waits for all replies, for a number of rounds. With Ack each agent
+// gets an acknowledgement of its reply.
+func fanOut(conn *natsgo.Conn, o order) (w answer, err error) {
 	back := make(chan struct{}, o.N)
 	inbox, ack := natsgo.NewInbox()+".", make([]byte, o.Ack)
 	sub, err := conn.Subscribe(inbox+"*", func(m *natsgo.Msg) {
 		if o.Ack > 0 {
-			// fails only with the connection, which is noticed
+			// It fails only with the connection, and the loop below notices that.
 			_ = conn.Publish("op."+strings.TrimPrefix(m.Subject, inbox), ack)
 		}
 		back <- struct{}{}
@@ -109,18 +109,18 @@ func fanOut(conn *natsgo.Conn, o order) (w word, err error) {
 	return w, nil
 }
 
-// pairs lets n callers send requests to agent 0, each waiting for its reply before the next.
-func pairs(conn *natsgo.Conn, o order) (w word, err error) {
+// pairs runs n callers that send requests to agent 0. Each waits for its reply before it sends the next request.
+func pairs(conn *natsgo.Conn, o order) (w answer, err error) {
 	request := make([]byte, o.Down)
 	took, err := inParallel(o.N, o.Rounds, func(int, int) (time.Duration, error) {
 		began := time.Now()
 		_, err := conn.Request("op.0", request, patience)
 		return time.Since(began), err
 	})
-	return word{Took: took}, err
+	return answer{Took: took}, err
 }
 
-// bareAgents are connections that reply.
+// bareAgents are connections that answer requests.
 type bareAgents struct {
 	conns []*natsgo.Conn
 }
@@ -131,19 +131,19 @@ func (a *bareAgents) close() {
 	}
 }
 
-func (a *bareAgents) obey(o order) (word, error) {
+func (a *bareAgents) carryOut(o order) (answer, error) {
 	switch o.Do {
 	case "join":
-		return word{}, a.join(o)
+		return answer{}, a.join(o)
 	case "report": // each connection sends a report and waits for the answer before the next
 		report := make([]byte, o.Up)
 		_, err := inParallel(len(a.conns), o.Rounds, func(i, _ int) (time.Duration, error) {
 			_, err := a.conns[i].Request("status."+strconv.Itoa(i), report, patience)
 			return 0, err
 		})
-		return word{}, err
+		return answer{}, err
 	}
-	return word{}, fmt.Errorf("cannot do %q", o.Do)
+	return answer{}, fmt.Errorf("cannot do %q", o.Do)
 }
 
 func (a *bareAgents) join(o order) error {
@@ -156,7 +156,7 @@ func (a *bareAgents) join(o order) error {
 		a.conns = append(a.conns, conn)
 		_, err = conn.Subscribe("op."+strconv.Itoa(i), func(m *natsgo.Msg) {
 			if m.Reply != "" {
-				_ = m.Respond(reply) // who waits for it notices
+				_ = m.Respond(reply) // the client that waits for the reply notices an error
 			}
 		})
 		if err != nil {
@@ -170,7 +170,8 @@ func (a *bareAgents) join(o order) error {
 	return nil
 }
 
-// inParallel runs f rounds times in each of n goroutines and gives all that f measured. The first error ends it.
+// inParallel runs f in n goroutines, a number of rounds in each, and returns all that f measured. The first error ends
+// it.
 func inParallel(n, rounds int, f func(worker, round int) (time.Duration, error)) ([]time.Duration, error) {
 	took, errs := make([][]time.Duration, n), make([]error, n)
 	var wg sync.WaitGroup
@@ -196,7 +197,7 @@ func inParallel(n, rounds int, f func(worker, round int) (time.Duration, error))
 	return all, errors.Join(errs...)
 }
 
-// bareFleet is the limit: NATS in one process, all agents in another.
+// bareFleet is the limit that we compare with: NATS in one process, all agents in another.
 type bareFleet struct{ server, agents *part }
 
 func (b *bench) startBare(n, up int) (_ *bareFleet, err error) {
@@ -211,7 +212,7 @@ func (b *bench) startBare(n, up int) (_ *bareFleet, err error) {
 		return nil, err
 	}
 
-	at, err := f.server.tell(order{Do: "address"})
+	at, err := f.server.do(order{Do: "address"})
 	if err != nil {
 		return nil, err
 	}
@@ -219,7 +220,7 @@ func (b *bench) startBare(n, up int) (_ *bareFleet, err error) {
 		return nil, err
 	}
 
-	_, err = f.agents.tell(order{Do: "join", Addr: at.Addr, N: n, Up: up})
+	_, err = f.agents.do(order{Do: "join", Addr: at.Addr, N: n, Up: up})
 	return f, err
 }
 

@@ -16,17 +16,17 @@ import (
 	"time"
 )
 
-// size says how much is measured.
+// size is how much a run measures.
 type size struct {
 	name    string
 	limit   time.Duration // of the whole run
 	callers int           // at the same time, on one host
 	singles int           // operations on one host
 	hosts   int
-	blocks  int // ours and the limit take turns, so that a change of the machine's mood hits both
-	rounds  int // fan-outs of one block
-	links   int // of the status ingest
-	reports int // of each link
+	blocks  int // ours and the limit alternate, so that a change of the machine's load affects both
+	rounds  int // fan-outs in one block
+	links   int // connections of the status ingest
+	reports int // reports of each link
 	names   int // processes registered on each host
 	pages   int // page queries of each kind
 }
@@ -48,7 +48,7 @@ func quickSize() size {
 
 type options struct {
 	size     size
-	binary   string // "": build one
+	binary   string // "" builds one
 	only     string // names of measurements, "" for all
 	progress io.Writer
 }
@@ -56,13 +56,13 @@ type options struct {
 // bench is one run.
 type bench struct {
 	options
-	dir    string // on the disk: the servers' records
-	shm    string // in memory: state of simulated agents
+	dir    string // on the disk: the databases of the servers
+	shm    string // in memory: the state of simulated agents
 	res    *results
-	server []string // logs of servers, looked through at the end
+	server []string // logs of servers, checked at the end
 }
 
-// run measures everything asked for. The results are nil when it did not get that far.
+// run runs the measurements that the options name. The results are nil if it failed before the first measurement.
 func run(ctx context.Context, o options) (_ *results, err error) {
 	b := &bench{options: o, res: newResults(o.size)}
 	if b.dir, err = os.MkdirTemp("", "gozzard-spine-"); err != nil {
@@ -104,11 +104,11 @@ func (b *bench) wants(name string) bool {
 }
 
 func (b *bench) say(format string, args ...any) {
-	// progress that cannot be shown is no reason to stop
+	// A run does not stop because its progress cannot be printed.
 	_, _ = fmt.Fprintf(b.progress, time.Now().Format("15:04:05 ")+format+"\n", args...)
 }
 
-// build makes the program without cgo, as it is shipped.
+// build builds the program without cgo, as a release does.
 func (b *bench) build(ctx context.Context) (string, error) {
 	b.say("building the program")
 	mod, err := exec.CommandContext(ctx, "go", "env", "GOMOD").Output()
@@ -124,9 +124,10 @@ func (b *bench) build(ctx context.Context) (string, error) {
 	return out, nil
 }
 
-// lookThroughLogs makes every warning of a server a fault: a figure measured while something broke is none.
+// lookThroughLogs reports every warning in a server's log as a fault: a figure is worthless if something failed
+// meanwhile.
 func (b *bench) lookThroughLogs() {
-	// logs are JSON or text
+	// Logs are JSON or text.
 	warning := regexp.MustCompile(`"level":"(WARN|ERROR)"|level=(WARN|ERROR)|^(panic|fatal error):`)
 	for _, path := range b.server {
 		text, err := os.ReadFile(path)

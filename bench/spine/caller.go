@@ -15,17 +15,17 @@ import (
 	"github.com/gozzard/gozzard"
 )
 
-// namespace of everything that is measured.
+// namespace holds all processes of the benchmark.
 const namespace = "bench"
 
 // caller calls a server as BlueKing clients do.
 type caller struct {
 	base string
-	auth string // X-Bkapi-Authorization
+	auth string // value of X-Bkapi-Authorization
 	http *http.Client
 }
 
-// newCaller reads the file with URL and credentials.
+// newCaller reads the credentials file, which has the URL too.
 func newCaller(credentials []byte) (*caller, error) {
 	var c map[string]string
 	if err := json.Unmarshal(credentials, &c); err != nil {
@@ -72,7 +72,7 @@ func (c *caller) do(ctx context.Context, method, path string, body []byte) ([]by
 	return text, nil
 }
 
-// ask calls an endpoint of the process API. The time is until the answer was read, not until it was decoded.
+// ask calls an endpoint of the process API. The returned time ends when the answer is read, before it is decoded.
 func (c *caller) ask(ctx context.Context, name string, body []byte, data any) (time.Duration, error) {
 	began := time.Now()
 	text, err := c.do(ctx, http.MethodPost, "/api/c/compapi/v2/gse/"+name+"/", body)
@@ -100,11 +100,11 @@ func (c *caller) ask(ctx context.Context, name string, body []byte, data any) (t
 	return took, nil
 }
 
-// counts of a task's verdicts.
+// counts are the numbers of verdicts of a task.
 type counts struct{ Targets, Done, Failed, Running int }
 
-// operate sends an operation and waits for its verdicts. accepted is the time until the task was durable, settled
-// from then until all its verdicts were durable and read.
+// operate sends an operation and waits for its verdicts. accepted is the time until the task is durable. settled is the
+// time from then until all its verdicts are durable and read.
 func (c *caller) operate(ctx context.Context, body []byte) (accepted, settled time.Duration, n counts, err error) {
 	var task struct {
 		ID string `json:"task_id"`
@@ -132,7 +132,7 @@ func (c *caller) operate(ctx context.Context, body []byte) (accepted, settled ti
 	}
 }
 
-// definition is the process that is operated: commands and paths as long as real ones.
+// definition is the process that the benchmark operates. Its commands and paths are as long as real ones.
 func definition(name string) gozzard.Spec {
 	dir := "/data/bench/" + name
 	return gozzard.Spec{
@@ -146,7 +146,7 @@ func definition(name string) gozzard.Spec {
 	}
 }
 
-// request is the body of a call about one process on hosts; op is left out when it is negative.
+// request is the body of a call about one process on several hosts. A negative op is left out.
 func request(name string, op int, hosts []host) ([]byte, error) {
 	s := definition(name)
 	body := map[string]any{
@@ -165,5 +165,5 @@ func request(name string, op int, hosts []host) ([]byte, error) {
 	return json.Marshal(body)
 }
 
-// opReload has no effect on the process, so it can be repeated for ever.
+// opReload does not change the process, so the benchmark can repeat it without end.
 const opReload = 8

@@ -11,7 +11,7 @@ import (
 	"github.com/gozzard/gozzard/bench/sheet"
 )
 
-// measureFleet starts the large fleet and measures what needs it.
+// measureFleet starts the large fleet and runs the measurements that need it.
 func (b *bench) measureFleet(ctx context.Context) error {
 	b.say("fleet: %d hosts join", b.size.hosts)
 	f, err := b.startFleet(ctx, b.size.hosts, filepath.Join(b.shm, "fleet"))
@@ -39,7 +39,7 @@ func (b *bench) measureFleet(ctx context.Context) error {
 	return nil
 }
 
-// fanOutTimes sums the rounds of one side.
+// fanOutTimes are the sums over the rounds of one side.
 type fanOutTimes struct {
 	accepted  samples
 	whole     samples // until every verdict was durable and read
@@ -47,7 +47,7 @@ type fanOutTimes struct {
 	ops       int
 }
 
-// measureFanOut lets whole operations and bare requests take turns on as many hosts.
+// measureFanOut alternates whole operations and bare requests on the same number of hosts.
 func (b *bench) measureFanOut(ctx context.Context, f *testFleet) error {
 	down, up := messageSizes()
 	bare, err := b.startBare(len(f.hosts), up)
@@ -60,7 +60,7 @@ func (b *bench) measureFanOut(ctx context.Context, f *testFleet) error {
 	if err != nil {
 		return err
 	}
-	if err := b.fanOutOurs(ctx, f, body, 1, &fanOutTimes{}); err != nil { // makes the process known
+	if err := b.fanOutOurs(ctx, f, body, 1, &fanOutTimes{}); err != nil { // registers the process
 		return err
 	}
 
@@ -102,7 +102,7 @@ func (b *bench) measureFanOut(ctx context.Context, f *testFleet) error {
 	t.Add("CPU of all simulated hosts per operation, heartbeats included", each(hosts, ours.ops), "", "", "")
 	t.Add("server CPU while idle, per second", span(time.Duration(float64(idle)/idleWall.Seconds())), "", "", "")
 	b.res.Note("Bare NATS: an embedded server and the sender of requests in one process, connected inside it as our hub is; a connection for each agent, all "+
-		"in another process; %d bytes down and %d up, the sizes of our command with one operation and of our result. It neither checks, records nor answers.", down, up)
+		"in another process; %d bytes down and %d up, the sizes of our command with one operation and of our result. It checks, records and answers nothing.", down, up)
 	return nil
 }
 
@@ -123,7 +123,7 @@ func (b *bench) tellFanOut(hosts int, ours, two, three *fanOutTimes) *sheet.Tabl
 	return t
 }
 
-// idle measures the server while nothing is asked of it.
+// idle measures the server while no caller uses it.
 func (b *bench) idle(ctx context.Context, f *testFleet) (cpu, wall time.Duration, err error) {
 	quiet := 5 * time.Second
 	if b.size.name != "full" {
@@ -163,7 +163,7 @@ func (b *bench) fanOutOurs(ctx context.Context, f *testFleet, body []byte, round
 
 func fanOutBare(bare *bareFleet, o order, t *fanOutTimes) error {
 	cpu, _, err := spent(bare.server.process, func() error {
-		w, err := bare.server.tell(o)
+		w, err := bare.server.do(o)
 		for _, d := range w.Took {
 			t.whole = append(t.whole, d)
 			t.wall += d

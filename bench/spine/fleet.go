@@ -25,14 +25,14 @@ type testFleet struct {
 	empty, full int64         // memory of the server before and after
 }
 
-// host is a host as callers name it.
+// host names a host as callers do.
 type host struct {
 	IP    string `json:"ip"`
 	Cloud int    `json:"bk_cloud_id"`
 }
 
-// startFleet runs a server with its record on the disk, and hosts that keep their state in a folder, and waits
-// until all are online.
+// startFleet starts a server with its database on the disk, and hosts that keep their state in a folder. It waits until
+// all hosts are online.
 func (b *bench) startFleet(ctx context.Context, hosts int, state string) (_ *testFleet, err error) {
 	data, err := os.MkdirTemp(b.dir, "server-")
 	if err != nil {

@@ -22,13 +22,13 @@ const (
 	perReport    = 20 // processes
 )
 
-// ingestServer is what a server does with status: broker, hub and live index. A full report is acknowledged, as the
-// control plane does.
+// ingestServer is the part of a server that handles status: broker, hub and live index. It acknowledges a full report,
+// as the control plane does.
 type ingestServer struct {
 	broker *nats.Broker
 	hub    *nats.Hub
 	index  *fleet.Index
-	lost   atomic.Uint64 // acknowledgements that the fabric did not take
+	lost   atomic.Uint64 // acknowledgements that the fabric rejected
 	cancel context.CancelFunc
 	done   chan error
 }
@@ -68,18 +68,18 @@ func (s *ingestServer) close() {
 	s.broker.Close()
 }
 
-func (s *ingestServer) obey(o order) (word, error) {
+func (s *ingestServer) carryOut(o order) (answer, error) {
 	switch o.Do {
 	case "address":
-		return word{Addr: s.broker.Addr()}, nil
-	case "check": // N rows are known, nothing was lost
+		return answer{Addr: s.broker.Addr()}, nil
+	case "check": // N rows are known and no acknowledgement was lost
 		if st := s.hub.Stats(); s.index.Len() != o.N || st.Dropped+st.Malformed+s.lost.Load() > 0 {
-			return word{}, fmt.Errorf("%d of %d rows, %d acknowledgements lost, %+v", s.index.Len(), o.N,
+			return answer{}, fmt.Errorf("%d of %d rows, %d acknowledgements lost, %+v", s.index.Len(), o.N,
 				s.lost.Load(), st)
 		}
-		return word{}, nil
+		return answer{}, nil
 	}
-	return word{}, fmt.Errorf("cannot do %q", o.Do)
+	return answer{}, fmt.Errorf("cannot do %q", o.Do)
 }
 
 // ingestLinks are real links that send reports.
@@ -97,16 +97,16 @@ func (l *ingestLinks) close() {
 	l.wg.Wait()
 }
 
-func (l *ingestLinks) obey(o order) (word, error) {
+func (l *ingestLinks) carryOut(o order) (answer, error) {
 	switch o.Do {
 	case "join":
-		return word{}, l.join(o)
+		return answer{}, l.join(o)
 	case "report":
 		_, err := inParallel(len(l.links), o.Rounds,
 			func(i, round int) (time.Duration, error) { return 0, l.report(i, round) })
-		return word{}, err
+		return answer{}, err
 	}
-	return word{}, fmt.Errorf("cannot do %q", o.Do)
+	return answer{}, fmt.Errorf("cannot do %q", o.Do)
 }
 
 func (l *ingestLinks) join(o order) error {
@@ -123,7 +123,7 @@ func (l *ingestLinks) join(o order) error {
 			return err
 		}
 		l.links, l.acks = append(l.links, link), append(l.acks, acks)
-		l.wg.Go(func() { _ = link.Run(ctx) }) // only ever ends with the context
+		l.wg.Go(func() { _ = link.Run(ctx) }) // ends only with the context
 	}
 
 	late := time.After(patience)
@@ -131,7 +131,7 @@ func (l *ingestLinks) join(o order) error {
 		select {
 		case <-up:
 		case <-late:
-			return errors.New("the links do not come up")
+			return errors.New("the links do not connect")
 		}
 	}
 
@@ -150,7 +150,7 @@ func (l *ingestLinks) report(i, round int) error {
 	}
 }
 
-// statusReport is the whole picture of a host; usage differs each time.
+// statusReport is the full report of a host. The usage differs each time.
 func statusReport(host, round int) *gozzard.Report {
 	r := &gozzard.Report{Version: gozzard.ProtocolVersion, Kind: gozzard.ReportStatus, Session: 1,
 		Round: uint64(round + 1), Parts: 1}
@@ -169,7 +169,7 @@ func statusReport(host, round int) *gozzard.Report {
 	return r
 }
 
-// measureIngest compares status reports that are decoded and kept with the same bytes on bare NATS.
+// measureIngest compares status reports that are decoded and stored with the same bytes on bare NATS.
 func (b *bench) measureIngest(ctx context.Context) error {
 	n, rounds := b.size.links, b.size.reports
 	b.say("status reports: %d links, %d reports of %d processes each", n, rounds, perReport)
@@ -205,7 +205,7 @@ func (b *bench) ingestOurs(n, rounds int) (cpu, wall time.Duration, err error) {
 	}
 
 	defer server.dismiss()
-	at, err := server.tell(order{Do: "address"})
+	at, err := server.do(order{Do: "address"})
 	if err != nil {
 		return 0, 0, err
 	}
@@ -217,22 +217,22 @@ func (b *bench) ingestOurs(n, rounds int) (cpu, wall time.Duration, err error) {
 
 	defer links.dismiss()
 
-	if _, err := links.tell(order{Do: "join", Addr: at.Addr, N: n}); err != nil {
+	if _, err := links.do(order{Do: "join", Addr: at.Addr, N: n}); err != nil {
 		return 0, 0, err
 	}
-	if _, err := links.tell(order{Do: "report", Rounds: 1}); err != nil { // the first makes the rows
+	if _, err := links.do(order{Do: "report", Rounds: 1}); err != nil { // the first report creates the rows
 		return 0, 0, err
 	}
 
 	cpu, wall, err = spent(server.process, func() error {
-		_, err := links.tell(order{Do: "report", Rounds: rounds})
+		_, err := links.do(order{Do: "report", Rounds: rounds})
 		return err
 	})
 	if err != nil {
 		return 0, 0, err
 	}
 
-	_, err = server.tell(order{Do: "check", N: n * perReport})
+	_, err = server.do(order{Do: "check", N: n * perReport})
 	return cpu, wall, err
 }
 
@@ -244,12 +244,12 @@ func (b *bench) ingestBare(n, rounds, size int) (cpu, wall time.Duration, err er
 
 	defer bare.stop()
 	ack := len(wire.AppendCommand(nil, ackOf(statusReport(1, 1))))
-	if _, err := bare.server.tell(order{Do: "answer", Down: ack}); err != nil {
+	if _, err := bare.server.do(order{Do: "answer", Down: ack}); err != nil {
 		return 0, 0, err
 	}
 
 	return spent(bare.server.process, func() error {
-		_, err := bare.agents.tell(order{Do: "report", Rounds: rounds, Up: size})
+		_, err := bare.agents.do(order{Do: "report", Rounds: rounds, Up: size})
 		return err
 	})
 }

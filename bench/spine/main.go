@@ -1,9 +1,9 @@
 //go:build linux
 
-// Command spine measures the whole path of an operation, status reports and status pages beside the bare parts that
-// they are made of, in one run: an operation beside bare NATS and bare SQLite commits, a report beside bare NATS, a
-// page beside the same page out of SQLite. It drives the real program (server and simulated hosts as processes of
-// their own) on loopback and prints ratios, since figures of one machine say little of another.
+// Command spine measures the whole path of an operation, status reports and status pages, and compares them in the same
+// run with the bare parts that they consist of: an operation with bare NATS and bare SQLite commits, a report with bare
+// NATS, a page with the same page from SQLite. It runs the real program on loopback, with the server and the simulated
+// hosts as separate processes. It prints ratios, because absolute figures of one machine say little about another.
 package main
 
 import (
@@ -52,7 +52,7 @@ func main() {
 	}
 }
 
-// measureTo measures, prints the table and, when a path is given, writes it there.
+// measureTo runs the measurements, prints the tables and writes them to path if it is not empty.
 func measureTo(ctx context.Context, o options, path string) error {
 	ctx, cancel := context.WithTimeout(ctx, o.size.limit)
 	defer cancel()

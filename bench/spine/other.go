@@ -1,7 +1,7 @@
 //go:build !linux
 
-// Command spine measures the whole path of an operation beside the bare parts it is made of. It reads CPU times
-// from /proc and needs Linux.
+// Command spine measures the whole path of an operation and compares it with the bare parts that it consists of. It
+// reads CPU times from /proc and needs Linux.
 package main
 
 import (

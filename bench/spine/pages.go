@@ -15,7 +15,7 @@ import (
 
 const registrars = 2 // callers that register at the same time
 
-// measurePages fills the fleet with processes, then reads them.
+// measurePages registers processes in the fleet and then reads their pages.
 func (b *bench) measurePages(ctx context.Context, f *testFleet) error {
 	before, err := memoryOf(ctx, f)
 	if err != nil {
@@ -44,8 +44,8 @@ func (b *bench) measurePages(ctx context.Context, f *testFleet) error {
 	}
 
 	rows := int64(max(total-known, 1))
-	b.res.Note("Memory of the server: %s resident (%s heap kept at the last collection) with %d hosts and %d rows, %s (%s) with %d rows: %d (%d) bytes a row. "+
-		"Resident memory has the garbage of registering in it.", megabytes(before.rss), megabytes(before.heap),
+	b.res.Note("Memory of the server: %s resident (%s live heap after the last collection) with %d hosts and %d rows, %s (%s) with %d rows: %d (%d) bytes a row. "+
+		"Resident memory includes the garbage of the registration.", megabytes(before.rss), megabytes(before.heap),
 		len(f.hosts), known, megabytes(after.rss),
 		megabytes(after.heap), total, (after.rss-before.rss)/rows, (after.heap-before.heap)/rows)
 
@@ -56,7 +56,7 @@ func (b *bench) measurePages(ctx context.Context, f *testFleet) error {
 	return b.askStatus(ctx, f)
 }
 
-// register defines names on every host, one call for each name.
+// register registers names on every host, with one call for each name.
 func (b *bench) register(ctx context.Context, f *testFleet) error {
 	n := b.size.names * len(f.hosts)
 	b.say("registering %d processes", n)
@@ -92,7 +92,7 @@ func (b *bench) register(ctx context.Context, f *testFleet) error {
 		return err
 	}
 	if bad.Load() > 0 {
-		b.res.AddFault("registering: %d of %d entries are no success", bad.Load(), n)
+		b.res.AddFault("registering: %d of %d entries are not a success", bad.Load(), n)
 	}
 
 	t := b.res.Table(fmt.Sprintf("Registering %d names on %d hosts with update_proc_info, %d calls at a time",
@@ -104,7 +104,7 @@ func (b *bench) register(ctx context.Context, f *testFleet) error {
 	return nil
 }
 
-// comparePages reads pages at random places, from the server and from the table, in turn.
+// comparePages reads pages at random positions, alternately from the server and from the table.
 func (b *bench) comparePages(ctx context.Context, f *testFleet, total int) error {
 	b.say("pages of %d rows", total)
 	peer, err := b.startPart("table")
@@ -113,7 +113,7 @@ func (b *bench) comparePages(ctx context.Context, f *testFleet, total int) error
 	}
 
 	defer peer.dismiss()
-	at, err := peer.tell(order{Do: "serve", Addr: b.dir, N: total})
+	at, err := peer.do(order{Do: "serve", Addr: b.dir, N: total})
 	if err != nil {
 		return err
 	}
@@ -145,12 +145,12 @@ func (b *bench) comparePages(ctx context.Context, f *testFleet, total int) error
 			ratio(theirs.at(0.5), ours.at(0.5))+" as fast", "")
 	}
 
-	b.res.Note("The table has the same columns and answers the same JSON over HTTP; it is told the total instead of counting, and nobody writes to it, while " +
+	b.res.Note("The table has the same columns and answers the same JSON over HTTP; it is given the total instead of counting it, and no client writes to it, while " +
 		"the hosts go on reporting all their processes to the live index every 30 s.")
 	return nil
 }
 
-// page reads one page and checks that it has as many rows as it must.
+// page reads one page and checks its number of rows.
 func page(ctx context.Context, c *caller, start, limit, want int) (time.Duration, int, error) {
 	body, err := json.Marshal(map[string]any{"meta": map[string]any{"namespace": namespace},
 		"page": map[string]int{"start": start, "limit": limit}})
@@ -214,7 +214,7 @@ func (b *bench) askStatus(ctx context.Context, f *testFleet) error {
 	return nil
 }
 
-// memory of a server: what the system gave it, and what was alive in its heap at the last collection.
+// memory is that of a server: its resident memory, and the live heap after the last garbage collection.
 type memory struct{ rss, heap int64 }
 
 func memoryOf(ctx context.Context, f *testFleet) (memory, error) {
@@ -230,9 +230,9 @@ func memoryOf(ctx context.Context, f *testFleet) (memory, error) {
 
 	m := regexp.MustCompile(`(?m)^go_memstats_next_gc_bytes (\S+)$`).FindSubmatch(text)
 	if m == nil {
-		return memory{}, fmt.Errorf("the server does not tell its heap")
+		return memory{}, fmt.Errorf("the server does not report its heap")
 	}
 
 	next, err := strconv.ParseFloat(string(m[1]), 64)
-	return memory{rss: rss, heap: int64(next / 2)}, err // the collector runs when what was kept has doubled
+	return memory{rss: rss, heap: int64(next / 2)}, err // the collector runs when the live heap has doubled
 }

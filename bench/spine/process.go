@@ -15,7 +15,7 @@ import (
 	"time"
 )
 
-// process is a program that the run started and ends.
+// process is a program that the run starts and stops.
 type process struct {
 	name string
 	cmd  *exec.Cmd
@@ -23,7 +23,7 @@ type process struct {
 	end  chan struct{}
 }
 
-// start runs a program. Its errors go to a file in dir. It does not outlive this one.
+// start runs a program. Its stderr goes to a file in dir. The program ends when this one ends.
 func start(dir, name string, cmd *exec.Cmd) (*process, error) {
 	f, err := os.CreateTemp(dir, name+"-*.log")
 	if err != nil {
@@ -46,7 +46,7 @@ func start(dir, name string, cmd *exec.Cmd) (*process, error) {
 	return p, nil
 }
 
-// stop asks the program to end, and makes it end when it does not.
+// stop sends SIGTERM, and SIGKILL if the program does not end.
 func (p *process) stop() {
 	_ = p.cmd.Process.Signal(syscall.SIGTERM) // fails when it has ended already
 	select {
@@ -57,7 +57,7 @@ func (p *process) stop() {
 	}
 }
 
-// alive is an error with the program's last words once it has ended.
+// alive returns an error with the program's last output if it has ended.
 func (p *process) alive() error {
 	select {
 	case <-p.end:
@@ -71,7 +71,7 @@ func (p *process) alive() error {
 	return fmt.Errorf("%s ended: %s\n%s", p.name, p.cmd.ProcessState, text[max(0, len(text)-2000):])
 }
 
-// cpu is the time the program has spent, in the kernel for it included. The kernel counts it in steps of 10 ms.
+// cpu is the CPU time of the program, user and system. The kernel counts it in steps of 10 ms.
 func (p *process) cpu() (time.Duration, error) {
 	stat, err := os.ReadFile(filepath.Join("/proc", strconv.Itoa(p.cmd.Process.Pid), "stat"))
 	if err != nil {
@@ -95,7 +95,7 @@ func (p *process) cpu() (time.Duration, error) {
 	return time.Duration(ticks) * 10 * time.Millisecond, nil
 }
 
-// rss is the memory the program has, in bytes.
+// rss is the resident memory of the program in bytes.
 func (p *process) rss() (int64, error) {
 	text, err := os.ReadFile(filepath.Join("/proc", strconv.Itoa(p.cmd.Process.Pid), "status"))
 	if err != nil {
@@ -115,7 +115,7 @@ func (p *process) rss() (int64, error) {
 	return 0, fmt.Errorf("cannot read the memory of %s: no VmRSS", p.name)
 }
 
-// until asks again and again until cond says yes, a program has ended or time is over.
+// until polls cond until it is true, a needed program has ended, or the limit is over.
 func until(ctx context.Context, limit time.Duration, words string, cond func() (bool, error), needs ...*process) error {
 	ctx, cancel := context.WithTimeout(ctx, limit)
 	defer cancel()
@@ -135,13 +135,13 @@ func until(ctx context.Context, limit time.Duration, words string, cond func() (
 			if err == nil {
 				err = ctx.Err()
 			}
-			return fmt.Errorf("%s does not come: %w", words, err)
+			return fmt.Errorf("gave up waiting for %s: %w", words, err)
 		case <-time.After(20 * time.Millisecond):
 		}
 	}
 }
 
-// spent measures what a program spends while f runs.
+// spent measures the CPU time of a program while f runs.
 func spent(p *process, f func() error) (cpu, wall time.Duration, err error) {
 	before, err := p.cpu()
 	if err != nil {

@@ -10,7 +10,7 @@ import (
 	"github.com/gozzard/gozzard/bench/sheet"
 )
 
-// results is what the run found.
+// results is the result of the run.
 type results struct {
 	sheet.Sheet
 	size size
@@ -31,10 +31,10 @@ func (r *results) markdown() string {
 	})
 }
 
-// samples are times of one kind.
+// samples are durations of one measurement.
 type samples []time.Duration
 
-// quantiles words the median and the 99th part of a hundred.
+// quantiles formats the median and the 99th percentile.
 func (s samples) quantiles() string { return span(s.at(0.5)) + " / " + span(s.at(0.99)) }
 
 func (s samples) at(q float64) time.Duration {
@@ -45,7 +45,7 @@ func (s samples) at(q float64) time.Duration {
 	return sorted[min(int(q*float64(len(sorted))), len(sorted)-1)]
 }
 
-// span words a time with three digits.
+// span formats a duration with three digits.
 func span(d time.Duration) string {
 	switch {
 	case d < time.Millisecond:

@@ -14,11 +14,11 @@ import (
 	"time"
 )
 
-// roleFlag makes this program one of the parts that are measured as processes of their own. It is the first
-// argument and hidden.
+// roleFlag makes this program one of the parts that are measured as separate processes. It is the first argument and
+// hidden.
 const roleFlag = "-role="
 
-// order is what a part is told to do, a line of JSON each; word is its answer.
+// order is a request to a part, one line of JSON; answer is the answer.
 type order struct {
 	Do     string
 	Addr   string
@@ -29,19 +29,19 @@ type order struct {
 	Ack    int // bytes of an acknowledgement to the agent; 0 for none
 }
 
-type word struct {
+type answer struct {
 	Addr  string
 	Took  []time.Duration
 	Error string
 }
 
-// role is a part: it answers orders until there are no more.
+// role is a part: it answers orders until its input ends.
 type role interface {
-	obey(o order) (word, error)
+	carryOut(o order) (answer, error)
 	close()
 }
 
-// serveRole plays the part that the arguments ask for, if they do.
+// serveRole runs the part that the arguments name, if they name one.
 func serveRole(args []string) (served bool, code int) {
 	if len(args) == 0 || !strings.HasPrefix(args[0], roleFlag) {
 		return false, 0
@@ -83,7 +83,7 @@ func playRole(name string, in io.Reader, out io.Writer) error {
 		if err := json.Unmarshal(lines.Bytes(), &o); err != nil {
 			return fmt.Errorf("cannot read an order: %w", err)
 		}
-		w, err := r.obey(o)
+		w, err := r.carryOut(o)
 		if err != nil {
 			w.Error = err.Error()
 		}
@@ -95,7 +95,7 @@ func playRole(name string, in io.Reader, out io.Writer) error {
 	return lines.Err()
 }
 
-// part is a running role, seen from the program that measures.
+// part is a running role, as the measuring program sees it.
 type part struct {
 	*process
 	in    io.WriteCloser
@@ -115,7 +115,7 @@ func (b *bench) startPart(name string) (*part, error) {
 		return nil, err
 	}
 
-	// Not StdoutPipe: that one is closed by whoever waits for the process, maybe before the last answer was read.
+	// Not StdoutPipe: cmd.Wait closes that one, maybe before the last answer is read.
 	r, w, err := os.Pipe()
 	if err != nil {
 		return nil, err
@@ -132,37 +132,37 @@ func (b *bench) startPart(name string) (*part, error) {
 	return &part{process: p, in: in, pipe: r, lines: lines}, nil
 }
 
-// tell gives an order and waits until it is carried out.
-func (p *part) tell(o order) (word, error) {
+// do sends an order and waits for its answer.
+func (p *part) do(o order) (answer, error) {
 	line, err := json.Marshal(o)
 	if err != nil {
-		return word{}, err
+		return answer{}, err
 	}
 	if _, err := p.in.Write(append(line, '\n')); err != nil {
-		return word{}, errors.Join(fmt.Errorf("cannot tell %s: %w", p.name, err), p.alive())
+		return answer{}, errors.Join(fmt.Errorf("cannot send an order to %s: %w", p.name, err), p.alive())
 	}
 	if !p.lines.Scan() {
-		return word{}, errors.Join(fmt.Errorf("%s does not answer", p.name), p.lines.Err(), p.alive())
+		return answer{}, errors.Join(fmt.Errorf("%s does not answer", p.name), p.lines.Err(), p.alive())
 	}
 
-	var w word
+	var w answer
 	if err := json.Unmarshal(p.lines.Bytes(), &w); err != nil {
-		return word{}, fmt.Errorf("%s: %w", p.name, err)
+		return answer{}, fmt.Errorf("%s: %w", p.name, err)
 	}
 	if w.Error != "" {
-		return word{}, fmt.Errorf("%s: %s", p.name, w.Error)
+		return answer{}, fmt.Errorf("%s: %s", p.name, w.Error)
 	}
 
 	return w, nil
 }
 
-// dismiss ends the part: no more orders come.
+// dismiss closes the input of the part, which ends it, and waits.
 func (p *part) dismiss() {
-	_ = p.in.Close() // fails when it has ended
+	_ = p.in.Close() // fails when the part has ended
 	select {
 	case <-p.end:
 	case <-time.After(5 * time.Second):
 		p.stop()
 	}
-	_ = p.pipe.Close() // nobody writes to it any more
+	_ = p.pipe.Close() // the only writer has ended
 }

@@ -12,16 +12,16 @@ import (
 	"sync"
 	"time"
 
-	_ "modernc.org/sqlite" // the driver of the peer, the same as the record's
+	_ "modernc.org/sqlite" // the driver of the peer, the same as that of our database
 
 	"github.com/gozzard/gozzard"
 	"github.com/gozzard/gozzard/internal/wire"
 )
 
-// each caller operates so many processes in turn, so that none waits for an earlier operation on the same one.
+// Each caller operates this many processes in turn, so that no operation waits for an earlier one on the same process.
 const procsPerCaller = 16
 
-// measureSingle drives one host with operations of one target each, from several callers.
+// measureSingle runs operations with one target each on one host, from several callers.
 func (b *bench) measureSingle(ctx context.Context) (err error) {
 	state, err := os.MkdirTemp(b.dir, "agent-")
 	if err != nil {
@@ -39,7 +39,7 @@ func (b *bench) measureSingle(ctx context.Context) (err error) {
 	if err != nil {
 		return err
 	}
-	if err := b.singles(ctx, f, bodies, procsPerCaller, &singleTimes{}); err != nil { // makes every process known
+	if err := b.singles(ctx, f, bodies, procsPerCaller, &singleTimes{}); err != nil { // registers every process
 		return err
 	}
 
@@ -72,7 +72,7 @@ func (b *bench) measureSingle(ctx context.Context) (err error) {
 	return nil
 }
 
-// single is the measurement of one host: ours and the bare parts take turns.
+// single is the measurement of one host. Ours and the bare parts alternate.
 type single struct {
 	f      *testFleet
 	bare   *bareFleet
@@ -103,7 +103,7 @@ func (b *bench) singleBlock(ctx context.Context, s *single) error {
 	s.commits += commits
 	s.pair.Rounds = s.rounds
 	cpu, wall, err = spent(s.bare.server.process, func() error {
-		w, err := s.bare.server.tell(s.pair)
+		w, err := s.bare.server.do(s.pair)
 		s.pairs = append(s.pairs, w.Took...)
 		return err
 	})
@@ -146,7 +146,7 @@ func singleBodies(callers int, hosts []host) ([][][]byte, error) {
 
 type singleTimes struct{ accepted, settled, whole samples }
 
-// singles runs rounds of every caller. Verdicts that are not a success are faults.
+// singles runs a number of rounds for every caller. A verdict other than success is a fault.
 func (b *bench) singles(ctx context.Context, f *testFleet, bodies [][][]byte, rounds int, t *singleTimes) error {
 	var mu sync.Mutex
 	bad := counts{}
@@ -171,7 +171,7 @@ func (b *bench) singles(ctx context.Context, f *testFleet, bodies [][][]byte, ro
 	return err
 }
 
-// openBare makes a table in a database like the record's.
+// openBare makes a table in a database with the settings of ours.
 func (b *bench) openBare(ctx context.Context) (*sql.DB, error) {
 	db, err := sql.Open("sqlite", "file:"+filepath.Join(b.dir, "bare.db")+
 		"?_pragma=journal_mode(WAL)&_pragma=synchronous(FULL)")
@@ -185,7 +185,7 @@ func (b *bench) openBare(ctx context.Context) (*sql.DB, error) {
 	return db, nil
 }
 
-// bareCommits is what the disk and SQLite give: callers that insert a row each and commit it, one after the other.
+// bareCommits measures what disk and SQLite allow: each caller inserts one row and commits it, again and again.
 func bareCommits(ctx context.Context, db *sql.DB, callers, rounds int) (_ time.Duration, err error) {
 	st, err := db.PrepareContext(ctx, `INSERT INTO bare (body) VALUES (?)`)
 	if err != nil {
@@ -201,7 +201,7 @@ func bareCommits(ctx context.Context, db *sql.DB, callers, rounds int) (_ time.D
 	return time.Since(began), err
 }
 
-// messageSizes are those of a command with one operation and of the report of its result.
+// messageSizes are the sizes of a command with one operation and of the report of its result.
 func messageSizes() (down, up int) {
 	spec := definition("fan")
 	ref := gozzard.AttemptRef{Task: 12345, Index: 1234}
@@ -220,7 +220,7 @@ func messageSizes() (down, up int) {
 	return len(wire.AppendCommand(nil, &cmd)), len(wire.AppendReport(nil, &report))
 }
 
-// ackSize is that of the acknowledgement of one verdict.
+// ackSize is the size of the acknowledgement of one verdict.
 func ackSize() int {
 	return len(wire.AppendCommand(nil, &gozzard.Command{
 		Version: gozzard.ProtocolVersion, Kind: gozzard.CommandAck, Session: 3,

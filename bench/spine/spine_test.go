@@ -8,7 +8,7 @@ import (
 	"testing"
 )
 
-// The parts that are measured as processes of their own are this program, also when it is a test.
+// The parts that are measured as separate processes are this program, also when it is a test.
 func TestMain(m *testing.M) {
 	if served, code := serveRole(os.Args[1:]); served {
 		os.Exit(code)
@@ -16,8 +16,8 @@ func TestMain(m *testing.M) {
 	os.Exit(m.Run())
 }
 
-// Figures are not looked at: they are of a busy machine. What must be so is that every measurement works and
-// nothing went wrong meanwhile.
+// TestQuickRun does not look at figures, because the machine is busy. It checks that every measurement works and
+// reports no fault.
 func TestQuickRun(t *testing.T) {
 	res, err := run(t.Context(), options{size: quickSize(), binary: os.Getenv("GOZZARD_BINARY"), progress: t.Output()})
 	if err != nil {

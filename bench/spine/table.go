@@ -16,8 +16,8 @@ import (
 	"github.com/gozzard/gozzard/test/sim"
 )
 
-// tableServer is the peer of the live index: the same rows in SQLite, served page by page over HTTP as most
-// programs would do it.
+// tableServer is the peer of the live index: the same rows in SQLite, served in pages over HTTP as most programs would
+// do it.
 type tableServer struct {
 	db     *sql.DB
 	server *http.Server
@@ -57,7 +57,7 @@ const columns = `namespace, agent, name, labels, cloud, ip, flag, status, isauto
 
 func (t *tableServer) close() {
 	if t.server != nil {
-		_ = t.server.Close() // listeners of a program that ends
+		_ = t.server.Close() // the program ends now
 		<-t.done
 	}
 	if t.db != nil {
@@ -65,31 +65,31 @@ func (t *tableServer) close() {
 	}
 }
 
-func (t *tableServer) obey(o order) (word, error) {
+func (t *tableServer) carryOut(o order) (answer, error) {
 	if o.Do != "serve" {
-		return word{}, fmt.Errorf("cannot do %q", o.Do)
+		return answer{}, fmt.Errorf("cannot do %q", o.Do)
 	}
 
 	var err error
 	if t.db, err = sql.Open("sqlite", "file:"+filepath.Join(o.Addr, "table.db")+
 		"?_pragma=journal_mode(WAL)&_pragma=cache_size(-200000)"); err != nil {
-		return word{}, err
+		return answer{}, err
 	}
 
 	t.total = o.N
 	if err := t.fill(o.N); err != nil {
-		return word{}, fmt.Errorf("cannot fill the table: %w", err)
+		return answer{}, fmt.Errorf("cannot fill the table: %w", err)
 	}
 
 	l, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
-		return word{}, err
+		return answer{}, err
 	}
 
 	t.server = &http.Server{Handler: http.HandlerFunc(t.serve), ReadHeaderTimeout: patience}
 	t.done = make(chan error, 1)
 	go func() { t.done <- t.server.Serve(l) }()
-	return word{Addr: "http://" + l.Addr().String()}, nil
+	return answer{Addr: "http://" + l.Addr().String()}, nil
 }
 
 // fill makes rows like those of the fleet: a hundred names on each host.
@@ -148,7 +148,7 @@ func (t *tableServer) serve(w http.ResponseWriter, r *http.Request) {
 	}
 
 	w.Header().Set("Content-Type", "application/json")
-	_ = json.NewEncoder(w).Encode(map[string]any{ // the caller notices an answer that is cut
+	_ = json.NewEncoder(w).Encode(map[string]any{ // the caller notices a truncated answer
 		"result": true, "code": 0, "message": "success", "data": map[string]any{"count": t.total, "proc_infos": rows},
 	})
 }

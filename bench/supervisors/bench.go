@@ -15,26 +15,26 @@ import (
 	"time"
 )
 
-// maxCount bounds what the command line can ask for; runit takes no more services in one folder.
+// maxCount limits what the command line can ask for. runit supports no more services in one folder.
 const maxCount = 1000
 
-// size says how much is measured.
+// size is how much a run measures.
 type size struct {
 	name     string
 	counts   []int
 	limit    time.Duration // of the whole run
-	settle   time.Duration // before idleness is measured
-	idle     time.Duration // over which it is measured
-	crashes  int           // samples of one process killed
-	twice    int           // samples of one killed twice
-	budget   time.Duration // of one kind of samples; slow peers give fewer
+	settle   time.Duration // pause before idleness is measured
+	idle     time.Duration // how long idleness is measured
+	crashes  int           // samples of one kill
+	twice    int           // samples of a process that is killed twice
+	budget   time.Duration // time for one kind of samples; slow peers give fewer
 	storms   int
 	statuses int
 	calm     time.Duration // how long nothing may change until a restarted supervisor counts as settled
-	// how long a process runs before its death is no crash loop for those that start one once a second at most
+	// How long a process runs before its death is no crash loop for supervisors that start it at most once a second.
 	rest     time.Duration
 	beside   int           // supervisors measured at the same time
-	patience time.Duration // how long the slowest thing may take that is waited for
+	patience time.Duration // how long a measurement waits for the slowest event
 }
 
 func fullSize() size {
@@ -60,7 +60,7 @@ func quickSize() size {
 type options struct {
 	size     size
 	only     []string // names of supervisors, none for all
-	binary   string   // "": build one
+	binary   string   // "" builds one
 	install  bool
 	progress io.Writer
 	command  string
@@ -74,8 +74,8 @@ type bench struct {
 	res   *results
 }
 
-// run measures everything asked for. Whatever happens, nothing that it started is left. The results are nil when it
-// did not get that far.
+// run runs the measurements that the options name. It always stops everything that it started. The results are nil if
+// it failed before the first measurement.
 func run(ctx context.Context, o options) (_ *results, err error) {
 	b := &bench{options: o, res: newResults(o)}
 	if b.dir, err = os.MkdirTemp("", "gozzard-supervisors-"); err != nil {
@@ -101,7 +101,7 @@ func run(ctx context.Context, o options) (_ *results, err error) {
 	return b.res, ctx.Err()
 }
 
-// all measures every supervisor with n processes. One that fails is noted; the others are measured all the same.
+// all measures every supervisor with n processes. It notes one that fails and measures the others.
 func (b *bench) all(ctx context.Context, n int) {
 	var wg sync.WaitGroup
 	defer wg.Wait()
@@ -131,12 +131,12 @@ func (b *bench) all(ctx context.Context, n int) {
 func (b *bench) wants(name string) bool { return len(b.only) == 0 || slices.Contains(b.only, name) }
 
 func (b *bench) say(format string, args ...any) {
-	// progress that cannot be shown is no reason to stop
+	// A run does not stop because its progress cannot be printed.
 	_, _ = fmt.Fprintf(b.progress, time.Now().Format("15:04:05 ")+format+"\n", args...)
 }
 
-// one measures one supervisor with n processes: its life, then its death in a place of its own, then daemons where
-// these are something else.
+// one measures one supervisor with n processes: first its life, then its death in a new site, then daemons where the
+// supervisor treats them differently.
 func (b *bench) one(ctx context.Context, c candidate, n int) (figures, error) {
 	found := figures{}
 	err := b.at(ctx, c, n, c.only, found, b.measureLife)
@@ -150,7 +150,7 @@ func (b *bench) one(ctx context.Context, c candidate, n int) (figures, error) {
 
 	switch {
 	case ctx.Err() != nil || !c.daemons:
-	case c.only || c.name == "gozzard" && !b.tools.front: // what was measured were daemons
+	case c.only || c.name == "gozzard" && !b.tools.front: // the first measurement was of daemons
 		for from, to := range map[row]row{rowCrash50: rowDaemon50, rowCrash99: rowDaemon99} {
 			if f, ok := found[from]; ok {
 				found[to] = f
@@ -166,7 +166,7 @@ func (b *bench) one(ctx context.Context, c candidate, n int) (figures, error) {
 	return found, err
 }
 
-// at sets a supervisor up, measures it and takes everything away again.
+// at sets up a supervisor, measures it and removes everything again.
 func (b *bench) at(ctx context.Context, c candidate, n int, daemons bool, found figures,
 	measure func(context.Context, *site, peer) error) (err error) {
 	s, err := newSite(b.dir, c.name, n, daemons, b.tools)
@@ -188,7 +188,7 @@ func (b *bench) at(ctx context.Context, c candidate, n int, daemons bool, found 
 	if err := p.prepare(ctx); err != nil {
 		return err
 	}
-	// runsvdir does not look at a folder that was changed within the same second, so nobody is started in that.
+	// runsvdir ignores a folder that was changed within the same second, so nothing starts in that second.
 	if err := pause(ctx, b.size.rest); err != nil {
 		return err
 	}

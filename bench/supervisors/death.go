@@ -8,8 +8,8 @@ import (
 	"time"
 )
 
-// measureDeath kills the supervisor, the whole of it or its first process alone, starts it again and counts what
-// became of its processes.
+// measureDeath kills the supervisor, either all its processes or only its first one, starts it again and counts what
+// happened to the supervised processes.
 func (b *bench) measureDeath(ctx context.Context, s *site, p peer, whole bool) error {
 	if err := pause(ctx, b.size.rest); err != nil {
 		return err
@@ -27,7 +27,7 @@ func (b *bench) measureDeath(ctx context.Context, s *site, p peer, whole bool) e
 
 	rows := []row{rowDeathWhole}
 	switch {
-	case len(list) == 1: // there is but one death
+	case len(list) == 1: // the supervisor has one process only
 		rows = append(rows, rowDeath)
 	case !whole:
 		rows, list = []row{rowDeath}, list[:1]
@@ -51,10 +51,10 @@ func (b *bench) measureDeath(ctx context.Context, s *site, p peer, whole bool) e
 	return nil
 }
 
-// settled waits until the processes do not change any more.
+// settled waits until the processes no longer change.
 func (b *bench) settled(ctx context.Context, s *site) ([][]int, error) {
 	var last [][]int
-	// The first of its doings may come only after what a start takes.
+	// The first change may come only after the time that a start takes.
 	since := time.Now().Add(time.Duration(min(s.found[rowStart].value, 20_000) * float64(time.Millisecond)))
 	for end := time.Now().Add(s.patience / 2); ; {
 		now, err := s.track.copies()
@@ -77,7 +77,7 @@ func sameSet(a, b []int) bool {
 	return slices.Equal(slices.Sorted(slices.Values(a)), slices.Sorted(slices.Values(b)))
 }
 
-// fateOf counts processes that run more than once, not at all, or anew.
+// fateOf counts processes that run more than once, do not run, or were started again.
 func fateOf(before, after [][]int) figure {
 	var doubled, lost, restarted int
 	for i, list := range after {

@@ -21,7 +21,7 @@ import (
 	"github.com/gozzard/gozzard/internal/policy"
 )
 
-// gozzardPeer is a server and an agent as anybody would run them; what is measured as the supervisor is the agent.
+// gozzardPeer is a server and an agent with default settings. The measured supervisor is the agent.
 type gozzardPeer struct {
 	*site
 	server *process
@@ -36,8 +36,8 @@ const (
 	opStop  = 1
 )
 
-// prepare has the processes started by a call of the API, which is measured, and then takes agent and processes
-// away as a power cut would: what must run is known on the host's disk.
+// prepare starts the processes with a call of the API, which is measured. Then it kills agent and processes as a power
+// cut would: the host's disk has the list of what must run.
 func (p *gozzardPeer) prepare(ctx context.Context) error {
 	p.http = &http.Client{Transport: &http.Transport{DisableCompression: true}, Timeout: 2 * time.Minute}
 	if err := p.startServer(ctx); err != nil {
@@ -140,7 +140,7 @@ func (p *gozzardPeer) online(ctx context.Context) error {
 	})
 }
 
-// until waits for a condition while a program runs.
+// until polls a condition while a program runs.
 func (p *gozzardPeer) until(ctx context.Context, words string, needs *process, cond func() bool) error {
 	for end := time.Now().Add(30 * time.Second); !cond(); time.Sleep(10 * time.Millisecond) {
 		select {
@@ -151,7 +151,7 @@ func (p *gozzardPeer) until(ctx context.Context, words string, needs *process, c
 		default:
 		}
 		if time.Now().After(end) {
-			return fmt.Errorf("%s does not come: %s", words, needs.words())
+			return fmt.Errorf("timed out waiting for %s: %s", words, needs.words())
 		}
 	}
 	return nil
@@ -196,7 +196,7 @@ func (p *gozzardPeer) items() (list []map[string]any) {
 	return list
 }
 
-// probeFront finds out whether this gozzard keeps commands that stay in front.
+// probeFront finds out whether this version of gozzard supports commands that stay in the foreground.
 func (p *gozzardPeer) probeFront(ctx context.Context) error {
 	if p.daemons {
 		return nil
@@ -253,11 +253,11 @@ func (p *gozzardPeer) end() {
 	}
 }
 
-// clean removes the agent's cgroups, which have no members any more.
+// clean removes the agent's cgroups, which are empty by then.
 func (p *gozzardPeer) clean() error {
 	id, err := os.ReadFile(p.path("agent", "agent-id"))
 	if errors.Is(err, fs.ErrNotExist) {
-		return nil // it did not get that far
+		return nil // the agent did not start
 	}
 
 	name := strings.TrimSpace(string(id))
@@ -267,7 +267,7 @@ func (p *gozzardPeer) clean() error {
 
 	for _, root := range []string{"/sys/fs/cgroup", "/sys/fs/cgroup/unified"} {
 		dir := filepath.Join(root, "gozzard", name)
-		for range 50 { // what was just killed may need a moment to leave
+		for range 50 { // a process that was just killed may need a moment to leave
 			if err = removeGroups(dir); err == nil {
 				break
 			}
@@ -301,7 +301,7 @@ func removeGroups(dir string) error {
 	return os.Remove(dir)
 }
 
-// serverFigures words what the server costs beside the agent.
+// serverFigures describes what the server costs in addition to the agent.
 func (p *gozzardPeer) serverFigures(cpu time.Duration, window time.Duration) string {
 	pid := p.server.cmd.Process.Pid
 	return fmt.Sprintf("N = %s: the gozzard server of the run, which may serve many agents, has %.1f MB PSS and %.0f ms CPU per minute idle.",

@@ -13,7 +13,7 @@ import (
 	"time"
 )
 
-// settled operates and tells whether all verdicts are good.
+// settled runs an operation and reports whether all verdicts are good.
 func (p *gozzardPeer) settled(ctx context.Context, op int, items []map[string]any) (bool, error) {
 	task, err := p.operate(ctx, op, items)
 	if err != nil {
@@ -22,7 +22,7 @@ func (p *gozzardPeer) settled(ctx context.Context, op int, items []map[string]an
 	return p.verdicts(ctx, task)
 }
 
-// verdicts waits for all verdicts of a task and tells whether they are good.
+// verdicts waits for all verdicts of a task and reports whether they are good.
 func (p *gozzardPeer) verdicts(ctx context.Context, task string) (bool, error) {
 	for end := time.Now().Add(time.Minute); time.Now().Before(end); time.Sleep(20 * time.Millisecond) {
 		data, err := p.call(ctx, "get_proc_operate_result", map[string]any{"task_id": task})
@@ -67,7 +67,7 @@ func (p *gozzardPeer) operate(ctx context.Context, op int, items []map[string]an
 	return t.ID, err
 }
 
-// call is a call of the API.
+// call calls the API.
 func (p *gozzardPeer) call(ctx context.Context, name string, body any) (json.RawMessage, error) {
 	b, err := json.Marshal(body)
 	if err != nil {

@@ -1,12 +1,12 @@
 //go:build linux
 
-// Command supervisors measures gozzard's agent beside other process supervisors (supervisord, monit, runit, s6, pm2
-// and Pebble) in one run on one machine: how fast processes start, come back and stop, what watching them costs,
-// and what becomes of them when the supervisor itself is killed. Every supervisor has the same processes (a copy of
-// sleep), its fastest settings, and is observed by the same eyes: the process table.
+// Command supervisors compares gozzard's agent with other process supervisors (supervisord, monit, runit, s6, pm2 and
+// Pebble) in one run on one machine: how fast processes start, come back and stop, what it costs to watch them, and
+// what happens to them when the supervisor itself is killed. Every supervisor has the same processes (a copy of sleep)
+// and its fastest settings. All are observed in the same way: through the process table.
 //
-// Debian packages that are missing are installed when the run may (root); pm2 and Pebble are made in a temporary
-// folder. A peer that cannot be had is named in the results.
+// As root the command installs missing Debian packages. It gets pm2 and Pebble into a temporary folder. The results
+// name a peer that it could not get.
 package main
 
 import (
@@ -40,7 +40,7 @@ func main() {
 
 	err := o.choose(*counts, *only)
 	if err == nil && flag.NArg() > 0 {
-		err = fmt.Errorf("no arguments are taken")
+		err = fmt.Errorf("this command takes no arguments")
 	}
 	if err != nil {
 		fmt.Fprintln(os.Stderr, "supervisors:", err)
@@ -65,13 +65,13 @@ func main() {
 	}
 }
 
-// choose reads the two lists of the command line.
+// choose parses the two lists of the command line.
 func (o *options) choose(counts, only string) error {
 	o.size.counts = nil
 	for s := range strings.SplitSeq(counts, ",") {
 		n, err := strconv.Atoi(strings.TrimSpace(s))
 		if err != nil || n < 1 || n > maxCount {
-			return fmt.Errorf("-n: %q is no number from 1 to %d", s, maxCount)
+			return fmt.Errorf("-n: %q is not a number from 1 to %d", s, maxCount)
 		}
 		o.size.counts = append(o.size.counts, n)
 	}
@@ -90,8 +90,8 @@ func (o *options) choose(counts, only string) error {
 	return nil
 }
 
-// measureTo measures, prints the table and, when a path is given, writes it there. What was found before an error
-// is printed too.
+// measureTo runs the measurements, prints the table and writes it to path if it is not empty. After an error it prints
+// what was measured before.
 func measureTo(ctx context.Context, o options, path string) error {
 	ctx, cancel := context.WithTimeout(ctx, o.size.limit)
 	defer cancel()

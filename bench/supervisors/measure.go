@@ -11,7 +11,7 @@ import (
 	"time"
 )
 
-// measureLife measures everything but the death of the supervisor.
+// measureLife measures everything except the death of the supervisor.
 func (b *bench) measureLife(ctx context.Context, s *site, p peer) error {
 	steps := []func(context.Context, *site, peer) error{
 		b.measureIdle, b.measureStatus, b.measureCrash, b.measureTwice, b.measureStorm, b.measureStop,
@@ -29,11 +29,11 @@ func (b *bench) measureLife(ctx context.Context, s *site, p peer) error {
 	return errors.Join(errs...)
 }
 
-// own gives the supervisor's processes: all its family but what it supervises.
+// own lists the supervisor's own processes: all its descendants except the supervised ones.
 func (s *site) own(p peer) ([]int, error) {
 	main := p.main()
 	if main == 0 {
-		return nil, errors.New("the supervisor is not there")
+		return nil, errors.New("the supervisor does not run")
 	}
 	list, err := family(main)
 	if err != nil {
@@ -87,7 +87,7 @@ func (b *bench) measureStatus(ctx context.Context, s *site, p peer) error {
 		if err := p.status(ctx); err != nil {
 			return fmt.Errorf("status: %w", err)
 		}
-		if i > 0 { // the first makes connections
+		if i > 0 { // the first call makes connections
 			took = append(took, time.Since(began))
 		}
 	}
@@ -96,7 +96,8 @@ func (b *bench) measureStatus(ctx context.Context, s *site, p peer) error {
 	return nil
 }
 
-// victim chooses processes in turn, and only one that has run long enough for its death to be an ordinary one.
+// victim chooses processes in turn. It waits until the chosen process has run long enough for its death to count as an
+// ordinary one.
 func (b *bench) victim(ctx context.Context, i int, s *site, back []time.Time) (int, error) {
 	k := i % s.n
 	rest := b.size.rest
@@ -106,7 +107,7 @@ func (b *bench) victim(ctx context.Context, i int, s *site, back []time.Time) (i
 	return k, pause(ctx, time.Until(back[k].Add(rest)))
 }
 
-// whole waits until the processes of a range run: an earlier measurement may have left one that is still to come back.
+// whole waits until the processes of a range run: an earlier measurement may have left one that has not come back yet.
 func (s *site) whole(ctx context.Context, from, to int) error {
 	ok, err := s.track.await(ctx, s.patience/2, func() bool {
 		return !slices.ContainsFunc(s.track.newest[from:to], func(pid int) bool { return pid == 0 || !lives(pid) })
@@ -117,7 +118,7 @@ func (s *site) whole(ctx context.Context, from, to int) error {
 	return err
 }
 
-// kill kills a process and measures until there is another in its place.
+// kill kills a process and measures the time until another one replaces it.
 func (s *site) kill(ctx context.Context, k int) (time.Duration, error) {
 	if err := s.whole(ctx, k, k+1); err != nil {
 		return 0, err

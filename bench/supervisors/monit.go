@@ -9,8 +9,7 @@ import (
 	"strings"
 )
 
-// monitPeer is monit looking every second, the shortest it allows. It watches daemons by their pid files and
-// nothing else.
+// monitPeer is monit with a cycle of one second, the shortest it allows. It watches only daemons, by their pid files.
 type monitPeer struct {
 	*site
 	http *http.Client

@@ -1,6 +1,6 @@
 //go:build !linux
 
-// Command supervisors measures the agent beside other process supervisors. It reads /proc and needs Linux.
+// Command supervisors compares the agent with other process supervisors. It reads /proc and needs Linux.
 package main
 
 import (

@@ -12,10 +12,10 @@ import (
 	"strings"
 )
 
-// pebbleVersion is the one that is built when there is none.
+// pebbleVersion is the version that the run builds when none is installed.
 const pebbleVersion = "v1.32.2"
 
-// pebblePeer is Pebble with the shortest waits it allows.
+// pebblePeer is Pebble with the shortest delays it allows.
 type pebblePeer struct {
 	*site
 	http *http.Client

@@ -23,28 +23,28 @@ import (
 
 // peer is a supervisor with its processes.
 type peer interface {
-	// prepare writes down what must run, so that start is all that is missing.
+	// prepare writes the configuration, so that only start is missing.
 	prepare(ctx context.Context) error
 	// start runs the supervisor, which starts its processes by itself. It does not wait for them.
 	start(ctx context.Context) error
-	// main is the supervisor's first process, 0 when it is not there yet.
+	// main is the pid of the supervisor's first process, 0 when there is none yet.
 	main() int
-	// status asks for the state of all processes, the way that costs the caller least.
+	// status asks for the state of all processes, in the way that costs the caller least.
 	status(ctx context.Context) error
-	// stopAll has all processes stopped, the fastest way there is. It need not wait until they are gone.
+	// stopAll stops all processes, in the fastest way. It need not wait until they are gone.
 	stopAll(ctx context.Context) error
-	// end kills the supervisor. Its processes are ended by whoever called.
+	// end kills the supervisor. The caller kills its processes.
 	end()
 }
 
 // candidate is a supervisor that can be measured.
 type candidate struct {
 	name    string
-	needs   string // program that must be there
-	daemons bool   // can watch processes that are nobody's child
-	only    bool   // watches nothing else
-	// throttled ones start a process once a second at most (runit, s6) or lose one that is killed right after its
-	// start (pm2): a process must have run for a while for its restart to be an ordinary one.
+	needs   string // program that must be installed
+	daemons bool   // can watch processes that are not its children
+	only    bool   // watches daemons only
+	// throttled supervisors start a process at most once a second (runit, s6) or lose one that is killed right after
+	// its start (pm2). A process must have run for a while before its restart is an ordinary one.
 	throttled bool
 	make      func(*site) peer
 }
@@ -69,11 +69,11 @@ func peerNames() (list []string) {
 	return list
 }
 
-// site is the place of one supervisor: a folder that is removed with everything in it, and what runs there.
+// site is where one supervisor runs: a folder that is removed with everything in it, and the processes.
 type site struct {
 	dir       string
 	n         int
-	daemons   bool // processes put themselves into the background and leave a pid file
+	daemons   bool // processes go to the background and leave a pid file
 	tools     *tools
 	proc      *process // the supervisor
 	track     *tracker
@@ -82,7 +82,7 @@ type site struct {
 	throttled bool // see candidate
 }
 
-// newSite makes the folder and the program that is supervised: a copy of sleep, so that its path is like no other.
+// newSite makes the folder and the supervised program: a copy of sleep, so that no other process has its path.
 func newSite(root, name string, n int, daemons bool, t *tools) (*site, error) {
 	dir, err := os.MkdirTemp(root, name+"-")
 	if err != nil {
@@ -108,12 +108,12 @@ func (s *site) pidFile(i int) string       { return s.path(s.process(i) + ".pid"
 func (s *site) seconds(i int) string       { return strconv.Itoa(firstSeconds + i) }
 func (s *site) command(i int) string       { return s.program() + " " + s.seconds(i) }
 
-// daemon is the shell text that puts a process into the background, where nobody is its parent.
+// daemon is the shell command that puts a process into the background, detached from its parent.
 func (s *site) daemon(i int) string {
 	return s.command(i) + " </dev/null >/dev/null 2>&1 & echo $! >" + s.pidFile(i)
 }
 
-// write puts a file down in the site.
+// write writes a file in the site.
 func (s *site) write(name, text string, mode os.FileMode) error {
 	path := s.path(name)
 	if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
@@ -155,14 +155,14 @@ func (s *site) run(ctx context.Context, name string, args ...string) error {
 	return nil
 }
 
-// process is a program that this one started and ends.
+// process is a program that the run starts and stops.
 type process struct {
 	cmd *exec.Cmd
 	log string
 	end chan struct{}
 }
 
-// launch runs a program in a folder, with its output in a file there. It does not outlive this one.
+// launch runs a program in a folder, with its output in a file there. The program ends when this one ends.
 func launch(dir string, cmd *exec.Cmd) (*process, error) {
 	f, err := os.CreateTemp(dir, "log-*.txt")
 	if err != nil {
@@ -190,7 +190,7 @@ func (p *process) kill() {
 	<-p.end
 }
 
-// words is the end of what the program printed, for messages.
+// words is the end of the program's output, for messages.
 func (p *process) words() string {
 	b, err := os.ReadFile(p.log)
 	if err != nil {
@@ -199,14 +199,14 @@ func (p *process) words() string {
 	return plain(string(b[max(0, len(b)-400):]))
 }
 
-// plain is a text on one line without colours, for messages.
+// plain puts a text on one line without colours, for messages.
 func plain(s string) string {
 	s = regexp.MustCompile("\x1b\\[[0-9;]*m").ReplaceAllString(strings.ToValidUTF8(s, ""), "")
 	return strings.Join(strings.FieldsFunc(s, func(r rune) bool { return unicode.IsSpace(r) || !unicode.IsPrint(r) }),
 		" ")
 }
 
-// socketClient speaks HTTP over a socket in the file system.
+// socketClient sends HTTP over a Unix socket.
 func socketClient(path string) *http.Client {
 	dial := func(ctx context.Context, _, _ string) (net.Conn, error) {
 		var d net.Dialer
@@ -216,7 +216,7 @@ func socketClient(path string) *http.Client {
 		Timeout: 2 * time.Minute}
 }
 
-// talk sends a request and reads the answer, which must be a success of at least some bytes for each process.
+// talk sends a request and reads the answer. The answer must be a success with a minimum of bytes for each process.
 func talk(ctx context.Context, c *http.Client, method, url string, body []byte, set func(*http.Request),
 	least int) error {
 	req, err := http.NewRequestWithContext(ctx, method, url, bytes.NewReader(body))
@@ -243,7 +243,7 @@ func talk(ctx context.Context, c *http.Client, method, url string, body []byte, 
 	return nil
 }
 
-// words is what the supervisor said last.
+// words is the last output of the supervisor.
 func (s *site) words() string {
 	if s.proc == nil {
 		return "it was not started"

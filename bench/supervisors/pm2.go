@@ -13,7 +13,7 @@ import (
 	"syscall"
 )
 
-// pm2Peer is pm2 in fork mode, without the counting of restarts that would make it give up.
+// pm2Peer is pm2 in fork mode, without the limit of restarts after which it would give up.
 type pm2Peer struct{ *site }
 
 func (p *pm2Peer) prepare(context.Context) error {
@@ -53,9 +53,9 @@ func (p *pm2Peer) pm2(args ...string) *exec.Cmd {
 	return cmd
 }
 
-// start runs the command that starts the daemon and hands the processes over; it ends when all were started.
+// start runs the command that starts the daemon and passes the processes to it. The command ends when all are started.
 func (p *pm2Peer) start(context.Context) (err error) {
-	_ = os.Remove(filepath.Join(p.path("home"), "pm2.pid")) // of a daemon that was killed
+	_ = os.Remove(filepath.Join(p.path("home"), "pm2.pid")) // left by a daemon that was killed
 	p.proc, err = launch(p.dir, p.pm2("start", p.path("apps.json")))
 	return err
 }
@@ -94,6 +94,6 @@ func (p *pm2Peer) wait(ctx context.Context, cmd *exec.Cmd) error {
 func (p *pm2Peer) end() {
 	p.site.end()
 	if pid := p.main(); pid != 0 && strings.Contains(strings.Join(argv(pid), " "), p.dir) {
-		_ = syscall.Kill(pid, syscall.SIGKILL) // fails when it has ended meanwhile
+		_ = syscall.Kill(pid, syscall.SIGKILL) // fails when it has ended already
 	}
 }

@@ -12,7 +12,7 @@ import (
 	"time"
 )
 
-// procPath is a file of a process in /proc.
+// procPath is the path of a process's file in /proc.
 func procPath(pid int, name string) string { return "/proc/" + strconv.Itoa(pid) + "/" + name }
 
 // pids lists all processes of the machine.
@@ -38,7 +38,7 @@ func pids() ([]int, error) {
 	return list, nil
 }
 
-// stat gives state and parent of a process; ok is false when there is none.
+// stat returns state and parent of a process; ok is false when there is no such process.
 func stat(pid int) (state byte, parent int, ok bool) {
 	b, err := os.ReadFile(procPath(pid, "stat"))
 	if err != nil {
@@ -52,13 +52,13 @@ func stat(pid int) (state byte, parent int, ok bool) {
 	return f[0][0], parent, err == nil
 }
 
-// lives reports whether a process runs; one that only waits to be collected does not.
+// lives reports whether a process runs. A zombie does not.
 func lives(pid int) bool {
 	state, _, ok := stat(pid)
 	return ok && state != 'Z' && state != 'X'
 }
 
-// argv gives the command line of a process, nil when it has none (any more).
+// argv returns the command line of a process, nil when it has none.
 func argv(pid int) []string {
 	b, err := os.ReadFile(procPath(pid, "cmdline"))
 	if err != nil || len(b) == 0 {
@@ -67,7 +67,7 @@ func argv(pid int) []string {
 	return strings.Split(strings.TrimSuffix(string(b), "\x00"), "\x00")
 }
 
-// family gives root and all its descendants that live.
+// family returns root and all its live descendants.
 func family(root int) ([]int, error) {
 	all, err := pids()
 	if err != nil {
@@ -89,8 +89,8 @@ func family(root int) ([]int, error) {
 	return list, nil
 }
 
-// cpuOf is the time that processes have spent on a CPU. The scheduler's own count has nanoseconds where that of the
-// statistics has 10 ms.
+// cpuOf is the CPU time of processes. The scheduler counts it in nanoseconds; the process statistics have steps of 10
+// ms.
 func cpuOf(list []int) time.Duration {
 	var sum time.Duration
 	for _, pid := range list {
@@ -114,7 +114,7 @@ func cpuOf(list []int) time.Duration {
 	return sum
 }
 
-// pssOf is the memory of processes in bytes, what they share with others divided among all.
+// pssOf is the memory of processes in bytes. Shared memory is divided among the processes that share it.
 func pssOf(list []int) int64 {
 	var sum int64
 	for _, pid := range list {

@@ -11,7 +11,7 @@ import (
 	"syscall"
 )
 
-// services writes the folders that runit and s6 read: one for each process with a script that becomes it.
+// services writes the folders that runit and s6 read: one for each process, with a script that execs the process.
 func (s *site) services() error {
 	for i := range s.n {
 		if err := s.write(filepath.Join("sv", s.process(i), "run"), "#!/bin/sh\nexec "+s.command(i)+"\n",
@@ -39,7 +39,7 @@ func (p *runitPeer) status(ctx context.Context) error {
 	return p.site.run(ctx, "sv", append([]string{"status"}, p.serviceDirs()...)...)
 }
 
-// stopAll is what runit does at the end of a system: runsvdir tells every runsv to stop its process and to end.
+// stopAll does what runit does at a system shutdown: runsvdir makes every runsv stop its process and exit.
 func (p *runitPeer) stopAll(context.Context) error {
 	if err := syscall.Kill(p.main(), syscall.SIGHUP); err != nil {
 		return fmt.Errorf("cannot signal runsvdir: %w", err)
@@ -56,7 +56,7 @@ func (p *s6Peer) start(context.Context) error {
 	return p.launch("s6-svscan", "-c", strconv.Itoa(p.n+50), p.path("sv"))
 }
 
-// status: s6 has no command for several services, so a shell asks for one after the other.
+// status uses a shell that asks for one service after the other: s6 has no command for several services.
 func (p *s6Peer) status(ctx context.Context) error {
 	return p.site.run(ctx, "/bin/sh", "-c", "for d in "+strings.Join(p.serviceDirs(), " ")+
 		"; do s6-svstat $d || exit 1; done")

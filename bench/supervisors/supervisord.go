@@ -9,7 +9,7 @@ import (
 	"strings"
 )
 
-// supervisordPeer is supervisord without the seconds it waits before it calls a process started.
+// supervisordPeer is supervisord without the seconds that it waits by default before it considers a process started.
 type supervisordPeer struct {
 	*site
 	http *http.Client

@@ -9,9 +9,8 @@ import (
 	"time"
 )
 
-// Figures are not looked at: they are of a busy machine, with all supervisors at once. What must be so is that
-// gozzard can be measured in every row, that a peer which is not installed is named, and that nothing is left
-// behind.
+// TestQuickRun does not look at figures, because the machine is busy and all supervisors run at once. It checks that
+// gozzard is measured in every row, that a peer which is not installed is named, and that nothing is left behind.
 func TestQuickRun(t *testing.T) {
 	if os.Geteuid() != 0 {
 		t.Skip("supervisors run as root")
@@ -83,7 +82,8 @@ func TestFateOf(t *testing.T) {
 	}
 }
 
-// A process that this one starts is seen, the one in its place too, and the whole folder can be swept.
+// TestTracker: the tracker sees a process that this test starts and the one that replaces it, and sweepAway kills every
+// process of a folder.
 func TestTracker(t *testing.T) {
 	s, err := newSite(t.TempDir(), "tracker", 2, false, nil)
 	if err != nil {

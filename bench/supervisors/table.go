@@ -12,7 +12,7 @@ import (
 	"time"
 )
 
-// row is something measured.
+// row is one kind of measurement.
 type row int
 
 // The rows in the order of the table.
@@ -47,38 +47,38 @@ func (r row) String() string {
 	}[r]
 }
 
-// why says for what gozzard spends more than the best peer, where it does.
+// why explains what gozzard spends more for than the best peer, in the rows where it does.
 func (r row) why() string {
 	switch r {
 	case rowStart, rowStorm:
-		return "each process gets a cgroup and a log of its own and is identified after its start, and the agent has a journal to open first; small C programs fork and exec"
+		return "each process gets its own cgroup and its own log and is identified after its start, and the agent has a journal to open first; small C programs fork and exec"
 	case rowIdle:
-		return "the usage of every process tree is measured every 10 s and the server hears from the agent every 5 s; the best peers measure nothing and report to nobody"
+		return "the usage of every process tree is measured every 10 s and the server hears from the agent every 5 s; the best peers measure nothing and send no reports"
 	case rowPSS:
 		return "a Go program with a connection, a journal and its own measurements beside C programs without"
 	case rowCrash50, rowCrash99, rowTwice:
-		return "the place of the dead process is looked at before another is put there"
+		return "the agent checks what is left of the dead process before it starts another"
 	case rowStatus:
-		return "the answer comes from the server over HTTP with credentials, and has all that is known of each process"
+		return "the answer comes from the server over HTTP with credentials, and has everything that is known about each process"
 	case rowStop:
 		return "stopped means that nothing of the process is left in its cgroup and that the verdict is on disk; the peer has sent a signal and seen its child end"
 	}
 	return ""
 }
 
-// figure is one cell; less is better in every row.
+// figure is one cell. Less is better in every row.
 type figure struct {
 	value  float64
 	digits int
-	text   string // in place of the value
-	count  int    // of samples, where few
+	text   string // replaces the value
+	count  int    // number of samples, where there are few
 }
 
 func millis(d time.Duration) figure {
 	return figure{value: float64(d) / float64(time.Millisecond), digits: 1}
 }
 
-// longer is what did not end in time.
+// longer is the figure of what did not end in time.
 func longer(d time.Duration) figure {
 	return figure{value: math.Inf(1), text: fmt.Sprintf("> %d", d.Milliseconds())}
 }
@@ -102,18 +102,18 @@ func (f figure) String() string {
 	return s
 }
 
-// figures of one supervisor.
+// figures are those of one supervisor.
 type figures map[row]figure
 
-// set keeps the first figure: a supervisor is set up several times, and the first is the one before anything else
-// happened.
+// set keeps the first figure: a supervisor is set up several times, and only the first time was nothing else done
+// before.
 func (f figures) set(r row, x figure) {
 	if _, known := f[r]; !known {
 		f[r] = x
 	}
 }
 
-// fewSamples is below what a p99 means little, so the number is told.
+// fewSamples is the number below which a p99 means little, so the table shows the number.
 const fewSamples = 50
 
 func (f figures) latency(p50, p99 row, s samples) {
@@ -128,7 +128,7 @@ func (f figures) latency(p50, p99 row, s samples) {
 	}
 }
 
-// samples are times of one kind.
+// samples are durations of one measurement.
 type samples []time.Duration
 
 func (s samples) at(q float64) time.Duration {
@@ -139,7 +139,7 @@ func (s samples) at(q float64) time.Duration {
 	return sorted[min(int(q*float64(len(sorted))), len(sorted)-1)]
 }
 
-// results is what the run found.
+// results is the result of the run.
 type results struct {
 	options
 	at    time.Time
@@ -170,29 +170,29 @@ func (r *results) note(format string, args ...any) {
 	r.notes = append(r.notes, plain(fmt.Sprintf(format, args...)))
 }
 
-// standing compares ours with the best of the peers: the cell of the ratio, and a line when ours is not ahead.
+// standing compares ours with the best peer: the cell of the ratio, and a line when ours is not better.
 func standing(r row, found map[string]figures) (ratio, behind string) {
 	ours, ok := found["gozzard"][r]
-	best, who := figure{value: math.Inf(1)}, ""
+	best, bestPeer := figure{value: math.Inf(1)}, ""
 	for _, name := range peerNames()[1:] {
 		if f, known := found[name][r]; known && f.value < best.value {
-			best, who = f, name
+			best, bestPeer = f, name
 		}
 	}
 
 	switch {
-	case !ok || who == "":
+	case !ok || bestPeer == "":
 		return "", ""
 	case ours.value <= best.value && r >= rowDeath:
 		return "none better", ""
 	case r >= rowDeath || best.value < 0.05:
-		ratio = fmt.Sprintf("%+.1f beside %s", ours.value-best.value, who)
+		ratio = fmt.Sprintf("%+.1f beside %s", ours.value-best.value, bestPeer)
 	default:
-		ratio = fmt.Sprintf("%.2f× %s", ours.value/best.value, who)
+		ratio = fmt.Sprintf("%.2f× %s", ours.value/best.value, bestPeer)
 	}
 
 	if ours.value > best.value {
-		behind = fmt.Sprintf("%s: gozzard %s, %s %s (%s)", r, ours, who, best, ratio)
+		behind = fmt.Sprintf("%s: gozzard %s, %s %s (%s)", r, ours, bestPeer, best, ratio)
 		if why := r.why(); why != "" {
 			behind += ": " + why
 		}
@@ -265,7 +265,7 @@ func (r *results) table(p func(string, ...any), n int, found map[string]figures)
 	}
 }
 
-// versions names what was measured, and what could not be had.
+// versions lists what was measured, and what could not be installed.
 func (r *results) versions() string {
 	list := []string{runtime.Version()}
 	for _, name := range peerNames() {

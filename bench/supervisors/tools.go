@@ -13,25 +13,25 @@ import (
 	"time"
 )
 
-// tools are the programs that are measured.
+// tools are the programs that the run measures.
 type tools struct {
-	dir      string            // of those made here
+	dir      string            // folder of the programs that the run built
 	paths    map[string]string // by name
 	versions map[string]string // by name of the supervisor
 	missing  map[string]string // why a supervisor cannot be measured
 	probing  sync.Mutex
-	front    bool // gozzard keeps commands that stay in front; else its processes are all daemons
-	probed   bool // front was found out
+	front    bool // gozzard supports commands that stay in the foreground; otherwise all its processes are daemons
+	probed   bool // front is known
 }
 
 func (t *tools) path(name string) string { return t.paths[name] }
 
-// packages of Debian by supervisor.
+// packages are the Debian packages by supervisor.
 func packages() map[string]string {
 	return map[string]string{"supervisord": "supervisor", "monit": "monit", "runit": "runit", "s6": "s6"}
 }
 
-// gather finds the programs and gets what is missing where that is allowed and possible.
+// gather finds the programs and installs what is missing where that is allowed and possible.
 func (b *bench) gather(ctx context.Context) error {
 	t := &tools{dir: filepath.Join(b.dir, "tools"), paths: map[string]string{}, versions: map[string]string{},
 		missing: map[string]string{}}
@@ -54,7 +54,7 @@ func (b *bench) gather(ctx context.Context) error {
 		}
 		if err != nil {
 			t.missing[c.name] = err.Error()
-			b.say("%s cannot be had: %v", c.name, err)
+			b.say("cannot get %s: %v", c.name, err)
 			continue
 		}
 		t.paths[c.needs] = path
@@ -64,7 +64,7 @@ func (b *bench) gather(ctx context.Context) error {
 	return b.gatherOwn(ctx)
 }
 
-// installPackages gets Debian's packages. What does not work is noticed when the program is looked for.
+// installPackages installs Debian packages. A failure shows when the program is looked for.
 func (b *bench) installPackages(ctx context.Context) {
 	var list []string
 	for _, c := range candidates() {
@@ -84,7 +84,7 @@ func (b *bench) installPackages(ctx context.Context) {
 	for _, args := range [][]string{{"-qq", "update"},
 		append([]string{"-qq", "install", "-y", "--no-install-recommends"}, list...)} {
 		cmd := exec.CommandContext(ctx, "apt-get", args...)
-		// No service of the machine is to come of it.
+		// Do not let the packages start services on this machine.
 		cmd.Env = append(os.Environ(), "DEBIAN_FRONTEND=noninteractive", "RUNLEVEL=1")
 		if out, err := cmd.CombinedOutput(); err != nil {
 			b.say("apt-get %s: %v: %.300s", args[1], err, out)
@@ -93,7 +93,7 @@ func (b *bench) installPackages(ctx context.Context) {
 	}
 }
 
-// fetch makes pm2 or Pebble in the folder of the run.
+// fetch gets pm2 or Pebble into the folder of the run.
 func (b *bench) fetch(ctx context.Context, name string) (string, error) {
 	ctx, cancel := context.WithTimeout(ctx, 5*time.Minute)
 	defer cancel()
@@ -129,7 +129,7 @@ func (b *bench) fetch(ctx context.Context, name string) (string, error) {
 	return path, nil
 }
 
-// versionOf words what is measured; a program that does not say its version is measured all the same.
+// versionOf is the version for the results. A program that does not print its version is measured too.
 func versionOf(ctx context.Context, name, path string) string {
 	var cmd *exec.Cmd
 	switch {
@@ -138,7 +138,7 @@ func versionOf(ctx context.Context, name, path string) string {
 	case name == "pm2":
 		cmd = exec.CommandContext(ctx, "node", "-p",
 			"require(require('fs').realpathSync(process.argv[1])+'/../../package.json').version", path)
-	default: // Pebble says only what its builders told it; the build knows the module
+	default: // Pebble prints only what its builders set; the build information has the module version
 		cmd = exec.CommandContext(ctx, "go", "version", "-m", path)
 	}
 
@@ -163,7 +163,7 @@ func versionOf(ctx context.Context, name, path string) string {
 	return "of unknown version"
 }
 
-// gatherOwn builds gozzard, without cgo and without symbols as it is shipped.
+// gatherOwn builds gozzard without cgo and without symbols, as a release does.
 func (b *bench) gatherOwn(ctx context.Context) error {
 	t := b.tools
 	t.versions["gozzard"] = "of this tree"

@@ -14,25 +14,25 @@ import (
 	"time"
 )
 
-// firstSeconds tells the supervised processes apart: each sleeps this many seconds plus its number, and shows that
-// in its command line.
+// firstSeconds makes the supervised processes distinguishable: each sleeps this many seconds plus its number, which is
+// visible in its command line.
 const firstSeconds = 100_000_000
 
 const (
-	pollEvery  = 150 * time.Microsecond // of the newest process id
-	slowEvery  = 20 * time.Millisecond  // of processes that have been something else for a while
+	pollEvery  = 150 * time.Microsecond // reads the newest process id
+	slowEvery  = 20 * time.Millisecond  // looks at processes that were another program for a while
 	youngFor   = 60 * time.Millisecond
 	forgetFor  = 2 * time.Second
-	sweepEvery = time.Second // a look at the whole process table, for what the quick look missed
+	sweepEvery = time.Second // looks at the whole process table, for what the quick look missed
 )
 
-// tracker sees supervised processes come, with the same eyes for every supervisor and at a cost that hardly depends
-// on how many there are: the kernel numbers processes in order, so only the ids since the last look are looked at,
-// and again until they became the program awaited.
+// tracker notices when supervised processes start. It treats every supervisor alike, and its cost hardly depends on the
+// number of processes: the kernel numbers processes in order, so it looks only at the ids since the last look, and
+// again until they have become the awaited program.
 type tracker struct {
-	program string // path of the supervised program, which nobody else has
+	program string // path of the supervised program, which no other process has
 	n       int
-	newest  []int // by number of the process, 0 while none was seen
+	newest  []int // by number of the process, 0 before one is seen
 	last    int   // the newest process id of the machine
 	pending map[int]seen
 	swept   time.Time
@@ -46,7 +46,7 @@ func newTracker(program string, n int) *tracker {
 		swept: time.Now()}
 }
 
-// lastPID is the id that was given away last, 0 when the kernel does not say.
+// lastPID is the id that the kernel assigned last, 0 when the kernel does not say.
 func lastPID() int {
 	b, err := os.ReadFile("/proc/loadavg")
 	if err != nil {
@@ -59,7 +59,7 @@ func lastPID() int {
 	return pid
 }
 
-// number tells which of the supervised processes a process is, -1 when it is none.
+// number is the number of a supervised process, -1 for any other process.
 func (t *tracker) number(pid int) int {
 	args := argv(pid)
 	if len(args) != 2 || args[0] != t.program {
@@ -72,7 +72,7 @@ func (t *tracker) number(pid int) int {
 	return secs - firstSeconds
 }
 
-// poll takes in the processes that have come since the last call.
+// poll adds the processes that started since the last call.
 func (t *tracker) poll() error {
 	now := time.Now()
 	last := lastPID()
@@ -81,7 +81,7 @@ func (t *tracker) poll() error {
 		for pid := t.last + 1; pid <= last; pid++ {
 			t.pending[pid] = seen{now}
 		}
-	case last != t.last: // the numbers have begun again
+	case last != t.last: // the kernel's numbers began again
 		t.swept = time.Time{}
 	}
 
@@ -111,7 +111,7 @@ func (t *tracker) poll() error {
 	return nil
 }
 
-// sweep looks at all processes. Of several with one number the one not known before counts.
+// sweep looks at all processes. If several have one number, the one that was unknown before counts.
 func (t *tracker) sweep() error {
 	all, err := t.copies()
 	if err != nil {
@@ -130,7 +130,7 @@ func (t *tracker) sweep() error {
 	return nil
 }
 
-// copies gives all live processes by their number.
+// copies returns all live processes by their number.
 func (t *tracker) copies() ([][]int, error) {
 	list, err := pids()
 	if err != nil {
@@ -145,14 +145,14 @@ func (t *tracker) copies() ([][]int, error) {
 	return all, nil
 }
 
-// forget begins anew: nothing that ran before counts.
+// forget forgets all processes, so that only new ones count.
 func (t *tracker) forget() {
 	clear(t.newest)
 	clear(t.pending)
 	t.last, t.swept = lastPID(), time.Now()
 }
 
-// await polls until cond holds and tells whether it did within the limit.
+// await polls until cond holds. It reports whether that happened within the limit.
 func (t *tracker) await(ctx context.Context, limit time.Duration, cond func() bool) (bool, error) {
 	end := time.Now().Add(limit)
 	for {
@@ -172,7 +172,7 @@ func (t *tracker) await(ctx context.Context, limit time.Duration, cond func() bo
 	}
 }
 
-// awaitAll waits until every process runs, other ones than those of old where that is given.
+// awaitAll waits until every process runs. If old is given, processes in it do not count.
 func (t *tracker) awaitAll(ctx context.Context, limit time.Duration, old []int) (bool, error) {
 	next := 0
 	return t.await(ctx, limit, func() bool {
@@ -208,10 +208,10 @@ func endAll(list []int) {
 	for _, pid := range list {
 		_ = syscall.Kill(pid, syscall.SIGKILL) // fails when it has ended already
 	}
-	_, _ = awaitGone(context.Background(), 10*time.Second, list) // what cannot be killed is seen by the last sweep
+	_, _ = awaitGone(context.Background(), 10*time.Second, list) // the last sweep finds what cannot be killed
 }
 
-// belongs tells whether a process works in a folder of this run or was given its path, which is like no other.
+// belongs reports whether a process works in a folder of this run or has that path, which is unique, in its arguments.
 func belongs(pid int, dir string) bool {
 	if cwd, err := os.Readlink(procPath(pid, "cwd")); err == nil && (cwd == dir || strings.HasPrefix(cwd, dir+"/")) {
 		return true
@@ -219,7 +219,7 @@ func belongs(pid int, dir string) bool {
 	return slices.ContainsFunc(argv(pid), func(a string) bool { return strings.Contains(a, dir+"/") })
 }
 
-// sweepAway kills every process that came of a folder of this run.
+// sweepAway kills every process that was started from a folder of this run.
 func sweepAway(dir string) error {
 	for range 20 {
 		list, err := pids()
@@ -240,5 +240,5 @@ func sweepAway(dir string) error {
 		}
 		endAll(ours)
 	}
-	return fmt.Errorf("processes out of %s cannot be ended", dir)
+	return fmt.Errorf("cannot kill the processes of %s", dir)
 }

@@ -13,13 +13,13 @@ import (
 	"time"
 )
 
-// size says how much is measured.
+// size is how much a run measures.
 type size struct {
 	name      string
 	limit     time.Duration // of the whole run
 	processes []int         // of the businesses that are searched
 	rounds    int           // of each question, at each size
-	buffers   string        // of PostgreSQL: room for all of its tables and indexes
+	buffers   string        // of PostgreSQL: room for all its tables and indexes
 	applied   int           // processes of the document that is applied
 }
 
@@ -46,10 +46,10 @@ type bench struct {
 	res *results
 }
 
-// run measures everything asked for. The results are nil when it did not get that far.
+// run runs the measurements that the options name. The results are nil if it failed before the first measurement.
 func run(ctx context.Context, o options) (_ *results, err error) {
 	b := &bench{options: o, res: newResults(o.size)}
-	if b.dir, err = os.MkdirTemp("", "gztopo"); err != nil { // a socket's path in it must be short
+	if b.dir, err = os.MkdirTemp("", "gztopo"); err != nil { // the path of a socket in it must be short
 		return nil, fmt.Errorf("cannot make a folder: %w", err)
 	}
 
@@ -75,6 +75,6 @@ func (b *bench) wants(name string) bool {
 }
 
 func (b *bench) say(format string, args ...any) {
-	// progress that cannot be shown is no reason to stop
+	// A run does not stop because its progress cannot be printed.
 	_, _ = fmt.Fprintf(b.progress, time.Now().Format("15:04:05 ")+format+"\n", args...)
 }

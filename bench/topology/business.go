@@ -28,8 +28,8 @@ var (
 	roles = [perService]string{"agent", "worker", "watcher", "exporter", "backup"}
 )
 
-// makeBusiness makes one with that many processes. Service instances were created in an order of their own, each
-// with its processes one after the other, as in a business that has grown.
+// makeBusiness makes a business with that many processes. Service instances have ids in random order and the processes
+// of each have consecutive ids, as in a business that has grown.
 func makeBusiness(processes int) *topology.Business {
 	hosts := max(processes/perHost, 1)
 	sets := max(min(hosts/50, 400), setsAtLeast)
@@ -92,8 +92,8 @@ func processOf(id int, m *topology.Module, role string, j int) topology.Process 
 	}
 }
 
-// statusOf is the state of a process at the beginning: a thirtieth is stopped, a hundredth never was registered, a
-// tenth is not hosted.
+// statusOf is the state of a process at the beginning: a thirtieth is stopped, a hundredth was never registered, a
+// tenth is not supervised.
 func statusOf(process int) (gozzard.RunState, bool) {
 	switch {
 	case process%30 == 0:
@@ -104,7 +104,7 @@ func statusOf(process int) (gozzard.RunState, bool) {
 	return gozzard.StateRunning, process%10 != 0
 }
 
-// place is a process with where it is.
+// place is a process and where it is.
 type place struct {
 	set     *topology.Set
 	module  *topology.Module
@@ -112,7 +112,7 @@ type place struct {
 	process *topology.Process
 }
 
-// placesOf are all processes in order of their ids.
+// placesOf lists all processes in the order of their ids.
 func placesOf(b *topology.Business) []place {
 	var list []place
 	for s := range b.Sets {

@@ -22,13 +22,13 @@ import (
 	"github.com/gozzard/gozzard/internal/topology/index"
 )
 
-// question is one thing asked of both sides.
+// question is a query to both sides.
 type question struct {
 	what, goal string
 	query      topology.Query
 	where      string // the same for PostgreSQL
 	args       []any
-	random     bool // at a random place instead of the beginning
+	random     bool // at a random position instead of the beginning
 }
 
 func (b *bench) measureFind(ctx context.Context) (err error) {
@@ -50,15 +50,15 @@ func (b *bench) measureFind(ctx context.Context) (err error) {
 		}
 	}
 
-	b.res.Note("Ours is what process_status asks of the server before it writes JSON: what was reported until then is taken in, the page and the exact count are "+
+	b.res.Note("Ours is what process_status asks of the server before it writes JSON: what was reported until then is added, the page and the exact count are "+
 		"found, and every row gets the newest status, pid and report time of its instances from the live index, which holds as many processes. PostgreSQL is asked "+
 		"over its Unix socket for the count and the page in one round trip, then for the instances of the page; its text is in the order of bytes, it has %s of "+
-		"buffers, an index for every filter that narrows, its tables were vacuumed, and until hosts change nobody writes to it.", b.size.buffers)
+		"buffers, an index for every filter that narrows, its tables were vacuumed, and until hosts change no client writes to it.", b.size.buffers)
 	b.res.Note("One business has all the processes: 20 on a host in four service instances, 40 aliases; a thirtieth is stopped.")
 	return nil
 }
 
-// compare asks both sides about a business of n processes.
+// compare sends queries about a business of n processes to both sides.
 func (b *bench) compare(ctx context.Context, pg *postgres, n int) error {
 	b.say("making a business of %d processes", n)
 	business := makeBusiness(n)
@@ -105,7 +105,7 @@ func (b *bench) compare(ctx context.Context, pg *postgres, n int) error {
 	return s.store.Close()
 }
 
-// serve starts a server that knows the business and whose hosts have reported.
+// serve starts a server that has the business and whose hosts have reported.
 func (b *bench) serve(ctx context.Context, name string, business *topology.Business, numbers []topology.Numbers,
 	hosts [][]place) (*server, error) {
 	dir, err := makeDir(b.dir, name)
@@ -125,7 +125,7 @@ func (b *bench) serve(ctx context.Context, name string, business *topology.Busin
 		Numbers: numbers}})
 }
 
-// byHost are the processes of each host.
+// byHost lists the processes of each host.
 func byHost(b *topology.Business) [][]place {
 	places := map[gozzard.AgentID]int{}
 	var hosts [][]place
@@ -140,7 +140,7 @@ func byHost(b *topology.Business) [][]place {
 	return hosts
 }
 
-// memoryOf is what an index of the business takes, and how long it took to make.
+// memoryOf measures the memory of an index of the business, and how long it takes to build.
 func memoryOf(b *topology.Business, n []topology.Numbers) (bytesEach float64, took time.Duration) {
 	heap := func() uint64 {
 		runtime.GC()
@@ -158,7 +158,7 @@ func memoryOf(b *topology.Business, n []topology.Numbers) (bytesEach float64, to
 	return bytesEach, took
 }
 
-// questions are those of people and of the programs that people use.
+// questions are the queries that people and their programs send.
 func questions() []question {
 	formal := topology.Query{Biz: biz, Env: topology.EnvFormal, Limit: 1000}
 	everything := topology.Query{Biz: biz, Limit: 1000}
@@ -204,7 +204,7 @@ func questions() []question {
 	}
 }
 
-// compile compiles an expression that is known to be right.
+// compile compiles an expression that is known to be valid.
 func compile(parts ...string) *topology.Expression {
 	compiled := make([]*expression.Expression, len(parts))
 	for i, p := range parts {
@@ -228,7 +228,7 @@ func setsNamed(numbers ...int) (names []string) {
 	return names
 }
 
-// ask asks both sides, in turn, and checks that they say the same.
+// ask queries both sides alternately and checks that their answers are equal.
 func (b *bench) ask(ctx context.Context, pg *postgres, s *server, t *sheet.Table, q question) error {
 	var ours, theirs samples
 	total := 0
@@ -237,14 +237,14 @@ func (b *bench) ask(ctx context.Context, pg *postgres, s *server, t *sheet.Table
 			q.query.Start = rand.IntN(max(total-q.query.Limit, 1))
 		}
 		began := time.Now()
-		n, rows := s.plane.FindProcesses(everybody, q.query)
+		n, rows := s.plane.FindProcesses(admin, q.query)
 		took := time.Since(began)
 		began = time.Now()
 		want, peer, err := pg.find(ctx, q.where, q.args, q.query.Start, q.query.Limit)
 		if err != nil {
 			return err
 		}
-		if round > 0 { // the first fills caches on both sides
+		if round > 0 { // the first round fills caches on both sides
 			ours, theirs = append(ours, took), append(theirs, time.Since(began))
 		}
 		if why := differ(n, rows, want, peer); why != "" {
@@ -259,7 +259,7 @@ func (b *bench) ask(ctx context.Context, pg *postgres, s *server, t *sheet.Table
 	return nil
 }
 
-// differ says how two answers differ, "" if they do not.
+// differ describes how two answers differ, "" if they do not.
 func differ(total int, rows []topology.Row, want int, peer []*row) string {
 	if total != want || len(rows) != len(peer) {
 		return fmt.Sprintf("%d fit and %d are shown, PostgreSQL has %d and %d", total, len(rows), want, len(peer))
@@ -294,7 +294,7 @@ func differ(total int, rows []topology.Row, want int, peer []*row) string {
 	return ""
 }
 
-// reports changes all processes of a host, and asks for them.
+// reports changes all processes of a host and then queries them.
 func (b *bench) reports(ctx context.Context, pg *postgres, s *server, t *sheet.Table, hosts [][]place) error {
 	b.say("reports of hosts")
 	var ours, theirs samples
@@ -309,7 +309,7 @@ func (b *bench) reports(ctx context.Context, pg *postgres, s *server, t *sheet.T
 		q := topology.Query{Biz: biz, IPs: []netip.Addr{host.IP}, States: []gozzard.RunState{state}, Limit: 100}
 		began := time.Now()
 		s.report(list, uint64(2+i), &state)
-		n, _ := s.plane.FindProcesses(everybody, q)
+		n, _ := s.plane.FindProcesses(admin, q)
 		ours = append(ours, time.Since(began))
 		began = time.Now()
 		if err := pg.report(ctx, host.IP.String(), ids, int(state)); err != nil {

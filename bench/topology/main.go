@@ -1,9 +1,9 @@
 //go:build linux
 
-// Command topology measures questions about businesses, as process_status asks them, beside the same questions to a
-// PostgreSQL that holds the same processes and is started in the same run, and how long it takes to apply a large
-// document. It checks that both sides answer the same, and prints ratios, since figures of one machine say little
-// of another.
+// Command topology measures queries about businesses, as process_status sends them, and compares them with the same
+// queries to a PostgreSQL that has the same processes and is started in the same run. It also measures how long it
+// takes to apply a large document. It checks that both sides give the same answers. It prints ratios, because absolute
+// figures of one machine say little about another.
 package main
 
 import (
@@ -47,7 +47,7 @@ func main() {
 	}
 }
 
-// measureTo measures, prints the tables and, when a path is given, writes them there.
+// measureTo runs the measurements, prints the tables and writes them to path if it is not empty.
 func measureTo(ctx context.Context, o options, path string) error {
 	ctx, cancel := context.WithTimeout(ctx, o.size.limit)
 	defer cancel()

@@ -1,7 +1,7 @@
 //go:build !linux
 
-// Command topology measures questions about businesses beside the same questions to PostgreSQL, which it starts. It
-// needs Linux.
+// Command topology measures queries about businesses and compares them with the same queries to a PostgreSQL that it
+// starts. It needs Linux.
 package main
 
 import (

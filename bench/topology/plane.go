@@ -18,18 +18,18 @@ import (
 	"github.com/gozzard/gozzard/internal/topology"
 )
 
-// everybody may see everything, as the first app of a server.
-var everybody = gozzard.Caller{App: "bench", User: "bench", Rights: gozzard.Everything()}
+// admin may see everything, like the first app of a server.
+var admin = gozzard.Caller{App: "bench", User: "bench", Rights: gozzard.Everything()}
 
-// server is the part of ours that answers: a plane over SQLite and the live index. No host is connected to it; what
-// they would report is put into the live index as their reports are.
+// server is the part of our server that answers: a control plane over SQLite and the live index. No host is connected
+// to it. The benchmark puts states into the live index as reports do.
 type server struct {
 	plane *control.Plane
 	live  *fleet.Index
 	store *sqlstore.Store
 }
 
-// startServer makes a server. Its businesses are in the store, or in what is given instead.
+// startServer makes a server. Its businesses are in the store, or in instead if that is given.
 func startServer(ctx context.Context, dir string, l *fleet.Index, instead control.TopologyStore) (*server, error) {
 	log := slog.New(slog.DiscardHandler)
 	var failed error
@@ -39,7 +39,7 @@ func startServer(ctx context.Context, dir string, l *fleet.Index, instead contro
 		return nil, err
 	}
 
-	o := control.Options{Store: store, Topology: store, Dispatch: nobody{}, Live: l, Log: log}
+	o := control.Options{Store: store, Topology: store, Dispatch: noAgents{}, Live: l, Log: log}
 
 	if instead != nil {
 		o.Topology = instead
@@ -53,14 +53,14 @@ func startServer(ctx context.Context, dir string, l *fleet.Index, instead contro
 	return &server{plane: plane, live: l, store: store}, nil
 }
 
-// nobody is where commands go.
-type nobody struct{}
+// noAgents is where commands go: no agent is connected.
+type noAgents struct{}
 
-func (nobody) Send(to gozzard.AgentID, _ int, _ *gozzard.Command) error {
-	return fmt.Errorf("no host is connected, %s neither", to)
+func (noAgents) Send(to gozzard.AgentID, _ int, _ *gozzard.Command) error {
+	return fmt.Errorf("no host is connected, not even %s", to)
 }
 
-// report puts a host's processes into the live index, all of them in one state if it is given.
+// report puts a host's processes into the live index, all of them in one state if one is given.
 func (s *server) report(list []place, round uint64, all *gozzard.RunState) {
 	host := list[0].service.Host
 	rows := make([]gozzard.Status, 0, len(list))
@@ -84,13 +84,13 @@ func (s *server) report(list []place, round uint64, all *gozzard.RunState) {
 	s.live.Full(host.Agent, round, 0, 1, rows)
 }
 
-// join makes a host known.
+// join adds a host.
 func (s *server) join(h topology.Host) {
 	s.live.PutHost(fleet.Host{Info: gozzard.HostInfo{Agent: h.Agent, Addrs: []gozzard.HostAddr{h.Addr()}}, Session: 1,
 		Online: true, LastSeen: time.Now()})
 }
 
-// memory is a business that is kept in memory, since SQL is not what is asked.
+// memory keeps a business in memory, because the query does not measure SQL.
 type memory struct{ business record.Business }
 
 func (r *memory) Businesses(context.Context) ([]record.BusinessHead, error) {
@@ -102,9 +102,9 @@ func (r *memory) Business(context.Context, int) (record.Business, error) {
 }
 
 func (r *memory) SaveBusiness(context.Context, topology.Change, string, gozzard.AuditRow) (int64, error) {
-	return 0, errors.New("this business is only for questions")
+	return 0, errors.New("this business is read-only")
 }
 
 func (r *memory) Services(context.Context, int, []int) ([]topology.ServiceInstance, error) {
-	return nil, errors.New("this business is only for questions")
+	return nil, errors.New("this business is read-only")
 }

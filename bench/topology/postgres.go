@@ -17,18 +17,18 @@ import (
 	"github.com/jackc/pgx/v5"
 )
 
-// errNoPostgres is that there is no PostgreSQL to start.
-var errNoPostgres = errors.New("no PostgreSQL server (initdb, postgres) in /usr/lib/postgresql/*/bin or the path, or no user to run it as")
+// errNoPostgres means that there is no PostgreSQL to start.
+var errNoPostgres = errors.New("no PostgreSQL server (initdb, postgres) in /usr/lib/postgresql/*/bin or the path, or no account to run it as")
 
-// settings are those of a server that has the machine's memory for reading: everything that is asked for stays in
-// its buffers, no compiler starts for a short question, and nothing cleans up in the middle of a measurement.
+// settings give the server enough memory for reading: everything that is queried stays in its buffers, no JIT compiler
+// starts for a short query, and no vacuum runs in the middle of a measurement.
 var settings = []string{
 	"listen_addresses=", "effective_cache_size=6GB", "work_mem=64MB", "maintenance_work_mem=512MB",
 	"random_page_cost=1.1", "jit=off",
 	"autovacuum=off", "plan_cache_mode=force_custom_plan", "max_wal_size=8GB", "max_connections=20",
 }
 
-// postgres is a server that the run started and ends.
+// postgres is a server that the run starts and stops.
 type postgres struct {
 	dir   string
 	cmd   *exec.Cmd
@@ -37,7 +37,7 @@ type postgres struct {
 	conn  *pgx.Conn
 }
 
-// startPostgres starts a server of its own in a folder of its own, on a Unix socket only.
+// startPostgres starts a separate server in a new folder, on a Unix socket only.
 func startPostgres(ctx context.Context, dir, buffers string) (p *postgres, err error) {
 	bin, as, err := findPostgres()
 	if err != nil {
@@ -68,7 +68,7 @@ func startPostgres(ctx context.Context, dir, buffers string) (p *postgres, err e
 		return cmd
 	}
 
-	// Text in the order of its bytes: the kindest one to patterns that begin with text.
+	// Sort text by its bytes: this is the fastest order for patterns that begin with text.
 	if out, err := command("initdb", "-D", data, "-U", "gozzard", "-A", "trust", "--no-sync", "-E", "UTF8",
 		"--locale=C").CombinedOutput(); err != nil {
 		return p, fmt.Errorf("initdb: %w\n%s", err, out)
@@ -93,14 +93,14 @@ func startPostgres(ctx context.Context, dir, buffers string) (p *postgres, err e
 
 	p.cmd = server
 	go func() {
-		_ = server.Wait() // how it ended is in its log
+		_ = server.Wait() // the exit state is in its log
 		close(p.ended)
 	}()
 
 	return p, p.connect(ctx)
 }
 
-// findPostgres finds the programs, and whom to run them as when this is root, whom the server refuses.
+// findPostgres finds the programs, and an account to run them as if this is root: the server refuses to run as root.
 func findPostgres() (bin string, as *syscall.Credential, err error) {
 	found, err := filepath.Glob("/usr/lib/postgresql/*/bin/initdb")
 	if err != nil {
@@ -139,7 +139,7 @@ func (p *postgres) connect(ctx context.Context) error {
 		}
 		select {
 		case <-p.ended:
-			text, _ := os.ReadFile(p.log.Name()) // an empty log says as little as none
+			text, _ := os.ReadFile(p.log.Name()) // an empty log is as good as none
 			return fmt.Errorf("postgres ended: %s", text)
 		case <-ctx.Done():
 			return ctx.Err()
@@ -151,7 +151,7 @@ func (p *postgres) connect(ctx context.Context) error {
 	}
 }
 
-// stop ends the server and waits for it.
+// stop stops the server and waits for it.
 func (p *postgres) stop(ctx context.Context) error {
 	var errs []error
 

@@ -11,9 +11,9 @@ import (
 	"github.com/gozzard/gozzard/internal/topology"
 )
 
-// schema is how one would keep the processes for these questions: everything that is asked for or shown in one row,
-// so that no question needs a join but for the instances, and an index for every filter that narrows enough, in
-// order of ids where a page follows.
+// schema is a good way to store the processes for these queries: everything that is queried or shown is in one row, so
+// that only the instances need a join. There is an index for every filter that narrows enough, in the order of ids
+// where a page follows.
 const schema = `
 CREATE TABLE process (
 	biz int NOT NULL, id int NOT NULL, env smallint NOT NULL, set_id int NOT NULL, set_name text NOT NULL, module_id int NOT NULL, module_name text NOT NULL,
@@ -46,7 +46,7 @@ var columns = []string{
 const columnList = `biz, id, env, set_id, set_name, module_id, module_name, service_template, service_id, service_name, cloud, cloud_name, ip, agent, alias, ` +
 	`template, priority, state, hosted`
 
-// fill puts a business into tables of its own.
+// fill puts a business into new tables.
 func (p *postgres) fill(ctx context.Context, b *topology.Business, numbers []topology.Numbers) error {
 	if _, err := p.conn.Exec(ctx, "DROP TABLE IF EXISTS process, instance;"+schema); err != nil {
 		return fmt.Errorf("cannot make tables: %w", err)
@@ -98,7 +98,7 @@ func (p *postgres) fill(ctx context.Context, b *topology.Business, numbers []top
 	return nil
 }
 
-// bytes is what the tables and their indexes take.
+// bytes is the size of the tables and their indexes.
 func (p *postgres) bytes(ctx context.Context) (n int64, err error) {
 	err = p.conn.QueryRow(ctx, "SELECT pg_total_relation_size('process') + pg_total_relation_size('instance')").Scan(&n)
 	return n, err
@@ -126,7 +126,7 @@ type instance struct {
 	Hosted             bool
 }
 
-// find asks for a page and its count in one round trip, then for the instances of the page.
+// find queries a page and its count in one round trip, then the instances of the page.
 func (p *postgres) find(ctx context.Context, where string, args []any, start, limit int) (total int, rows []*row,
 	err error) {
 	var batch pgx.Batch
@@ -172,7 +172,7 @@ func scanRow(r pgx.CollectableRow) (*row, error) {
 		&v.IP, &v.Agent, &v.Alias, &v.Template, &v.Priority, &v.RunState, &v.Hosted)
 }
 
-// report writes the states of one host's processes, as its agent would tell them every time that one changes.
+// report writes the states of one host's processes, as its agent would report them at every change.
 func (p *postgres) report(ctx context.Context, ip string, ids []int, state int) error {
 	return pgx.BeginFunc(ctx, p.conn, func(tx pgx.Tx) error {
 		if _, err := tx.Exec(ctx, "UPDATE process SET state = $3 WHERE biz = $1 AND ip = $2", biz, ip,

@@ -9,8 +9,8 @@ import (
 	"testing"
 )
 
-// Figures are not looked at: they are of a busy machine. What must be so is that every measurement works and both
-// sides answer the same.
+// TestQuickRun does not look at figures, because the machine is busy. It checks that every measurement works and that
+// both sides give the same answers.
 func TestQuickRun(t *testing.T) {
 	res, err := run(t.Context(), options{size: quickSize(), progress: t.Output()})
 	if errors.Is(err, errNoPostgres) && os.Getenv("GOZZARD_TEST_POSTGRES") != "require" {

@@ -8,8 +8,8 @@ import (
 	"testing"
 )
 
-// TestDev opens the folder of a fleet in one process that was killed: what was written last is only in the log of its
-// record.
+// TestDev opens the data folder of a killed `gozzard dev`: the newest writes are only in the write-ahead log of its
+// database.
 func TestDev(t *testing.T) {
 	eachVersion(t, func(t *testing.T, version string) {
 		data := filepath.Join(unpack(t, version, "dev"), "data")

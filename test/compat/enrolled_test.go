@@ -59,8 +59,8 @@ func (e *enrolled) updates() {
 	}
 }
 
-// alone starts an agent on its old enrolment. Its server has another address now, so it cannot connect; it keeps its
-// process all the same.
+// alone starts an agent on its old enrolment. Its server has another address now, so the agent cannot connect. It
+// supervises its process all the same.
 func (e *enrolled) alone() {
 	agent := start(e.t, "agent alone", "agent", "--data", e.host("host1"))
 	agent.until("web runs", func() bool { return pidOf("web") > 0 })
@@ -79,7 +79,7 @@ func (e *enrolled) alone() {
 	agent.stop(syscall.SIGTERM)
 }
 
-// rejoins lets a host in again, as after a long absence: certificates live for a day, fixtures for years.
+// rejoins enrols a host again, as after a long absence: certificates are valid for a day, fixtures are years old.
 func (e *enrolled) rejoins(name, ip string) {
 	id := strings.TrimSpace(read(e.t, filepath.Join(e.host(name), "agent-id")))
 	before := pidOf("web")
@@ -110,7 +110,7 @@ func (e *enrolled) rejoins(name, ip string) {
 	}
 }
 
-// approves lets the waiting host in, and keeps the revoked one out.
+// approves approves the waiting host, and checks that the revoked one stays out.
 func (e *enrolled) approves() {
 	must(e.t, e.asAdmin(), "hosts", "approve", "127.0.0.4")
 	if _, code := run(e.t, e.asAdmin(), "hosts", "approve", "127.0.0.3"); code != 1 {
@@ -118,8 +118,7 @@ func (e *enrolled) approves() {
 	}
 }
 
-// joinsByOldToken brings a host in with a token that the old program made: for hosts of cloud 3, which wait for
-// approval.
+// joinsByOldToken enrols a host with a token that the old program made: for hosts of cloud 3, which wait for approval.
 func (e *enrolled) joinsByOldToken() {
 	e.join("host9", "127.0.0.9", read(e.t, filepath.Join(e.data, "valid.token")))
 	var members struct {

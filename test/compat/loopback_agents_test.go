@@ -84,7 +84,7 @@ func (l *loopback) agentsOnline() {
 	}
 }
 
-// actsGoOn compares the agents' own records of what was done with those of the fixture.
+// actsGoOn checks that the act logs of the agents continue those of the fixture.
 func (l *loopback) actsGoOn(before map[int]string) {
 	for n, then := range before {
 		now := read(l.t, filepath.Join(l.agentDir(n), "acts.log"))
@@ -108,7 +108,7 @@ func (l *loopback) interrupted() {
 	g.compare()
 }
 
-// kept proves that the agents do with every process what they had been asked to do.
+// kept checks that the agents keep every process in its wanted state.
 func (l *loopback) kept() {
 	running := []string{"web@127.0.0.1", "front@127.0.0.1", "hosted@127.0.0.1", "kept@127.0.0.2", "slow@127.0.0.2",
 		"late1@127.0.0.3", "late2@127.0.0.3"}

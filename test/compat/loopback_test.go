@@ -39,7 +39,7 @@ func TestLoopback(t *testing.T) {
 		t.Run("repeated", func(t *testing.T) { l.at(t).repeatedRequest() })
 		l.stop(syscall.SIGTERM)
 
-		// The agents come without a server: they know from their own disks what must run.
+		// The agents start without a server: their own disks say what must run.
 		acts := map[int]string{}
 		for n := range l.startAgents(t) {
 			acts[n] = read(t, filepath.Join(l.agentDir(n), "acts.log"))
@@ -74,7 +74,7 @@ func (l *loopback) at(t *testing.T) *loopback {
 	return &c
 }
 
-// answers compares everything that the record knows, while no agent is there that could change it.
+// answers compares everything in the record, while no agent is connected that could change it.
 func (l *loopback) answers() {
 	l.ownAnswers()
 	tasks := l.tasks()
@@ -110,7 +110,7 @@ func (l *loopback) answers() {
 	l.gsekitAnswers()
 }
 
-// tasks are all that the audit names.
+// tasks lists all tasks that the audit names.
 func (l *loopback) tasks() (ids []string) {
 	l.t.Helper()
 	var page struct {
@@ -189,7 +189,7 @@ func (l *loopback) ownAnswers() {
 	g.compare()
 }
 
-// accounts proves that every account still works, with the same rights, and that wrong or ended ones do not.
+// accounts checks that every account still works, with the same rights, and that wrong or expired ones do not.
 func (l *loopback) accounts() {
 	g := newGolden(l.t, l.version, "loopback-accounts")
 	rotated := readCredentials(l.t, filepath.Join(l.data, "rotated-old.json"))
@@ -238,7 +238,7 @@ func (l *loopback) accounts() {
 	}
 }
 
-// signed proves an app by a signature, which needs the secret that the record has.
+// signed authenticates an app by a signature, which needs the secret in the record.
 func (l *loopback) signed() {
 	signer := readCredentials(l.t, filepath.Join(l.data, "signer.json"))
 
@@ -260,8 +260,8 @@ func (l *loopback) signed() {
 	}
 }
 
-// auditVerifies follows the chain of the old rows, with the checkpoints and the newest row that the old program has
-// signed and printed.
+// auditVerifies verifies the chain of the old rows, with the checkpoints and the newest row that the old program signed
+// and printed.
 func (l *loopback) auditVerifies() {
 	newest := strings.TrimSpace(read(l.t, filepath.Join(l.data, "audit.newest")))
 	must(l.t, l.asAdmin(), "audit", "verify", "--expect", newest)

@@ -30,13 +30,13 @@ var (
 )
 
 // evilAgent is a bare client of the fabric with the credential of one agent. It publishes as fast as it can and
-// comes back when it is put out.
+// reconnects when the server closes its connection.
 type evilAgent struct {
-	addr, secret string
-	payload      []byte
-	stop         chan struct{}
-	sent, bytes  atomic.Int64
-	putOut, kept atomic.Int64 // connections that were ended, and attempts that were refused
+	addr, secret    string
+	payload         []byte
+	stop            chan struct{}
+	sent, bytes     atomic.Int64
+	closed, refused atomic.Int64 // connections that the server closed, and connections that it refused
 }
 
 func (e *evilAgent) run() {
@@ -47,7 +47,7 @@ func (e *evilAgent) run() {
 			e.pour(conn)
 			conn.Close()
 		} else if errors.Is(err, natsgo.ErrAuthorization) {
-			e.kept.Add(1)
+			e.refused.Add(1)
 		}
 		select {
 		case <-e.stop:
@@ -61,7 +61,7 @@ func (e *evilAgent) pour(conn *natsgo.Conn) {
 	for i := 0; ; i++ {
 		subject := []string{"st.0.evil", "res.0.evil"}[i%2]
 		if err := conn.Publish(subject, e.payload); err != nil {
-			e.putOut.Add(1)
+			e.closed.Add(1)
 			return
 		}
 		e.sent.Add(1)
@@ -74,7 +74,7 @@ func (e *evilAgent) pour(conn *natsgo.Conn) {
 	}
 }
 
-// metric reads one value of the server's metrics, 0 when it is not there.
+// metric reads one value of the server's metrics, 0 when it is missing.
 func metric(t *testing.T, s *ft.Server, name string) float64 {
 	t.Helper()
 	code, body := s.Get(t, "/metrics")
@@ -95,9 +95,9 @@ func metric(t *testing.T, s *ft.Server, name string) float64 {
 	return v
 }
 
-// TestTD3AgentFlood: one agent floods the fabric at full speed beside a fleet. No other agent loses its session,
-// callers are answered, and the one is muted, flagged and put out. make flood has the 999 others of the threat
-// table.
+// TestTD3AgentFlood: one agent floods the fabric at full speed next to a fleet. No other agent loses its session and
+// callers get their answers. The server mutes, flags and disconnects the one agent. `make flood` runs it with the 999
+// other agents of the threat table.
 func TestTD3AgentFlood(t *testing.T) {
 	s := ft.StartServer(t, "", "--report-interval=10s")
 	sim := s.StartSim(t, *floodHosts, "--log-level=info")
@@ -128,7 +128,7 @@ func TestTD3AgentFlood(t *testing.T) {
 	p50, p99, n := valid(t, s, *agentFlood)
 
 	ft.Until(t, 2*time.Minute, func() string { return "the agent that floods is let go on: " + s.Output() },
-		func() bool { return e.kept.Load() > 0 })
+		func() bool { return e.refused.Load() > 0 })
 
 	low := online()
 	for end := time.Now().Add(*agentFlood / 2); time.Now().Before(end); time.Sleep(100 * time.Millisecond) {
@@ -138,9 +138,9 @@ func TestTD3AgentFlood(t *testing.T) {
 	close(e.stop)
 	<-done
 	refused := metric(t, s, `gozzard_security_refused_total{rule="agent_flood"}`)
-	fmt.Printf("threat TD3: %d messages (%d MiB) published by one agent, %.0f refused unread, put out %d times, %d attempts to come back refused; of %d others %d lost their session; "+
+	fmt.Printf("threat TD3: %d messages (%d MiB) published by one agent, %.0f refused unread, disconnected %d times, %d attempts to reconnect refused; of %d others %d lost their session; "+
 		"valid callers: %d requests, p50 %s, p99 %.2f times that of before (%s of %d); server has %d MiB\n",
-		e.sent.Load(), e.bytes.Load()>>20, refused, e.putOut.Load(), e.kept.Load(), *floodHosts,
+		e.sent.Load(), e.bytes.Load()>>20, refused, e.closed.Load(), e.refused.Load(), *floodHosts,
 		max(*floodHosts-low, sim.Sessions()-sessions),
 		n, p50.Round(time.Microsecond), float64(p99)/float64(base), base.Round(time.Microsecond), n0, s.RSS()>>20)
 
@@ -154,7 +154,7 @@ func TestTD3AgentFlood(t *testing.T) {
 	}
 }
 
-// TestTD3FlagIsShown: gozzard hosts and its API tell of an agent that floods.
+// TestTD3FlagIsShown: `gozzard hosts` and the API show that an agent floods.
 func TestTD3FlagIsShown(t *testing.T) {
 	s := ft.StartServer(t, "")
 	sim := s.StartSim(t, 3)
@@ -162,7 +162,7 @@ func TestTD3FlagIsShown(t *testing.T) {
 	ft.Until(t, time.Minute, func() string { return fmt.Sprintf("%d hosts are online", online()) },
 		func() bool { return online() == 3 })
 
-	sim.Kill(15) // one of its hosts has a bad day
+	sim.Kill(15) // the test uses the name of one of its hosts below
 	join, err := os.ReadFile(filepath.Join(s.Data, "join.secret"))
 	if err != nil {
 		t.Fatal(err)

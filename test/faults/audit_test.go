@@ -20,7 +20,7 @@ import (
 	ft "github.com/gozzard/gozzard/test/fleettest"
 )
 
-// auditedTasks follows the audit in a data folder to its end and gives the tasks in it.
+// auditedTasks reads the whole audit in a data folder and returns the tasks in it.
 func auditedTasks(t *testing.T, data string) map[string]bool {
 	t.Helper()
 	f, err := sqlstore.OpenAuditFile(t.Context(), filepath.Join(data, "gozzard.db"))
@@ -59,8 +59,8 @@ func auditedTasks(t *testing.T, data string) map[string]bool {
 	return tasks
 }
 
-// TestTR1KilledServer: the server is killed over and over while it accepts tasks. Every task that was acknowledged
-// is in the audit, and its chain is whole.
+// TestTR1KilledServer kills the server again and again while it accepts tasks. Every acknowledged task is in the audit,
+// and its chain is complete.
 func TestTR1KilledServer(t *testing.T) {
 	s := ft.StartServer(t, "")
 	kills, acked := min(3**scale, 20), 0
@@ -83,7 +83,7 @@ func TestTR1KilledServer(t *testing.T) {
 						ID string `json:"task_id"`
 					}
 					if err != nil || ans.Code != 0 || json.Unmarshal(ans.Data, &d) != nil {
-						continue // the server is gone or going
+						continue // the server is down or stopping
 					}
 					mu.Lock()
 					ids = append(ids, d.ID)
@@ -113,7 +113,7 @@ func TestTR1KilledServer(t *testing.T) {
 	}
 }
 
-// TestTR2: the host can show what it was told, signed, and what came of it.
+// TestTR2HostsOwnRecord: the host can show the signed commands that it received, and their results.
 func TestTR2HostsOwnRecord(t *testing.T) {
 	s := ft.StartServer(t, "")
 	dir := t.TempDir()

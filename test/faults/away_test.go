@@ -15,7 +15,7 @@ import (
 	ft "github.com/gozzard/gozzard/test/fleettest"
 )
 
-// P6: a start command whose daemon ends up in another cgroup, as with systemctl or sudo. It is adopted only when
+// P6: the daemon of a start command ends up in another cgroup, as with systemctl or sudo. The agent adopts it only if
 // its pid file, name and owner agree.
 func TestP6LeftItsCgroup(t *testing.T) {
 	needs(t, "setpriv")
@@ -63,7 +63,7 @@ func TestP6LeftItsCgroup(t *testing.T) {
 				wrong++
 				t.Errorf("%s: %+v, %+v", c.name, e, row)
 			}
-			for _, op := range []int{1, 9} { // by signal: nobody's but its own may get one
+			for _, op := range []int{1, 9} { // by signal: no other process may get one
 				spec := d.Spec(nil)
 				spec["control"] = ft.J{"start_cmd": "./start.sh"}
 				if e := operate(t, s.API, d, op, spec); e.Code == 0 && op == 9 {
@@ -80,11 +80,11 @@ func TestP6LeftItsCgroup(t *testing.T) {
 		right, wrong)
 }
 
-// killAll ends the processes whose pids a start script wrote down.
+// killAll kills the processes whose pids a start script wrote to a file.
 func killAll(t *testing.T, list string) {
 	b, err := os.ReadFile(list)
 	if err != nil {
-		return // it never ran
+		return // the script never ran
 	}
 
 	for _, w := range strings.Fields(string(b)) {
@@ -100,10 +100,10 @@ func killAll(t *testing.T, list string) {
 	}
 }
 
-// P7: a process that takes no signal, as one that waits for a dead disk. Stop and kill say so in time, and no
-// second copy is started.
+// P7: a process does not react to signals, like one that waits for a dead disk. Stop and kill report that in time, and
+// the agent starts no second copy.
 func TestP7Frozen(t *testing.T) {
-	t.Parallel() // it waits more than it works
+	t.Parallel() // it mostly waits
 	needs(t)
 	s := ft.StartServer(t, "")
 	agent := s.StartAgent(t, 1, "")
@@ -117,7 +117,7 @@ func TestP7Frozen(t *testing.T) {
 			file := filepath.Join(unified, strings.TrimSpace(path), "cgroup.freeze")
 			return func() { control(t, file, "1") }, func() { _ = os.WriteFile(file, []byte("0"), 0) }
 		},
-		"v1": func(t *testing.T, pid int) (freeze, thaw func()) { // it holds SIGKILL back as well
+		"v1": func(t *testing.T, pid int) (freeze, thaw func()) { // it delays SIGKILL as well
 			file := filepath.Join(groupV1(t, "freezer", pid), "freezer.state")
 			return func() { control(t, file, "FROZEN") }, func() { _ = os.WriteFile(file, []byte("THAWED"), 0) }
 		},
@@ -125,7 +125,7 @@ func TestP7Frozen(t *testing.T) {
 
 	for name, freezer := range freezers {
 		t.Run(name, func(t *testing.T) {
-			second, told, ended, n := 0, 0, 0, min(2**scale, 50)
+			second, stillAlive, ended, n := 0, 0, 0, min(2**scale, 50)
 			var longest time.Duration
 			for i := range n {
 				d := ft.NewDaemon(t, t.TempDir(), fmt.Sprintf("gzice%s%d", name, i))
@@ -139,10 +139,10 @@ func TestP7Frozen(t *testing.T) {
 					longest = max(longest, time.Since(began))
 					alive := d.Copies()
 					switch {
-					case alive == 0 && (e.Code == 0 || op == 9): // version 2 lets a deadly signal through
+					case alive == 0 && (e.Code == 0 || op == 9): // cgroup version 2 lets a deadly signal through
 						ended++
 					case alive == 1 && e.Code != 0 && strings.Contains(e.Msg, "still alive"):
-						told++
+						stillAlive++
 						must(t, operate(t, s.For(t), d, 0, d.Spec(nil)), 828)
 					default:
 						t.Errorf("op %d: %d copies, %+v", op, alive, e)
@@ -152,11 +152,11 @@ func TestP7Frozen(t *testing.T) {
 				thaw()
 				ft.Until(t, 20*time.Second, func() string { return "the signal never came" },
 					func() bool { return d.Count("start") > 1 || d.PID() < 0 })
-				_ = operate(t, s.For(t), d, 4, d.Spec(nil)) // what was not stopped is hosted still
+				_ = operate(t, s.For(t), d, 4, d.Spec(nil)) // a process that was not stopped is still supervised
 			}
 
-			fmt.Printf("fault P7 %s: %d frozen processes: %d operations told that it is still alive, %d that it is gone, at most after %.1f s; %d second copies\n",
-				name, n, told, ended, longest.Seconds(), second)
+			fmt.Printf("fault P7 %s: %d frozen processes: %d operations reported that it is still alive, %d that it is gone, at most after %.1f s; %d second copies\n",
+				name, n, stillAlive, ended, longest.Seconds(), second)
 
 			if second > 0 {
 				t.Errorf("%d second copies", second)
@@ -167,8 +167,8 @@ func TestP7Frozen(t *testing.T) {
 	endFirst(t, agent)
 }
 
-// H1: the host comes up again. Pid files are left and name strangers now; nothing of them is believed, and what is
-// to run is started.
+// H1: the host boots again. Old pid files name foreign processes now. The agent does not trust them, and it starts what
+// must run.
 func TestH1Reboot(t *testing.T) {
 	needs(t, "unshare")
 	s := ft.StartServer(t, "")

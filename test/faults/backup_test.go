@@ -37,13 +37,13 @@ func mustRun(t *testing.T, s *ft.Server, args ...string) string {
 	return out
 }
 
-// restored starts a server from a backup in the place of one that was ended.
+// restored starts a server from a backup in place of one that has ended.
 func restored(t *testing.T, s *ft.Server, file, key string, extra ...string) *ft.Server {
 	t.Helper()
 	dir := filepath.Join(t.TempDir(), "restored")
 	t.Logf("%s", mustRun(t, s, append([]string{"backup", "restore", file, "--identity", key, "--data", dir},
 		extra...)...))
-	credentials, err := os.ReadFile(filepath.Join(s.Data, "credentials.json")) // an admin has his own
+	credentials, err := os.ReadFile(filepath.Join(s.Data, "credentials.json")) // admins keep their own copy
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -53,12 +53,12 @@ func restored(t *testing.T, s *ft.Server, file, key string, extra ...string) *ft
 	return ft.StartServer(t, dir, "--listen", strings.TrimPrefix(s.Cred.URL, "http://"), "--agent-listen", s.Agents)
 }
 
-// refusedBy reads how often a rule refused something.
+// refusedBy reads how often a rule has rejected something.
 func refusedBy(t *testing.T, url, rule string) int {
 	t.Helper()
 	res, err := http.Get(url + "/metrics")
 	if err != nil {
-		return 0 // not up yet
+		return 0 // not running yet
 	}
 
 	defer res.Body.Close()
@@ -80,9 +80,9 @@ func refusedBy(t *testing.T, url, rule string) int {
 	return n
 }
 
-// TestK9BackupUnderLoad: a backup is taken while operations are under way, more are done, the server is lost, and
-// another one is restored from the backup. Nothing is executed again, every verdict that the restored record has is
-// true, hosts wait for the admin, and new operations are taken.
+// TestK9BackupUnderLoad takes a backup while operations are under way, runs more operations, loses the server and
+// restores another one from the backup. Nothing is executed again, every verdict in the restored record is true, hosts
+// wait for the admin, and the server accepts new operations.
 func TestK9BackupUnderLoad(t *testing.T) {
 	s := ft.StartServer(t, "")
 	s.StartAgent(t, 1, "")
@@ -93,13 +93,14 @@ func TestK9BackupUnderLoad(t *testing.T) {
 	key, file := filepath.Join(dir, "key"), filepath.Join(dir, "backup.age")
 	recipient := strings.TrimSpace(mustRun(t, s, "backup", "keygen", "--to", key))
 
+	// Take a backup under load, with operations that are open in it and others that come later.
 	l := newLedger(t, s.API)
 	stop := l.load(4, 2, 300**scale)
 	ft.Until(t, time.Minute, func() string { return "no load" }, func() bool { return len(l.effects()) > 20 })
 	second.Kill(syscall.SIGSTOP)
 	never := make(chan struct{})
 	held := 10
-	for i := range held { // open in the backup, done after it
+	for i := range held { // open in the backup, finished after it
 		l.send(fmt.Sprintf("held-%d", i), 2, 20+i, never)
 	}
 
@@ -112,7 +113,7 @@ func TestK9BackupUnderLoad(t *testing.T) {
 	second.Kill(syscall.SIGCONT)
 	stop()
 
-	if f := l.settle(); f.lost+f.stuck+f.twice+f.wrong > 0 {
+	if f := l.collect(); f.lost+f.stuck+f.twice+f.wrong > 0 {
 		t.Fatalf("before the server was lost: %s", f)
 	}
 
@@ -123,17 +124,18 @@ func TestK9BackupUnderLoad(t *testing.T) {
 		}
 	}
 
+	// Lose the server and restore another one. Hosts wait until the admin confirms their number.
 	s.Kill(syscall.SIGKILL)
 	r := restored(t, s, file, key)
 
 	ft.Until(t, time.Minute, r.Output, func() bool { return refusedBy(t, r.Cred.URL, "restored") >= 2 })
 
 	if r.Online(1) || r.Online(2) {
-		t.Error("hosts are let in before anybody confirmed them")
+		t.Error("hosts are let in before the admin has confirmed them")
 	}
 	if out := mustRun(t, r, "hosts", "confirm-restore"); !strings.Contains(out, "2 host(s) wait") ||
 		!strings.Contains(out, "127.0.0.2") {
-		t.Errorf("who waits: %s", out)
+		t.Errorf("hosts that wait: %s", out)
 	}
 
 	if out, err := commandOf(t, r, "hosts", "confirm-restore", "--confirm", "3"); err == nil ||
@@ -145,20 +147,22 @@ func TestK9BackupUnderLoad(t *testing.T) {
 	r.AwaitOnline(t, 1)
 	r.AwaitOnline(t, 2)
 
+	// The verdicts in the restored record are true.
 	l.api = r.API
-	f := l.settle()
+	f := l.collect()
 	fmt.Printf("fault K9: restored: of %s; those lost were accepted after the backup\n", f)
 
 	if f.stuck+f.twice+f.wrong > 0 || f.lost < 10 || f.ops-f.lost < held || f.interrupted < held {
 		t.Errorf("fault K9: %s", f)
 	}
 
+	// The restored server accepts new operations, and nothing old is executed again.
 	fresh := newLedger(t, r.API)
-	for i := range 24 { // of the same processes: their hosts have done later tasks than the restored record knows
+	for i := range 24 { // of the same processes: their hosts have executed later tasks than the restored record has
 		fresh.send(fmt.Sprintf("fresh-%d", i), 1+i%2, i, never)
 	}
 
-	f = fresh.settle()
+	f = fresh.collect()
 	fmt.Printf("fault K9: after the restore: %s\n", f)
 
 	if f.ok != 24 {
@@ -176,8 +180,8 @@ func TestK9BackupUnderLoad(t *testing.T) {
 	}
 }
 
-// TestTS8RestoreAfterARotation: an agent that has obeyed a newer key than the one in a backup refuses the restored
-// server, until it is given the newest key.
+// TestTS8RestoreAfterARotation: an agent that has seen a newer key than the one in a backup rejects the restored server
+// until the server has the newest key.
 func TestTS8RestoreAfterARotation(t *testing.T) {
 	s := ft.StartServer(t, "")
 	agent := s.StartAgent(t, 1, "")

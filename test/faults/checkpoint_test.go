@@ -19,8 +19,8 @@ import (
 	ft "github.com/gozzard/gozzard/test/fleettest"
 )
 
-// TestTR1SignedCheckpoints: whoever owns the record writes the whole chain anew, so that it is whole. What the
-// server signed on the way finds it, in its folder and in a log that was collected elsewhere.
+// TestTR1SignedCheckpoints: the owner of the record rewrites the whole chain, so that it verifies. The checkpoints that
+// the server signed before show the forgery, in the data folder and in a log that was collected elsewhere.
 func TestTR1SignedCheckpoints(t *testing.T) {
 	s := ft.StartServer(t, "", "--audit-checkpoint", "100ms")
 	for range 5 {
@@ -64,7 +64,7 @@ func TestTR1SignedCheckpoints(t *testing.T) {
 	}
 }
 
-// forgeAudit puts somebody else's name into every row and makes the chain anew.
+// forgeAudit changes the user in every row and computes the chain again.
 func forgeAudit(t *testing.T, path string) {
 	t.Helper()
 	f, err := sqlstore.OpenAuditFile(t.Context(), path)

@@ -17,15 +17,15 @@ import (
 
 var cycles = flag.Int("faults.cycles", 100, "starts and stops of A16")
 
-// A16: start and stop over and over. What the agent holds stays as it was: descriptors, memory and goroutines.
+// A16: many cycles of start and stop. The agent's descriptors, memory and goroutines do not grow.
 func TestA16Cycles(t *testing.T) {
 	s := ft.StartServer(t, "")
 	agent := s.StartAgent(t, 1, "")
 	c := newCycler(t, s, min(100, max(10, *cycles/100)))
 	n := max(1, *cycles/len(c.ds))
 
-	// The first rounds warm it up: pools and maps have the size they need, the journal was compacted, the newest
-	// events are all there are kept of.
+	// The first rounds warm the agent up: pools and maps reach their size, the journal is compacted, and the list of
+	// events is full.
 	c.run(max(3, n/10))
 	atFirst := settled(agent)
 	fmt.Printf("fault A16: warmed up: %s\n", atFirst)
@@ -57,7 +57,7 @@ func TestA16Cycles(t *testing.T) {
 	if used > fresh+5 {
 		t.Errorf("%d goroutines, %d after a new start", used, fresh)
 	}
-	// Below that the heap still finds its size; a leak of 100 bytes a cycle shows above it.
+	// With fewer cycles the heap still finds its size. With more, a leak of 100 bytes a cycle shows.
 	if n*len(c.ds) >= 50_000 && float64(atLast.rss) > 1.1*float64(atFirst.rss) {
 		t.Errorf("memory grew by more than a tenth: %s, at first %s", atLast, atFirst)
 	}
@@ -75,7 +75,7 @@ func newCycler(t *testing.T, s *ft.Server, n int) *cycler {
 	c := &cycler{t: t, s: s, ds: daemons(t, "gzcycle", n)}
 	for _, d := range c.ds {
 		spec := d.Spec(ft.J{"start_check_secs": 0})
-		// No scripts: a shell that starts a shell would be most of the time.
+		// No scripts: a shell that starts a shell would take most of the time.
 		spec["control"] = ft.J{
 			"start_cmd": "setsid ./" + d.Name + " 1000000 </dev/null >/dev/null 2>&1 & echo $! > " + d.PIDFile(),
 			"stop_cmd":  "kill $(cat " + d.PIDFile() + ")",
@@ -101,7 +101,7 @@ func (c *cycler) run(times int) {
 	}
 }
 
-// held is what an agent holds.
+// held is what an agent occupies.
 type held struct {
 	descriptors int
 	rss         int64
@@ -109,7 +109,7 @@ type held struct {
 
 func (h held) String() string { return fmt.Sprintf("%d descriptors, %d KB", h.descriptors, h.rss>>10) }
 
-// settled is the least of a while: garbage that waits for its collection is no leak.
+// settled is the minimum over a while: garbage that is not collected yet is no leak.
 func settled(agent *ft.Program) held {
 	h := held{agent.Descriptors(), agent.RSS()}
 	for range 10 {
@@ -121,7 +121,7 @@ func settled(agent *ft.Program) held {
 
 var goroutineLine = regexp.MustCompile(`(?m)^goroutine \d+ .*\[`)
 
-// goroutines counts those of an agent by its last words: it is asked to quit with them, and started again.
+// goroutines counts those of an agent by its stack traces: the agent gets SIGQUIT, and is started again.
 func goroutines(t *testing.T, s *ft.Server, agent *ft.Program) int {
 	t.Helper()
 	before := len(agent.Output())
@@ -132,6 +132,6 @@ func goroutines(t *testing.T, s *ft.Server, agent *ft.Program) int {
 	}
 	n := len(goroutineLine.FindAllString(words, -1))
 	s.AgainOnline(t, agent)
-	time.Sleep(time.Second) // what a start leaves to do is done
+	time.Sleep(time.Second) // the work after a start is done by then
 	return n
 }

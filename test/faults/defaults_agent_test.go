@@ -25,7 +25,7 @@ func agentConnectsOut(t *testing.T, f *plainFleet) {
 	}
 }
 
-// agentsTLS: the listener says nothing to whoever does not speak TLS 1.3 with a certificate of the fleet.
+// agentsTLS: the listener sends nothing to a client that does not speak TLS 1.3 with a certificate of the fleet.
 func agentsTLS(t *testing.T, f *plainFleet) {
 	c, err := net.Dial("tcp", f.agents)
 	if err != nil {
@@ -136,13 +136,13 @@ func defaultPolicy(t *testing.T, f *plainFleet) {
 	}
 }
 
-// stateIsPrivate: an agent whose folder, policy or program others could change does not start.
+// stateIsPrivate: an agent does not start if other accounts could change its folder, policy or program.
 func stateIsPrivate(t *testing.T, f *plainFleet) {
 	if info, err := os.Stat(f.state); err != nil || info.Mode().Perm() != 0o700 {
 		t.Errorf("%v, %v", info, err)
 	}
 
-	program := filepath.Join(ft.Lodge(t, "root").Dir, "gozzard")
+	program := filepath.Join(ft.NewAgentHome(t, "root").Dir, "gozzard")
 	f.agent.Through("sh", "-c", `shift; exec "`+program+`" "$@"`, "sh")
 
 	for name, path := range map[string]string{
@@ -177,7 +177,7 @@ func stateIsPrivate(t *testing.T, f *plainFleet) {
 	}
 
 	sessions := f.agent.Sessions()
-	f.agent.Again() // the copy starts as it was
+	f.agent.Again() // the unchanged copy starts
 	ft.Until(t, time.Minute, f.agent.Output, func() bool { return f.agent.Sessions() > sessions })
 	f.agent.Kill(syscall.SIGKILL)
 	f.agent.Through()

@@ -26,7 +26,7 @@ func noDefaultSecret(t *testing.T, f *plainFleet) {
 	}
 	if a := f.ask(t, "GET", "/healthz", nil); a.status != 200 ||
 		regexp.MustCompile(`(?i)version|[0-9]+\.[0-9]+`).MatchString(a.body+a.header.Get("Server")) {
-		t.Errorf("/healthz tells %q, %q", a.body, a.header)
+		t.Errorf("/healthz answers %q, %q", a.body, a.header)
 	}
 
 	for _, path := range []string{"/", "/api/v1/hosts", "/api/v1/apps", "/api/v1/processes", "/api/v1/enrol/tokens",
@@ -80,7 +80,7 @@ func appSecrets(t *testing.T, f *plainFleet) {
 	}
 }
 
-// filesWith names the files of a folder that hold a text.
+// filesWith lists the files of a folder that contain a text.
 func filesWith(t *testing.T, dir, text string) (found []string) {
 	t.Helper()
 
@@ -141,10 +141,10 @@ func rolesDeny(t *testing.T, f *plainFleet) {
 	f.gozzard(t, "grant", "add", "--app", "newcomer", "--role", "operator", "--action", "start")
 
 	if a := ask("start"); strings.Contains(a, "permitted") {
-		t.Errorf("who may start does not: %s", a)
+		t.Errorf("a caller that may start cannot: %s", a)
 	}
 	if a := ask("kill"); !strings.Contains(a, "permitted") {
-		t.Errorf("who may only start kills: %s", a)
+		t.Errorf("a caller that may only start can kill: %s", a)
 	}
 }
 
@@ -185,7 +185,7 @@ func requestLimits(t *testing.T, f *plainFleet) {
 	}
 }
 
-// sockets lists what a process listens on, TCP and UDP.
+// sockets lists the addresses that a process listens on, TCP and UDP.
 func sockets(t *testing.T, pid int) (listening []string) {
 	t.Helper()
 	dir := fmt.Sprintf("/proc/%d/fd", pid)
@@ -223,7 +223,7 @@ func serverListens(t *testing.T, f *plainFleet) {
 	}
 }
 
-// beyondLoopback needs an address of this machine that is not loopback.
+// beyondLoopback needs an address of this machine that is not a loopback address.
 func beyondLoopback(t *testing.T) {
 	ip := ownAddress(t)
 	f := startPlain(t, ip)

@@ -15,8 +15,7 @@ import (
 	ft "github.com/gozzard/gozzard/test/fleettest"
 )
 
-// recordAndBackups: the record is synced in full, doctor says what is missing, and a backup is encrypted or is not
-// made.
+// recordAndBackups: the record uses full sync, doctor says what is missing, and there is no backup without encryption.
 func recordAndBackups(t *testing.T, f *plainFleet) {
 	line := func(out, word, what string) bool {
 		return regexp.MustCompile(`(?m)^` + word + ` +` + what + ` `).MatchString(out)
@@ -69,8 +68,8 @@ func recordAndBackups(t *testing.T, f *plainFleet) {
 	}
 }
 
-// hostsWaitAfterARestore: what was revoked after a backup is a member of the restored record, so nobody is let in
-// before the admin has looked.
+// hostsWaitAfterARestore: a host that was revoked after the backup is a member in the restored record, so no host gets
+// in before the admin has confirmed it.
 func hostsWaitAfterARestore(t *testing.T, _ *plainFleet) {
 	f := startPlain(t, "127.0.0.1", "--enrol")
 	f.join(t)
@@ -115,7 +114,7 @@ func hostsWaitAfterARestore(t *testing.T, _ *plainFleet) {
 	}
 
 	f.gozzard(t, "hosts", "confirm-restore", "--confirm", "1")
-	f.agent.Kill(syscall.SIGTERM) // it comes by itself, too, but its pauses have grown by now
+	f.agent.Kill(syscall.SIGTERM) // the agent retries by itself too, but its pauses have grown by now
 	f.agent.Again()
 	ft.Until(t, time.Minute, f.agent.Output, func() bool { return f.agent.Sessions() > before })
 

@@ -19,7 +19,7 @@ import (
 	ft "github.com/gozzard/gozzard/test/fleettest"
 )
 
-// dumpSelf writes what a start command has been given to a file in its folder.
+// dumpSelf writes what a start command inherits to a file in its folder.
 const dumpSelf = `(env | sort
 for fd in /proc/$$/fd/*; do echo "fd ${fd##*/} $(readlink $fd)"; done
 echo "umask $(umask)"
@@ -27,7 +27,7 @@ cut -d' ' -f6 /proc/$$/stat | grep -qx $$ && echo "a session of its own"
 grep -E '^(Uid|Gid|Groups|CapInh|CapPrm|CapEff|CapAmb|NoNewPrivs|SigIgn|SigBlk):' /proc/$$/status
 cat /proc/$$/cgroup) >dump; exec ./start.sh`
 
-// childrenGetNoMore: a command that a real agent runs has what is meant for it, and nothing of what the agent has.
+// childrenGetNoMore: a command that a real agent runs has what is meant for it, and nothing that belongs to the agent.
 func childrenGetNoMore(t *testing.T, _ *plainFleet) {
 	needs(t)
 	s := ft.StartServer(t, "")
@@ -39,7 +39,7 @@ func childrenGetNoMore(t *testing.T, _ *plainFleet) {
 	s.AgainOnline(t, agent)
 	d := ft.NewDaemon(t, openDir(t), "gzchild")
 	d.User = "nobody"
-	ft.Give(t, d.Dir, d.User)
+	ft.Chown(t, d.Dir, d.User)
 	endFirst(t, agent)
 	spec := d.Spec(nil)
 	spec["control"].(ft.J)["start_cmd"] = dumpSelf
@@ -58,7 +58,7 @@ func childrenGetNoMore(t *testing.T, _ *plainFleet) {
 			got = append(got, regexp.MustCompile(`[0-9a-f]{32}$`).ReplaceAllString(line, "ID"))
 		case strings.HasPrefix(line, "fd 1 "), strings.HasPrefix(line, "fd 2 "):
 			got = append(got, strings.Replace(line, agent.Flag("--data")+"/logs", "LOGS", 1))
-		case !strings.HasPrefix(line, "_=") && !strings.HasPrefix(line, "SHLVL="): // the shell's own
+		case !strings.HasPrefix(line, "_=") && !strings.HasPrefix(line, "SHLVL="): // set by the shell
 			got = append(got, line)
 		}
 	}
@@ -85,7 +85,7 @@ func childrenGetNoMore(t *testing.T, _ *plainFleet) {
 	boundTasks(t, agent, groups)
 }
 
-// folderOf is what the only process of an agent is called in its folders.
+// folderOf is the name that the only process of an agent has in the agent's folders.
 func folderOf(t *testing.T, agent *ft.Program) string {
 	t.Helper()
 	all, err := os.ReadDir(filepath.Join(agent.Flag("--data"), "logs"))
@@ -95,7 +95,7 @@ func folderOf(t *testing.T, agent *ft.Program) string {
 	return all[0].Name()
 }
 
-// boundTasks: a command is in a group of its own, and the kernel bounds the tasks there, where the machine lets it.
+// boundTasks: a command is in its own cgroup, and the kernel limits the tasks there, if the machine allows it.
 func boundTasks(t *testing.T, agent *ft.Program, groups []string) {
 	t.Helper()
 	id, err := os.ReadFile(filepath.Join(agent.Flag("--data"), "agent-id"))
@@ -112,7 +112,7 @@ func boundTasks(t *testing.T, agent *ft.Program, groups []string) {
 	}
 
 	if !slices.ContainsFunc(groups, func(l string) bool { return strings.HasPrefix(l, "0::"+own+"/keep-") }) {
-		t.Errorf("not in a group of its own: %q", groups)
+		t.Errorf("not in its own group: %q", groups)
 	}
 
 	one, err := fs.Cgroup1Mounts()

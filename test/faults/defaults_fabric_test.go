@@ -22,7 +22,7 @@ import (
 	ft "github.com/gozzard/gozzard/test/fleettest"
 )
 
-// ownSubjectsOnly comes to the fabric with the very identity of the agent, as root on its host can.
+// ownSubjectsOnly connects to the fabric with the identity of the agent, as root on its host can.
 func ownSubjectsOnly(t *testing.T, f *plainFleet) {
 	m, err := enrol.LoadMembership(f.state)
 	if err != nil {
@@ -32,7 +32,7 @@ func ownSubjectsOnly(t *testing.T, f *plainFleet) {
 		t.Errorf("the agent's identity: %v, %v", info, err)
 	}
 
-	f.agent.Kill(syscall.SIGKILL) // one at a time: two would be a clone
+	f.agent.Kill(syscall.SIGKILL) // one at a time: two would count as a clone
 	defer f.agent.Again()
 	var denied atomic.Int32
 	conn, err := natsgo.Connect("nats://"+f.agents, natsgo.Secure(enrol.NewRenewer(m, enrol.Machine(), nil).TLS()),
@@ -72,8 +72,8 @@ func ownSubjectsOnly(t *testing.T, f *plainFleet) {
 	}
 }
 
-// operationsAreSigned: what the host was told lies there as it came; it opens with the server's key and with no bit
-// changed.
+// operationsAreSigned: the act log of the host has the commands as they arrived. They open with the server's key, and
+// not with any bit changed.
 func operationsAreSigned(t *testing.T, f *plainFleet) {
 	key, err := os.Stat(filepath.Join(f.data, signing.SignerFile))
 	if err != nil || key.Mode().Perm() != 0o600 {
@@ -83,7 +83,7 @@ func operationsAreSigned(t *testing.T, f *plainFleet) {
 	body := `{"action":"stop","namespace":"signed","names":["p"],"hosts":[{"cloud":0,"ip":"127.0.0.1"}]}`
 	ft.Until(t, time.Minute, f.agent.Output, func() bool {
 		return f.admin(t, "POST", "/api/v1/operations", strings.NewReader(body)).status < 300 &&
-			len(told(t, f.state)) > 0
+			len(received(t, f.state)) > 0
 	})
 
 	ring, err := signing.OpenKeyRing(f.state, nil)
@@ -101,7 +101,7 @@ func operationsAreSigned(t *testing.T, f *plainFleet) {
 		t.Errorf("the agent obeys %s of epoch %d, the server has\n%s", k.ID(), k.Epoch, keys)
 	}
 
-	for _, line := range told(t, f.state) {
+	for _, line := range received(t, f.state) {
 		if line.Key != ring.Key().ID().String() {
 			t.Errorf("a command of key %s", line.Key)
 		}
@@ -118,14 +118,14 @@ func operationsAreSigned(t *testing.T, f *plainFleet) {
 	}
 }
 
-type toldLine struct {
+type receivedLine struct {
 	Kind     string `json:"kind"`
 	Key      string `json:"key"`
 	Envelope []byte `json:"envelope"`
 }
 
-// told reads the host's own record of what it was told.
-func told(t *testing.T, state string) (lines []toldLine) {
+// received reads the commands in the act log of a host.
+func received(t *testing.T, state string) (lines []receivedLine) {
 	t.Helper()
 	b, err := os.ReadFile(filepath.Join(state, "acts.log"))
 	if err != nil {
@@ -134,9 +134,9 @@ func told(t *testing.T, state string) (lines []toldLine) {
 
 	for raw := range bytes.Lines(b) {
 		if !bytes.HasSuffix(raw, []byte("\n")) {
-			break // it is being written
+			break // the agent is writing this line
 		}
-		var line toldLine
+		var line receivedLine
 		if err := json.Unmarshal(raw, &line); err != nil {
 			t.Fatal(fmt.Errorf("acts.log: %w", err))
 		}

@@ -22,7 +22,7 @@ import (
 	ft "github.com/gozzard/gozzard/test/fleettest"
 )
 
-// plainFleet is a server and an agent as somebody gets them who sets nothing but places.
+// plainFleet is a server and an agent with default settings, except addresses and folders.
 type plainFleet struct {
 	t      *testing.T
 	data   string
@@ -30,7 +30,7 @@ type plainFleet struct {
 	agents string
 	server *ft.Program
 
-	state string // of the agent
+	state string // folder of the agent
 	agent *ft.Program
 
 	cred struct {
@@ -104,7 +104,7 @@ type httpAnswer struct {
 	body   string
 }
 
-// ask sends a request; headers are pairs.
+// ask sends a request. headers are pairs of name and value.
 func (f *plainFleet) ask(t *testing.T, method, path string, body io.Reader, headers ...string) httpAnswer {
 	t.Helper()
 	req, err := http.NewRequestWithContext(t.Context(), method, f.cred.URL+path, body)

@@ -18,7 +18,8 @@ import (
 	ft "github.com/gozzard/gozzard/test/fleettest"
 )
 
-// agentsAreLimited: with nothing set an enrolled agent that floods is put out, and the one beside it keeps its session.
+// agentsAreLimited: by default the server disconnects an enrolled agent that floods, and another agent keeps its
+// session.
 func agentsAreLimited(t *testing.T, f *plainFleet) {
 	help := f.gozzard(t, "server", "--help")
 	for flag, want := range map[string]string{"rate-agent": "500", "rate-agent-bytes": "2.097152e\\+06",
@@ -54,7 +55,7 @@ func agentsAreLimited(t *testing.T, f *plainFleet) {
 	defer conn.Close()
 	report := wire.AppendReport(nil, &gozzard.Report{Version: gozzard.ProtocolVersion, Kind: gozzard.ReportStatus,
 		Session: 1})
-	ft.Until(t, time.Minute, func() string { return "it floods, and nobody ends it" }, func() bool {
+	ft.Until(t, time.Minute, func() string { return "it floods, and the server does not disconnect it" }, func() bool {
 		for range 5000 {
 			if conn.Publish("st.0.flooder", report) != nil {
 				return true

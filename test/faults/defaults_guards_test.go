@@ -11,7 +11,7 @@ import (
 	"testing"
 )
 
-// stopMany asks for a stop of so many processes.
+// stopMany requests a stop of that many processes.
 func stopMany(t *testing.T, f *plainFleet, processes int, confirm string) httpAnswer {
 	t.Helper()
 	names := make([]string, processes)
@@ -23,10 +23,10 @@ func stopMany(t *testing.T, f *plainFleet, processes int, confirm string) httpAn
 			`],"hosts":[{"cloud":0,"ip":"127.0.0.1"}]`+confirm+`}`))
 }
 
-// greatStops: above 500 processes, or 30 % of what the caller sees, the number has to be said again. Apps of
+// greatStops: above 500 processes, or 30 % of those that the caller sees, the request must repeat the number. Apps of
 // BlueKing have a quota.
 func greatStops(t *testing.T, f *plainFleet) {
-	for _, n := range []int{501, 60} { // this fleet has no 200 processes, so that 60 of them would be less than 30 %
+	for _, n := range []int{501, 60} { // this fleet has fewer than 200 processes, so 60 of them are more than 30 %
 		if a := stopMany(t, f, n, ""); a.status != http.StatusBadRequest ||
 			!strings.Contains(a.body, fmt.Sprintf("confirm %d", n)) {
 			t.Errorf("a stop of %d processes: HTTP %d %s", n, a.status, a.body)
@@ -45,7 +45,7 @@ func greatStops(t *testing.T, f *plainFleet) {
 	defaultIs(t, f, "destructive-quota", "10000")
 }
 
-// ratesAreLimited: 50 requests a second of one app.
+// ratesAreLimited: an app may send 50 requests a second.
 func ratesAreLimited(t *testing.T, f *plainFleet) {
 	secret := strings.TrimSpace(f.gozzard(t, "app", "create", "eager", "--asserts-users", "--role", "viewer"))
 	var limited, other int
@@ -79,7 +79,7 @@ func ratesAreLimited(t *testing.T, f *plainFleet) {
 	defaultIs(t, f, "max-in-flight", "100000")
 }
 
-// defaultIs reads a default where people do.
+// defaultIs reads a default from the help text.
 func defaultIs(t *testing.T, f *plainFleet, flag, want string) {
 	t.Helper()
 	if !regexp.MustCompile(`--` + flag + ` .*\(default ` + want + `\)`).MatchString(f.gozzard(t, "server", "--help")) {

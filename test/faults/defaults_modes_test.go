@@ -20,7 +20,7 @@ import (
 	ft "github.com/gozzard/gozzard/test/fleettest"
 )
 
-// leastPrivilege: one program in three modes, each of which it knows, says, and keeps to.
+// leastPrivilege: one program runs in three modes. It knows its mode, reports it and stays within it.
 func leastPrivilege(t *testing.T, f *plainFleet) {
 	needs(t, "setpriv")
 	var page hostPage
@@ -47,34 +47,34 @@ type hostPage struct {
 	}
 }
 
-// lodger is an agent of an ordinary account with its server.
-type lodger struct {
+// accountAgent is an agent of an ordinary account with its server.
+type accountAgent struct {
 	t *testing.T
 	s *ft.Server
-	*ft.Lodging
-	group string // that was delegated
+	*ft.AgentHome
+	group string // the delegated cgroup
 }
 
-func startLodger(t *testing.T, account string, caps []uintptr, rules string) *lodger {
+func startAccountAgent(t *testing.T, account string, caps []uintptr, rules string) *accountAgent {
 	t.Helper()
 	s := ft.StartServer(t, "")
-	return &lodger{t: t, s: s, Lodging: s.StartAgentAs(t, 1, account, caps, rules)}
+	return &accountAgent{t: t, s: s, AgentHome: s.StartAgentAs(t, 1, account, caps, rules)}
 }
 
-// daemon lays one down that an account may run.
-func (l *lodger) daemon(name, account string) *ft.Daemon {
+// daemon makes a daemon that an account may run.
+func (l *accountAgent) daemon(name, account string) *ft.Daemon {
 	l.t.Helper()
 	d := ft.NewDaemon(l.t, l.Dir, name)
 	d.User = account
 	if account != "root" && account != "" {
-		ft.Give(l.t, d.Dir, account)
+		ft.Chown(l.t, d.Dir, account)
 	}
 	endFirst(l.t, l.Program)
 	return d
 }
 
-// says is how the server shows the host, to people who ask.
-func (l *lodger) says() (mode, degraded string) {
+// says is the mode of the host and its restrictions, as the server shows them.
+func (l *accountAgent) says() (mode, degraded string) {
 	l.t.Helper()
 	cmd := exec.Command(ft.Binary(l.t), "hosts", "-o", "json", "--credentials",
 		filepath.Join(l.s.Data, "credentials.json"))
@@ -86,8 +86,8 @@ func (l *lodger) says() (mode, degraded string) {
 	return page.Hosts[0].Mode, strings.Join(page.Hosts[0].Degraded, "; ")
 }
 
-// doctor runs it as the agent's account.
-func (l *lodger) doctor(caps []uintptr, args ...string) string {
+// doctor runs `gozzard agent doctor` as the agent's account.
+func (l *accountAgent) doctor(caps []uintptr, args ...string) string {
 	l.t.Helper()
 	cmd := exec.Command(filepath.Join(l.Dir, "gozzard"),
 		append([]string{"agent", "doctor", "--data", l.State}, args...)...)
@@ -101,15 +101,15 @@ func (l *lodger) doctor(caps []uintptr, args ...string) string {
 }
 
 // as runs an operation with another account in its definition.
-func (l *lodger) as(d *ft.Daemon, account string, op int) ft.Entry {
+func (l *accountAgent) as(d *ft.Daemon, account string, op int) ft.Entry {
 	l.t.Helper()
 	other := *d
 	other.User = account
 	return operate(l.t, l.s.API, &other, op, other.Spec(nil))
 }
 
-// refuses wants an operation refused in one line with words, and nothing done for it.
-func (l *lodger) refuses(d *ft.Daemon, account, words string) {
+// refuses checks that an operation is rejected in one line that contains words, and that nothing was run for it.
+func (l *accountAgent) refuses(d *ft.Daemon, account, words string) {
 	l.t.Helper()
 	before := len(d.Calls())
 	e := l.as(d, account, 0)
@@ -122,8 +122,8 @@ func (l *lodger) refuses(d *ft.Daemon, account, words string) {
 	}
 }
 
-// lives puts a daemon through what happens to one: started, killed, its agent killed, ended by the agent itself.
-func (l *lodger) lives(d *ft.Daemon, uid uint32) {
+// lives checks a daemon through the usual events: it starts, it is killed, its agent is killed, the agent stops it.
+func (l *accountAgent) lives(d *ft.Daemon, uid uint32) {
 	l.t.Helper()
 	must(l.t, operate(l.t, l.s.API, d, 0, d.Spec(nil)), 0)
 	l.runsAs(d, uid)
@@ -154,8 +154,8 @@ func (l *lodger) lives(d *ft.Daemon, uid uint32) {
 	}
 }
 
-// runsAs looks at the process itself: who it is, and that it has nothing of what its agent may.
-func (l *lodger) runsAs(d *ft.Daemon, uid uint32) {
+// runsAs checks the account of the process, and that it has none of its agent's privileges.
+func (l *accountAgent) runsAs(d *ft.Daemon, uid uint32) {
 	l.t.Helper()
 	has, err := procfs.New("/proc").Credentials(d.PID())
 	if err != nil {
@@ -181,7 +181,7 @@ func (l *lodger) runsAs(d *ft.Daemon, uid uint32) {
 
 func modeUser(t *testing.T) {
 	t.Parallel()
-	l := startLodger(t, "nobody", nil,
+	l := startAccountAgent(t, "nobody", nil,
 		`{allow_root: true, users: ["*"], deny_uids: "", path_prefixes: ["/"], trusted_paths: false}`)
 	uid := ft.Credential(t, "nobody").Uid
 
@@ -213,8 +213,8 @@ func modeUser(t *testing.T) {
 	l.lives(d, uid)
 }
 
-// enter starts the agent anew in a group that was delegated to it.
-func (l *lodger) enter(group *os.File) {
+// enter starts the agent again in a cgroup that was delegated to it.
+func (l *accountAgent) enter(group *os.File) {
 	l.t.Helper()
 	l.Kill(syscall.SIGKILL)
 	l.Enter(group)
@@ -224,9 +224,9 @@ func (l *lodger) enter(group *os.File) {
 	}
 }
 
-// delegated makes a cgroup of the agent's account, as systemd does for Delegate=yes and DelegateSubgroup=inside;
-// nil where there are none.
-func (l *lodger) delegated(inside string) *os.File {
+// delegated makes a cgroup that belongs to the agent's account, as systemd does for Delegate=yes and
+// DelegateSubgroup=inside. It returns nil if there are no cgroups.
+func (l *accountAgent) delegated(inside string) *os.File {
 	l.t.Helper()
 	root, err := procfs.New("/proc").Cgroup2Mount()
 	if err != nil || root == "" {
@@ -247,7 +247,7 @@ func (l *lodger) delegated(inside string) *os.File {
 	})
 
 	for _, name := range []string{"", "cgroup.procs", "cgroup.subtree_control", "cgroup.threads"} {
-		l.Give(l.t, filepath.Join(dir, name))
+		l.Chown(l.t, filepath.Join(dir, name))
 	}
 
 	l.group = filepath.Base(dir)
@@ -257,8 +257,8 @@ func (l *lodger) delegated(inside string) *os.File {
 		if err := os.Mkdir(dir, 0o755); err != nil {
 			l.t.Fatal(err)
 		}
-		l.Give(l.t, dir)
-		l.Give(l.t, filepath.Join(dir, "cgroup.procs"))
+		l.Chown(l.t, dir)
+		l.Chown(l.t, filepath.Join(dir, "cgroup.procs"))
 	}
 
 	group, err := os.Open(filepath.Join(dir, inside))
@@ -292,7 +292,7 @@ func modeCap(t *testing.T) {
 		return fmt.Sprintf(`{allow_root: %v, users: ["*"], deny_uids: "", path_prefixes: [/tmp]}`, allowRoot)
 	}
 
-	l := startLodger(t, "daemon", ft.AgentCaps, rules(false))
+	l := startAccountAgent(t, "daemon", ft.AgentCaps, rules(false))
 	if mode, degraded := l.says(); mode != "cap" || !strings.Contains(degraded, "mode cap") {
 		t.Errorf("mode %q, %s", mode, degraded)
 	}
@@ -302,13 +302,13 @@ func modeCap(t *testing.T) {
 	}
 
 	d := l.daemon("gzcap", "nobody")
-	if err := os.Chmod(d.Dir, 0o700); err != nil { // the agent's own account may not look into it
+	if err := os.Chmod(d.Dir, 0o700); err != nil { // the agent's account may not read it
 		t.Fatal(err)
 	}
 
-	// its output is not its own file, and opens all the same
+	// The output of the command is not a file of its account, and it can still open it.
 	d.Script("stop.sh", "set -e; echo bye >/dev/stdout\necho stop >> calls\nkill $(cat "+d.PIDFile()+")")
-	// As the unit does; and its place when memory is short is not its commands'.
+	// As the unit does. The commands must not inherit the agent's OOM score.
 	l.Through("sh", "-c", `echo 500 >/proc/self/oom_score_adj; exec setpriv --no-new-privs -- "$@"`, "sh")
 
 	if group := l.delegated("agent"); group != nil {
@@ -319,7 +319,7 @@ func modeCap(t *testing.T) {
 	l.refuses(d, "root", "account root is not allowed by local policy (allow_root in "+l.Rules+")")
 	l.refuses(d, "daemon", "account daemon is the agent's own, in mode cap")
 
-	sessions := l.Sessions() // a program that takes over is in the same mode
+	sessions := l.Sessions() // a program that takes over runs in the same mode
 
 	if err := syscall.Kill(l.PID(), syscall.SIGUSR2); err != nil {
 		t.Fatal(err)
@@ -327,15 +327,15 @@ func modeCap(t *testing.T) {
 
 	ft.Until(t, time.Minute, l.Output, func() bool { return l.Sessions() > sessions })
 	program := filepath.Join(l.Dir, "gozzard")
-	l.Give(t, program) // and one that the agent's account could have put there does not take over
+	l.Chown(t, program) // a program that the agent's account could have written does not take over
 
 	if err := syscall.Kill(l.PID(), syscall.SIGUSR2); err != nil {
 		t.Fatal(err)
 	}
 
 	ft.Until(t, time.Minute, l.Output, func() bool { return strings.Contains(l.Output(), "hand-over rejected") })
-	ft.Give(t, program, "root")
-	l.WriteRules(t, rules(true)) // the policy alone keeps it from root
+	ft.Chown(t, program, "root")
+	l.WriteRules(t, rules(true)) // only the policy keeps the account from root
 	r := l.daemon("gzcaproot", "root")
 	must(t, operate(t, l.s.API, r, 0, r.Spec(nil)), 0)
 	l.runsAs(r, 0)
@@ -345,8 +345,8 @@ func modeCap(t *testing.T) {
 
 	theirs := func(path string) func(*testing.T) {
 		return func(t *testing.T) {
-			l.Give(t, path)
-			defer ft.Give(t, path, "root")
+			l.Chown(t, path)
+			defer ft.Chown(t, path, "root")
 			l.Again()
 			ended(t, l.Program, "only root may be able to write it")
 		}
@@ -361,7 +361,7 @@ func modeCap(t *testing.T) {
 	}
 }
 
-// ended wants that a program has ended with an error that says why.
+// ended checks that a program has ended with an error that contains words.
 func ended(t *testing.T, p *ft.Program, words string) {
 	t.Helper()
 	select {

@@ -15,8 +15,8 @@ import (
 	ft "github.com/gozzard/gozzard/test/fleettest"
 )
 
-// signalsByPidfd: what an agent ends, it ends through a descriptor that no other process can come to be behind.
-// Where the kernel has none, it says so.
+// signalsByPidfd: the agent sends signals through pidfds, so that they never reach another process that got the same
+// pid. If the kernel has no pidfds, the agent reports that.
 func signalsByPidfd(t *testing.T, _ *plainFleet) {
 	needs(t, "strace")
 	s := ft.StartServer(t, "")
@@ -28,7 +28,7 @@ func signalsByPidfd(t *testing.T, _ *plainFleet) {
 	agent.Through("strace", "-D", "-f", "-qq", "--seccomp-bpf", "-o", calls, "-e",
 		"trace=kill,tkill,tgkill,rt_sigqueueinfo,pidfd_send_signal", "-e", "signal=none")
 	s.AgainOnline(t, agent)
-	bare := d.Spec(nil) // so that the agent itself does what commands could
+	bare := d.Spec(nil) // the agent itself sends the signals, not a command
 	for _, name := range []string{"stop_cmd", "kill_cmd"} {
 		delete(bare["control"].(ft.J), name)
 	}
@@ -40,7 +40,7 @@ func signalsByPidfd(t *testing.T, _ *plainFleet) {
 	own := strconv.Itoa(agent.PID())
 	agent.Kill(syscall.SIGKILL)
 	var trace string
-	// the tracer writes a little later
+	// The tracer writes with a delay.
 	ft.Until(t, time.Minute, func() string { return "no signal was seen:\n" + trace }, func() bool {
 		b, _ := os.ReadFile(calls)
 		trace = string(b)
@@ -50,11 +50,11 @@ func signalsByPidfd(t *testing.T, _ *plainFleet) {
 	for line := range strings.Lines(trace) {
 		call := regexp.MustCompile(`^[0-9]+ +([a-z_]+)\(([0-9-]+)`).FindStringSubmatch(line)
 		switch {
-		// of a call that was seen when it began
+		// The call was counted when it began.
 		case regexp.MustCompile(`^[0-9]+ +<\.\.\. [a-z_]+ resumed>`).MatchString(line):
 		case call == nil:
 			t.Errorf("not understood: %s", line)
-		case call[1] != "pidfd_send_signal" && call[2] != own: // its own threads are nobody else's
+		case call[1] != "pidfd_send_signal" && call[2] != own: // a signal to its own threads reaches no other process
 			t.Errorf("a signal by number: %s", line)
 		}
 	}
@@ -69,12 +69,12 @@ func signalsByPidfd(t *testing.T, _ *plainFleet) {
 	withoutPidfd(t, s, agent, d)
 }
 
-// withoutPidfd: an old kernel. The agent works and tells that it is degraded.
+// withoutPidfd: on an old kernel the agent works and reports that it is degraded.
 func withoutPidfd(t *testing.T, s *ft.Server, agent *ft.Program, d *ft.Daemon) {
 	t.Helper()
 	traced(t, agent, "pidfd_open:error=ENOSYS")
 	s.AgainOnline(t, agent)
-	toldToLack(t, s, "no pidfd")
+	missing(t, s, "no pidfd")
 	must(t, operate(t, s.API, d, 0, d.Spec(nil)), 0)
 	cameBack(t, d)
 	must(t, operate(t, s.API, d, 9, d.Spec(nil)), 0)

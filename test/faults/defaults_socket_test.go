@@ -15,8 +15,8 @@ import (
 	ft "github.com/gozzard/gozzard/test/fleettest"
 )
 
-// localSocket: an agent that nothing was said to has a socket for root and itself. Its mode and its folder keep
-// strangers away; where both were opened by mistake the agent itself does.
+// localSocket: by default the socket of an agent is for root and the agent's account. Its mode and its folder keep
+// other accounts away. If both were opened by mistake, the agent itself rejects them.
 func localSocket(t *testing.T, f *plainFleet) {
 	path := filepath.Join(f.state, "agent.sock")
 	ft.Until(t, time.Minute, f.agent.Output, func() bool { _, err := os.Lstat(path); return err == nil })

@@ -22,7 +22,7 @@ import (
 	ft "github.com/gozzard/gozzard/test/fleettest"
 )
 
-// supplyChain makes a release of a tiny tree with the script that makes ours, and checks it as a user would.
+// supplyChain makes a release of a tiny source tree with our release script, and verifies it as a user would.
 func supplyChain(t *testing.T, _ *plainFleet) {
 	r := newReleaseRig(t)
 	dist := r.release(t)
@@ -45,7 +45,7 @@ func supplyChain(t *testing.T, _ *plainFleet) {
 // repo is a path in this repository.
 func repo(path string) string { return filepath.Join("..", "..", filepath.FromSlash(path)) }
 
-// releaseRig is a tree with a program and one dependency, and two keys.
+// releaseRig is a source tree with a program and one dependency, and two keys.
 type releaseRig struct {
 	tree string
 	keys string
@@ -127,7 +127,7 @@ func makeKeys(t *testing.T, dir, name string) {
 	}
 }
 
-// run makes a release into dist. Its second build has an empty cache unless env names one.
+// run makes a release in dist. Its second build has an empty cache unless env names one.
 func (r *releaseRig) run(t *testing.T, dist string, env ...string) (string, error) {
 	t.Helper()
 	script, err := filepath.Abs(repo(".ci/release"))
@@ -151,7 +151,7 @@ func (r *releaseRig) release(t *testing.T) (dist string) {
 	return dist
 }
 
-// verify is what a user runs.
+// verify runs the script that a user runs.
 func (r *releaseRig) verify(t *testing.T, dist, key string) (string, error) {
 	t.Helper()
 	public := filepath.Join(r.keys, key+".pub")
@@ -197,7 +197,7 @@ func (r *releaseRig) completeAndVerified(t *testing.T, dist string) {
 	checkBill(t, filepath.Join(dist, program))
 }
 
-// checkBill: the bill is of that very binary, and has what is built in with its licence.
+// checkBill: the bill of materials is of that binary, and lists its modules with their licences.
 func checkBill(t *testing.T, binary string) {
 	t.Helper()
 	var bill struct {
@@ -281,8 +281,8 @@ func (r *releaseRig) changesAreRejected(t *testing.T, dist string) {
 		"no signature of the rest":  {remove("release.json.sig"), "release"},
 		"no sums":                   {remove("SHA256SUMS"), "release"},
 		"a file less":               {remove(program), "release"},
-		"the key of somebody else":  {func(*testing.T, string) {}, "stranger"},
-		"a key that does not exist": {func(*testing.T, string) {}, "nobody"},
+		"the key of another owner":  {func(*testing.T, string) {}, "stranger"},
+		"a key that does not exist": {func(*testing.T, string) {}, "missing"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			dir := t.TempDir()
@@ -297,7 +297,7 @@ func (r *releaseRig) changesAreRejected(t *testing.T, dist string) {
 	}
 }
 
-// differingBuild has a compiler whose output is never the same twice.
+// differingBuild uses a compiler whose output differs each time.
 func (r *releaseRig) differingBuild(t *testing.T) {
 	real, err := exec.LookPath("go")
 	if err != nil {
@@ -327,7 +327,7 @@ func (r *releaseRig) forbiddenLicence(t *testing.T) {
 	}
 }
 
-// goCache is the build cache of everybody else, where time matters more than proof.
+// goCache is the normal build cache, for cases in which time matters more than proof.
 func goCache(t *testing.T) string {
 	t.Helper()
 	out, err := exec.Command("go", "env", "GOCACHE").Output()
@@ -337,7 +337,7 @@ func goCache(t *testing.T) string {
 	return strings.TrimSpace(string(out))
 }
 
-// vulnerabilitiesFail: `make check` runs the scanner, whose findings fail it.
+// vulnerabilitiesFail: `make check` runs the scanner, and a finding fails it.
 func vulnerabilitiesFail(t *testing.T) {
 	plan, err := exec.Command("make", "-C", repo("."), "--dry-run", "check").CombinedOutput()
 	if err != nil || !strings.Contains(string(plan), ".ci/vulncheck go tool -modfile=tools/pinned/go.mod govulncheck ./...") {
@@ -361,7 +361,7 @@ func vulnerabilitiesFail(t *testing.T) {
 	}
 }
 
-// maintainedNATS reads from the program itself which NATS server is built in.
+// maintainedNATS reads the version of the built-in NATS server from the program itself.
 func maintainedNATS(t *testing.T) {
 	info, err := buildinfo.ReadFile(ft.Binary(t))
 	if err != nil {

@@ -10,8 +10,7 @@ import (
 	ft "github.com/gozzard/gozzard/test/fleettest"
 )
 
-// TestSecureDefaults has a subtest for each line of the list of defaults that this program has. Nothing is set but
-// addresses and folders.
+// TestSecureDefaults has a subtest for each line of the list of defaults. Only addresses and folders are set.
 func TestSecureDefaults(t *testing.T) {
 	f := startPlain(t, "127.0.0.1", "--enrol")
 	f.join(t)
@@ -48,7 +47,7 @@ func TestSecureDefaults(t *testing.T) {
 		{"after a restore hosts wait for the admin", hostsWaitAfterARestore},
 		{"the supply chain", supplyChain},
 		{"updates are signed, newer and reversible", updatesAreSigned},
-		{"too many bad logins have to wait", badLoginsWait}, // last: it is this address that waits
+		{"too many bad logins have to wait", badLoginsWait}, // last: afterwards this address has to wait
 	} {
 		t.Run(tt.name, func(t *testing.T) { tt.run(t, f) })
 	}

@@ -9,7 +9,7 @@ import (
 	"testing"
 )
 
-// unitIsAsPromised: the packaged unit of the agent has every setting that is promised, key by key.
+// unitIsAsPromised: the packaged unit of the agent has every documented setting.
 func unitIsAsPromised(t *testing.T, _ *plainFleet) {
 	const promised = `KillMode=process Delegate=yes Restart=always RestartSec=2 OOMScoreAdjust=-900 LimitNOFILE=65536 NoNewPrivileges=no ProtectKernelModules=yes
 		ProtectClock=yes RestrictRealtime=yes SystemCallArchitectures=native UMask=0077`

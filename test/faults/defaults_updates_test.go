@@ -22,9 +22,10 @@ import (
 	ft "github.com/gozzard/gozzard/test/fleettest"
 )
 
-// updatesAreSigned: a host takes no release by default, and with a key none that the key has not signed. How a good
-// one is taken and a bad one put back is TestTE8LocalUpdate and TestTE8ServerUpdate.
+// updatesAreSigned: by default a host accepts no release, and with a key none that the key has not signed.
+// TestTE8LocalUpdate and TestTE8ServerUpdate show how a good release is installed and a bad one rolled back.
 func updatesAreSigned(t *testing.T, f *plainFleet) {
+	// Make a signed release.
 	program, private := []byte("no program at all"), ed25519.NewKeyFromSeed(make([]byte, ed25519.SeedSize))
 	sum := sha256.Sum256(program)
 	m := &release.Manifest{Version: "99.0.0", Created: time.Now().Add(-time.Hour), Expires: time.Now().Add(time.Hour),
@@ -55,11 +56,11 @@ func updatesAreSigned(t *testing.T, f *plainFleet) {
 
 		f.gozzard(t, "release", "roll", "99.0.0")
 		var r client.Upgrade
-		ft.Until(t, time.Minute, func() string { return what + ": the roll goes on" }, func() bool {
+		ft.Until(t, time.Minute, func() string { return what + ": the upgrade goes on" }, func() bool {
 			var list struct{ Rolls []client.Upgrade }
 			if err := json.Unmarshal([]byte(f.admin(t, "GET", "/api/v1/rolls", nil).body), &list); err != nil ||
 				len(list.Rolls) != 1 {
-				return false // asked too often: this server has its limits
+				return false // rejected by the rate limit of this server
 			}
 			r = list.Rolls[0]
 			return r.State != "running"
@@ -76,6 +77,7 @@ func updatesAreSigned(t *testing.T, f *plainFleet) {
 		}
 	}
 
+	// Reject it without a key on the host, then with another key.
 	f.gozzard(t, "release", "publish", dir)
 	key := filepath.Join(f.state, "release.pub")
 	if _, err := os.Stat(key); !os.IsNotExist(err) {

@@ -8,8 +8,8 @@ import (
 	"testing"
 )
 
-// browsersAreHeld: there are no pages yet, so nothing may be run, framed or loaded by one, and what a browser sends
-// by itself lets nobody in from elsewhere.
+// browsersAreHeld: there are no pages yet, so an answer allows a browser to run, frame or load nothing. What a browser
+// sends by itself for another site gives no access.
 func browsersAreHeld(t *testing.T, f *plainFleet) {
 	for _, path := range []string{"/", "/healthz", "/index.html", "/login/oidc", "/api/v1/hosts",
 		"/api/c/compapi/v2/gse/get_agent_status/", "/nothing"} {

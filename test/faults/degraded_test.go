@@ -12,11 +12,11 @@ import (
 	ft "github.com/gozzard/gozzard/test/fleettest"
 )
 
-// H3: a machine that does not offer all. What it lacks is told, and the agent works.
+// H3: a machine without some kernel features. The host is listed with what is missing, and the agent works.
 func TestH3Degraded(t *testing.T) {
 	needs(t, "unshare")
 	unified := mountOf(t, "cgroup2")
-	for name, lack := range map[string]string{
+	for name, remove := range map[string]string{
 		"no cgroup":        "umount -l " + unified,
 		"read-only cgroup": "mount -o remount,bind,ro " + unified,
 	} {
@@ -24,9 +24,9 @@ func TestH3Degraded(t *testing.T) {
 			s := ft.StartServer(t, "")
 			agent := s.StartAgent(t, 1, "")
 			agent.Kill(syscall.SIGKILL)
-			agent.Through("unshare", "--mount", "--propagation", "private", "sh", "-c", lack+" && exec \"$@\"", "sh")
+			agent.Through("unshare", "--mount", "--propagation", "private", "sh", "-c", remove+" && exec \"$@\"", "sh")
 			s.AgainOnline(t, agent)
-			lacks := toldToLack(t, s, "cgroup")
+			reasons := missing(t, s, "cgroup")
 			f := startFleet(t, s, agent, "gzpoor", 5)
 			done := 0
 			for _, op := range []int{8, 7, 1, 0, 9, 0} { // reload, restart, stop, start, kill, start
@@ -41,13 +41,13 @@ func TestH3Degraded(t *testing.T) {
 			f.untouched("after the agent was killed")
 			cameBack(t, f.ds[0])
 			fmt.Printf("fault H3 %s: %q; %d operations done, what died came back, what runs was found again\n", name,
-				lacks, done)
+				reasons, done)
 		})
 	}
 }
 
-// toldToLack: the only host of a server is listed with what it lacks.
-func toldToLack(t *testing.T, s *ft.Server, what string) []string {
+// missing checks that the only host of a server is listed as degraded for a reason, and returns all reasons.
+func missing(t *testing.T, s *ft.Server, what string) []string {
 	t.Helper()
 	c, err := client.New(s.Cred.URL, client.Credentials{AppCode: s.Cred.AppCode, AppSecret: s.Cred.Secret,
 		Username: s.Cred.Username})
@@ -57,7 +57,7 @@ func toldToLack(t *testing.T, s *ft.Server, what string) []string {
 	defer c.Close()
 	page, err := c.Hosts(t.Context(), 0, 10)
 	if err != nil || len(page.Hosts) != 1 || !strings.Contains(strings.Join(page.Hosts[0].Degraded, "; "), what) {
-		t.Fatalf("not told: %+v, %v", page, err)
+		t.Fatalf("the host is not listed as degraded: %+v, %v", page, err)
 	}
 	return page.Hosts[0].Degraded
 }

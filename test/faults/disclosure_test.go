@@ -11,7 +11,8 @@ import (
 	"unicode"
 )
 
-// TestTI1SecretsAreNowhere: what was told once is in no file of the server or an agent, in no log and in no answer.
+// TestTI1SecretsAreNowhere: a secret that was shown once is in no file of the server or an agent, in no log and in no
+// answer.
 func TestTI1SecretsAreNowhere(t *testing.T) {
 	f := startPlain(t, "127.0.0.1", "--enrol")
 	f.join(t)

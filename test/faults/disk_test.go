@@ -17,7 +17,7 @@ import (
 	ft "github.com/gozzard/gozzard/test/fleettest"
 )
 
-// ext4 mounts a small file system from an image and gives its mount point and the image.
+// ext4 mounts a small file system from an image and returns its mount point and the image.
 func ext4(t *testing.T, mib int) (dir, image string) {
 	t.Helper()
 
@@ -43,7 +43,7 @@ func mount(t *testing.T, image string) string {
 	command(t, "mount", "-o", "loop", image, dir)
 
 	t.Cleanup(func() {
-		for range 50 { // the program that used it is being killed
+		for range 50 { // the program that used it is still ending
 			if exec.Command("umount", dir).Run() == nil {
 				return
 			}
@@ -62,8 +62,8 @@ func command(t *testing.T, args ...string) {
 	}
 }
 
-// V2: the power goes. The server is frozen and the image below its file system is copied: what the kernel had not
-// written is lost as in a power cut.
+// V2: a power cut. The server is frozen and the image below its file system is copied: data that the kernel has not
+// written is lost, as in a power cut.
 func TestV2PowerCut(t *testing.T) {
 	dir, image := ext4(t, 128)
 	data := filepath.Join(dir, "data")
@@ -129,8 +129,8 @@ func copyFile(t *testing.T, from, to string) {
 	}
 }
 
-// K1: the disk of the record is full. Writes are refused in words, reads go on, nothing acknowledged is lost, and
-// work resumes when there is room.
+// K1: the disk of the record is full. Writes are rejected with a clear error, reads go on, nothing acknowledged is
+// lost, and work resumes when there is space.
 func TestK1DiskFull(t *testing.T) {
 	dir, _ := ext4(t, 32)
 	s := ft.StartServer(t, filepath.Join(dir, "data"))
@@ -145,7 +145,7 @@ func TestK1DiskFull(t *testing.T) {
 	fillDisk(t, fill)
 	refused := 0
 	var words string
-	for i := range 400 { // the record has a few free pages of its own
+	for i := range 400 { // the record has a few free pages
 		ans, err := s.Try("operate_proc_v2", ft.J{"meta": ft.J{"namespace": "faults", "name": "full"}, "op_type": 2,
 			"spec":  ft.J{"identity": ft.J{"proc_name": "gzledger"}},
 			"hosts": []ft.J{{"ip": "127.0.0.1", "bk_cloud_id": 0}}, "x": strings.Repeat("x", i)})
@@ -183,7 +183,7 @@ func TestK1DiskFull(t *testing.T) {
 	s.Kill(syscall.SIGKILL)
 }
 
-// fillDisk appends until nothing fits any more.
+// fillDisk appends to a file until the disk is full.
 func fillDisk(t *testing.T, path string) {
 	t.Helper()
 	f, err := os.OpenFile(path, os.O_CREATE|os.O_APPEND|os.O_WRONLY, 0o600)

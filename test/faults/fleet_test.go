@@ -15,7 +15,7 @@ import (
 	ft "github.com/gozzard/gozzard/test/fleettest"
 )
 
-// fleet is hosted daemons that nothing may happen to.
+// fleet is a set of supervised daemons that must stay untouched.
 type fleet struct {
 	t    *testing.T
 	s    *ft.Server
@@ -23,7 +23,7 @@ type fleet struct {
 	pids []int
 }
 
-// startFleet starts hosted daemons. The agent is ended before they are, or it would bring them back.
+// startFleet starts supervised daemons. At the end of the test the agent ends before they do, or it would restart them.
 func startFleet(t *testing.T, s *ft.Server, agent *ft.Program, prefix string, n int) *fleet {
 	t.Helper()
 	f := &fleet{t: t, s: s, ds: daemons(t, prefix, n)}
@@ -35,7 +35,7 @@ func startFleet(t *testing.T, s *ft.Server, agent *ft.Program, prefix string, n 
 	return f
 }
 
-// endFirst ends the agent before what was laid down until now is cleaned up.
+// endFirst ends the agent before the files and daemons that the test has made so far are removed.
 func endFirst(t *testing.T, agent *ft.Program) {
 	t.Cleanup(func() {
 		agent.Kill(syscall.SIGCONT)
@@ -43,7 +43,7 @@ func endFirst(t *testing.T, agent *ft.Program) {
 	})
 }
 
-// touched counts the daemons that were started again, ended or doubled.
+// touched counts the daemons that were restarted, ended or doubled.
 func (f *fleet) touched() (restarted, doubled int) {
 	f.t.Helper()
 	copies := copiesByName(f.t)
@@ -59,8 +59,8 @@ func (f *fleet) touched() (restarted, doubled int) {
 	return restarted, doubled
 }
 
-// unseen counts the daemons that the server does not know as running and hosted with their pids, after some time to
-// hear of them.
+// unseen counts the daemons that the server does not show as running and supervised with their pids. It allows some
+// time for reports.
 func (f *fleet) unseen() int {
 	f.t.Helper()
 	end := time.Now().Add(30 * time.Second)
@@ -79,7 +79,7 @@ func (f *fleet) unseen() int {
 	}
 }
 
-// untouched fails when anything happened to the daemons.
+// untouched fails if anything happened to the daemons.
 func (f *fleet) untouched(when string) {
 	f.t.Helper()
 	restarted, doubled := f.touched()
@@ -89,7 +89,7 @@ func (f *fleet) untouched(when string) {
 	}
 }
 
-// cameBack kills a daemon and waits until it is brought back.
+// cameBack kills a daemon and waits until the agent restarts it.
 func cameBack(t *testing.T, d *ft.Daemon) {
 	t.Helper()
 	old := d.PID()
@@ -124,7 +124,7 @@ func copiesByName(t *testing.T) map[string]int {
 	return n
 }
 
-// needs skips a test that cannot be done here.
+// needs skips a test that cannot run on this machine.
 func needs(t *testing.T, tools ...string) {
 	t.Helper()
 	if os.Getuid() != 0 {
@@ -137,7 +137,7 @@ func needs(t *testing.T, tools ...string) {
 	}
 }
 
-// mountOf finds where a kind of cgroup tree is mounted: "cgroup2", or the name of a version 1 controller.
+// mountOf finds where a cgroup tree is mounted: "cgroup2", or the name of a version 1 controller.
 func mountOf(t *testing.T, kind string) string {
 	t.Helper()
 	b, err := os.ReadFile("/proc/mounts")
@@ -156,8 +156,8 @@ func mountOf(t *testing.T, kind string) string {
 	return ""
 }
 
-// groupV1 makes a version 1 group and puts a process into it, 0 for none. Its processes are put back before the
-// group is removed.
+// groupV1 makes a version 1 group and puts a process into it, 0 for none. Its processes leave the group before it is
+// removed.
 func groupV1(t *testing.T, controller string, pid int) string {
 	t.Helper()
 	root := mountOf(t, controller)

@@ -27,14 +27,14 @@ var (
 	floodTime = flag.Duration("faults.flood", 2*time.Second, "how long each part of TestTD1Flood takes")
 )
 
-// flooder is one kind of nuisance, from addresses of 127.0.0.0/8 that no valid caller has.
+// flooder is one kind of attack, from addresses of 127.0.0.0/8 that no valid caller has.
 type flooder struct {
 	t    *testing.T
 	addr string
 	stop chan struct{}
 	wg   sync.WaitGroup
 	sent atomic.Int64
-	kept atomic.Int64 // refused connections, or requests answered with the limit
+	kept atomic.Int64 // refused connections, or requests that were answered with the limit
 }
 
 func (f *flooder) dial(n int) (net.Conn, error) {
@@ -42,9 +42,9 @@ func (f *flooder) dial(n int) (net.Conn, error) {
 	return (&net.Dialer{LocalAddr: from, Timeout: 5 * time.Second}).Dial("tcp", f.addr)
 }
 
-// slow keeps one connection that says a byte of its header now and then, and comes back when it was closed.
+// slow keeps one connection that sends a byte of its header now and then. It reconnects when the server closes it.
 func (f *flooder) slow(n int) {
-	pause := func(d time.Duration) bool { // spread out, as callers that know nothing of each other are
+	pause := func(d time.Duration) bool { // spread over time, as independent callers are
 		select {
 		case <-f.stop:
 			return false
@@ -103,7 +103,7 @@ func (f *flooder) guess(worker int, every time.Duration) {
 	}
 }
 
-// valid measures callers that may ask, for a while; every request must succeed.
+// valid measures valid callers for a while. Every request must succeed.
 func valid(t *testing.T, s *ft.Server, d time.Duration) (p50, p99 time.Duration, n int) {
 	t.Helper()
 	stop := make(chan struct{})
@@ -111,7 +111,7 @@ func valid(t *testing.T, s *ft.Server, d time.Duration) (p50, p99 time.Duration,
 	return validUntil(t, s, stop)
 }
 
-// validUntil is valid until stop is closed.
+// validUntil measures valid callers until stop is closed.
 func validUntil(t *testing.T, s *ft.Server, stop <-chan struct{}) (p50, p99 time.Duration, n int) {
 	t.Helper()
 	var mu sync.Mutex
@@ -150,9 +150,9 @@ func validUntil(t *testing.T, s *ft.Server, stop <-chan struct{}) (p50, p99 time
 	return all[len(all)/2], all[len(all)*99/100], len(all)
 }
 
-// TestTD1Flood: slow connections and wrong credentials beside valid callers. In make test it is small and only
-// wants valid callers to be served; `make flood` has the figures of the threat table and wants the p99 to stay
-// under twice what it was.
+// TestTD1Flood sends slow connections and wrong credentials while valid callers work. In `make test` it is small and
+// checks only that valid callers are served. `make flood` uses the figures of the threat table and checks that the p99
+// stays below twice its value without the flood.
 func TestTD1Flood(t *testing.T) {
 	s := ft.StartServer(t, "", "--max-failed-logins=10", "--max-connections=1000")
 	addr := strings.TrimPrefix(s.Cred.URL, "http://")
@@ -197,8 +197,8 @@ func TestTD1Flood(t *testing.T) {
 	flood("both", func(f *flooder) { slow(f); guess(f) })
 }
 
-// TestBlastRadiusOfAServer: the native API asks before much is taken down, BlueKing's have a quota, and a refusal
-// changes nothing.
+// TestBlastRadiusOfAServer: the native API asks for a confirmation before it stops many processes, BlueKing's doors
+// have a quota, and a rejected request changes nothing.
 func TestBlastRadiusOfAServer(t *testing.T) {
 	s := ft.StartServer(t, "", "--confirm-above=2")
 	s.StartSim(t, 3)

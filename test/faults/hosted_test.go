@@ -14,8 +14,8 @@ import (
 	ft "github.com/gozzard/gozzard/test/fleettest"
 )
 
-// A1: the agent is killed over and over while it keeps many processes and operations run. No process notices, and
-// none is lost sight of.
+// A1: the agent is killed again and again while it supervises many processes and operations run. No process is
+// affected, and the agent finds all of them again.
 func TestA1Hosted(t *testing.T) {
 	s := ft.StartServer(t, "")
 	agent := s.StartAgent(t, 1, "")
@@ -26,7 +26,7 @@ func TestA1Hosted(t *testing.T) {
 	for i := range kills {
 		time.Sleep(time.Duration(rand.IntN(150)) * time.Millisecond)
 		agent.Kill(syscall.SIGKILL)
-		if i%2 == 0 { // every other time it does not even get to its session
+		if i%2 == 0 { // every other time it dies before its session opens
 			s.AgainOnline(t, agent)
 			time.Sleep(50 * time.Millisecond)
 		} else {
@@ -48,13 +48,13 @@ func TestA1Hosted(t *testing.T) {
 	l.afterwards(8, 1)
 	l.judge("A1 hosted", floor{ok: 40, percent: 25})
 
-	for _, d := range f.ds[:5] { // it is watched, not only listed
+	for _, d := range f.ds[:5] { // they are watched, not only listed
 		cameBack(t, d)
 	}
 }
 
-// A4: an agent is frozen with operations on their way to it, until its lease is over. Thawed it must not carry them
-// out as if nothing had been.
+// A4: an agent is frozen with operations on their way to it, until its lease has expired. Afterwards it must not carry
+// them out.
 func TestA4FrozenAgent(t *testing.T) {
 	t.Parallel()
 	s := ft.StartServer(t, "")
@@ -81,7 +81,7 @@ func TestA4FrozenAgent(t *testing.T) {
 	agent.Kill(syscall.SIGCONT)
 	ft.Until(t, time.Minute, agent.Output, func() bool { return agent.Sessions() > sessions })
 	l.afterwards(8, 1)
-	figs := l.settle()
+	figs := l.collect()
 	fmt.Printf("fault A4: frozen for %.0f s with %d operations on their way: %d stale executions (%s)\n",
 		time.Since(began).Seconds(), n, figs.twice+figs.wrong, figs)
 
@@ -92,7 +92,7 @@ func TestA4FrozenAgent(t *testing.T) {
 	f.untouched("after the thaw")
 }
 
-// A5: the kernel kills the agent for its memory. It is not told, and started again it goes on.
+// A5: the kernel kills the agent for its memory. The agent gets no warning. After a restart it continues.
 func TestA5AgentOutOfMemory(t *testing.T) {
 	needs(t)
 	s := ft.StartServer(t, "")
@@ -138,7 +138,7 @@ func TestA5AgentOutOfMemory(t *testing.T) {
 	f.untouched("after the agent was out of memory")
 }
 
-// A6: the program takes its own process over, and it is stopped and started. No process notices.
+// A6: a new program replaces the running agent by exec, and the agent is stopped and started. No process is affected.
 func TestA6Upgrade(t *testing.T) {
 	s := ft.StartServer(t, "")
 	agent := s.StartAgent(t, 1, "")
@@ -177,8 +177,8 @@ func TestA6Upgrade(t *testing.T) {
 	cameBack(t, f.ds[0])
 }
 
-// A14: more processes than the agent may have files open. Each operation is done or refused in words, and the
-// connection stays.
+// A14: more processes than the agent may have open files. Each operation is done or rejected with a clear error, and
+// the connection stays.
 func TestA14FewDescriptors(t *testing.T) {
 	needs(t, "prlimit")
 	s := ft.StartServer(t, "")
@@ -225,7 +225,7 @@ func TestA14FewDescriptors(t *testing.T) {
 		}
 	}
 
-	fmt.Printf("fault A14: 64 descriptors, %d starts: %d done, %d refused in words, %d doubled; %d of %d killed ones came back; %d disconnects\n",
+	fmt.Printf("fault A14: 64 descriptors, %d starts: %d done, %d rejected with a clear error, %d doubled; %d of %d killed ones came back; %d disconnects\n",
 		len(ds), started, refused, doubled, back, back, agent.Sessions()-sessions)
 
 	if doubled+odd > 0 || started == 0 || agent.Sessions() != sessions || !s.Online(1) {
@@ -233,13 +233,14 @@ func TestA14FewDescriptors(t *testing.T) {
 	}
 }
 
-// A15: the account of a process may have no more processes. That is told in words and harms nobody else.
+// A15: the account of a process has reached its limit of processes. The error says so, and no other process is
+// affected.
 func TestA15AccountFull(t *testing.T) {
 	needs(t, "prlimit")
 	s := ft.StartServer(t, "")
 	agent := s.StartAgent(t, 1, "")
 	agent.Kill(syscall.SIGKILL)
-	agent.Through("prlimit", "--nproc=1:1") // root is not held to it
+	agent.Through("prlimit", "--nproc=1:1") // the limit does not apply to root
 	s.AgainOnline(t, agent)
 	f := startFleet(t, s, agent, "gzroot", 3)
 	d := ft.NewDaemon(t, openDir(t), "gzfull")
@@ -249,28 +250,27 @@ func TestA15AccountFull(t *testing.T) {
 	}
 
 	n := 3 * *scale
-	told := 0
+	clear := 0
 	var last ft.Entry
 	for range n {
 		if last = operate(t, s.API, d, 0, d.Spec(nil)); last.Code == 65535 &&
 			(contains(last.Msg, "fork") || contains(last.Msg, "temporarily unavailable")) {
-			told++
+			clear++
 		}
 	}
 
-	fmt.Printf("fault A15: %d of %d starts of an account without room for processes told in words: %q\n", told, n,
-		last.Msg)
+	fmt.Printf("fault A15: %d of %d starts of an account without room for processes failed with a clear error: %q\n",
+		clear, n, last.Msg)
 
-	if told != n || d.PID() > 0 {
+	if clear != n || d.PID() > 0 {
 		t.Errorf("%+v", last)
 	}
 
 	f.untouched("beside an account that is full")
 }
 
-// A15: the agent's own group may have no more tasks. The Go runtime ends a program that can get no thread, so the
-// agent may end by it; what must hold then is what holds for every end: no process notices, and every operation is
-// told truly.
+// A15: the agent's own cgroup has reached its limit of tasks. The Go runtime ends a program that gets no thread, so the
+// agent may end. As after every end, no process is affected and every operation is reported truly.
 func TestA15AgentFull(t *testing.T) {
 	needs(t)
 	s := ft.StartServer(t, "")
@@ -291,7 +291,7 @@ func TestA15AgentFull(t *testing.T) {
 		case <-time.After(5 * time.Second):
 			agent.Kill(syscall.SIGKILL)
 		}
-		s.AgainOnline(t, agent) // not in that group
+		s.AgainOnline(t, agent) // outside that group
 		time.Sleep(200 * time.Millisecond)
 		stop()
 	}

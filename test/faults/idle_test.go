@@ -13,7 +13,7 @@ import (
 
 var idleTime = flag.Duration("faults.idle", 5*time.Second, "how long P11 looks for false alarms")
 
-// P11: processes within their limits are left alone, however busy the machine is with others.
+// P11: processes within their limits are left alone, however busy other processes keep the machine.
 func TestP11Idle(t *testing.T) {
 	t.Parallel()
 	s := ft.StartServer(t, "")

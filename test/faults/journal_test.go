@@ -34,8 +34,8 @@ func write(t *testing.T, path string, b []byte) {
 	}
 }
 
-// A7: the state was written by a newer program. It is refused in words, not a byte of it is changed, and the newer
-// program finds it as it was.
+// A7: a newer program wrote the state. The agent rejects it with a clear error and does not change a byte of it, so
+// that the newer program finds it unchanged.
 func TestA7NewerJournal(t *testing.T) {
 	s := ft.StartServer(t, "")
 	agent := s.StartAgent(t, 1, "")
@@ -57,7 +57,7 @@ func TestA7NewerJournal(t *testing.T) {
 
 	same := bytes.Equal(read(t, path), newer)
 	said := strings.Contains(agent.Output(), "use the newer program")
-	fmt.Printf("fault A7: a newer journal is refused with exit code %d, in words %v, untouched %v\n",
+	fmt.Printf("fault A7: a newer journal is rejected with exit code %d, with a clear error %v, untouched %v\n",
 		agent.ExitCode(), said, same)
 
 	if agent.ExitCode() == 0 || !said || !same {
@@ -69,7 +69,7 @@ func TestA7NewerJournal(t *testing.T) {
 	f.untouched("after the refusal")
 }
 
-// A8: the journal is damaged while the agent is away. Verdicts are never wrong, and what runs is not touched.
+// A8: the journal is damaged while the agent is down. Verdicts are never wrong, and running processes are not touched.
 func TestA8DamagedJournal(t *testing.T) {
 	s := ft.StartServer(t, "")
 	agent := s.StartAgent(t, 1, "")
@@ -101,7 +101,7 @@ func TestA8DamagedJournal(t *testing.T) {
 	cameBack(t, f.ds[0])
 }
 
-// A9: the state folder is put back from an old copy. The server notices, and no verdict is wrong by it.
+// A9: the state folder is restored from an old copy. The server notices, and no verdict becomes wrong.
 func TestA9OldCopy(t *testing.T) {
 	s := ft.StartServer(t, "")
 	agent := s.StartAgent(t, 1, "")
@@ -127,7 +127,7 @@ func TestA9OldCopy(t *testing.T) {
 		time.Sleep(100 * time.Millisecond)
 		stop()
 		l.afterwards(8, 1)
-		figs.add(l.settle())
+		figs.add(l.collect())
 	}
 
 	found := strings.Count(s.Output(), noticed) - before
@@ -152,8 +152,8 @@ func tiny(t *testing.T, size string) string {
 	return dir
 }
 
-// A11: the disk of the journal is full. What is new is refused in words and has no effect, what is hosted is kept,
-// and service resumes.
+// A11: the disk of the journal is full. New operations are rejected with a clear error and have no effect, supervised
+// processes stay supervised, and work resumes afterwards.
 func TestA11JournalDiskFull(t *testing.T) {
 	s := ft.StartServer(t, "")
 	disk := tiny(t, "4m")
@@ -163,7 +163,7 @@ func TestA11JournalDiskFull(t *testing.T) {
 	fillDisk(t, filepath.Join(disk, "fill"))
 	done, refused := 0, 0
 	var words string
-	for range 300 { // the last page takes some
+	for range 300 { // the last page still has space for some
 		switch e := operate(t, s.API, d, 8, d.Spec(nil)); {
 		case e.Code == 0:
 			done++
@@ -200,18 +200,18 @@ func TestA11JournalDiskFull(t *testing.T) {
 	}
 }
 
-// traced has the next start of an agent run with a fault injected into its calls.
+// traced makes the next start of an agent run with a fault injected into its system calls.
 func traced(t *testing.T, agent *ft.Program, inject string) {
 	t.Helper()
 	needs(t, "strace")
 	call, _, _ := strings.Cut(inject, ":")
-	// -D: the tracer is the one in the background, and the agent is the child that is killed and waited for.
+	// -D: the tracer runs in the background, and the agent is the child that the test kills and waits for.
 	agent.Through("strace", "-D", "-f", "-qq", "--seccomp-bpf", "-o", "/dev/null", "-e", "trace="+call, "-e",
 		"inject="+inject)
 }
 
-// A12: the disk fails at a sync. The agent ends with the code for that, never tries again, and recovers when it is
-// started.
+// A12: the disk fails at a sync. The agent ends with the exit code for that, does not repeat the sync, and recovers
+// when it is started again.
 func TestA12SyncFails(t *testing.T) {
 	s := ft.StartServer(t, "")
 	agent := s.StartAgent(t, 1, "")
@@ -223,7 +223,7 @@ func TestA12SyncFails(t *testing.T) {
 
 	for range rounds {
 		agent.Kill(syscall.SIGKILL)
-		// Counted by thread, and threads come and go: a high number would never come.
+		// strace counts by thread, and threads come and go: a high number would never be reached.
 		traced(t, agent, fmt.Sprintf("fdatasync:error=EIO:when=%d", 2+rand.IntN(3)))
 		agent.Again()
 		select {
@@ -250,7 +250,7 @@ func TestA12SyncFails(t *testing.T) {
 	f.untouched("after failed syncs")
 }
 
-// A13: a slow disk. Operations take longer, the host stays online.
+// A13: a slow disk. Operations take longer, and the host stays online.
 func TestA13SlowDisk(t *testing.T) {
 	t.Parallel()
 	s := ft.StartServer(t, "")

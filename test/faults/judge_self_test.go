@@ -15,7 +15,7 @@ import (
 	ft "github.com/gozzard/gozzard/test/fleettest"
 )
 
-// recorder is a test that notes its failures instead of failing.
+// recorder is a testing.TB that records failures instead of failing.
 type recorder struct {
 	testing.TB
 	failures []string
@@ -34,8 +34,8 @@ var (
 	saysFailed      = ft.Entry{Code: 65535, Msg: "exit status 1"}
 )
 
-// scripted is a server that accepts every operation, carries it out as often as choose says and answers with a
-// verdict, both chosen by the mark.
+// scripted is a server that accepts every operation. choose decides by the mark how often it is carried out and what
+// the verdict is.
 func scripted(t *testing.T, choose func(mark string) (effects int, e ft.Entry)) *ft.API {
 	var mu sync.Mutex
 	verdicts := map[string]ft.Entry{}
@@ -83,14 +83,15 @@ func scripted(t *testing.T, choose func(mark string) (effects int, e ft.Entry)) 
 	return api
 }
 
-// TestJudge holds the judge against servers that do right and wrong. The one that refuses everything does nothing
-// wrong, and must fail all the same.
+// TestJudge runs the check of the ledger against servers that work correctly or wrongly. The one that rejects
+// everything does nothing wrong, and must fail too.
 func TestJudge(t *testing.T) {
 	always := func(effects int, e ft.Entry) func(string) (int, ft.Entry) {
 		return func(string) (int, ft.Entry) { return effects, e }
 	}
 
-	calmOnly := func(effects int, e ft.Entry) func(string) (int, ft.Entry) { // right, but for those after the fault
+	// Correct, except for operations after the fault.
+	calmOnly := func(effects int, e ft.Entry) func(string) (int, ft.Entry) {
 		return func(mark string) (int, ft.Entry) {
 			if strings.Contains(mark, "calm") {
 				return effects, e
@@ -99,7 +100,7 @@ func TestJudge(t *testing.T) {
 		}
 	}
 
-	during := func(effects int, e ft.Entry) func(string) (int, ft.Entry) { // right only after the fault
+	during := func(effects int, e ft.Entry) func(string) (int, ft.Entry) { // correct only after the fault
 		return func(mark string) (int, ft.Entry) {
 			if strings.Contains(mark, "calm") {
 				return 1, saysOK

@@ -11,12 +11,12 @@ import (
 	ft "github.com/gozzard/gozzard/test/fleettest"
 )
 
-// figures is what a fault test reports.
+// figures are the numbers that a fault test reports.
 type figures struct {
 	ops, lost, stuck, twice, wrong int
 	ok, failed, never, interrupted int
 	denied                         int            // not executed, although the fault was over
-	why                            map[string]int // of what was not executed
+	why                            map[string]int // reasons of what was not executed
 }
 
 func (f figures) String() string {
@@ -25,7 +25,7 @@ func (f figures) String() string {
 		f.ops, f.lost, f.stuck, f.twice, f.wrong, f.denied, f.ok, f.interrupted, f.never, f.failed)
 }
 
-// add sums up; the reasons are left out.
+// add adds the numbers, without the reasons.
 func (f *figures) add(g figures) {
 	for _, p := range []struct {
 		to *int
@@ -37,15 +37,16 @@ func (f *figures) add(g figures) {
 	}
 }
 
-// floor is the least that must have happened. Without it a system that refuses everything would pass: then nothing
-// is lost, done twice or reported wrongly. The numbers are far below what a busy machine of two cores reaches.
+// floor is the least that must have happened. Without it a system that rejects everything would pass, because then
+// nothing is lost, done twice or reported wrongly. The numbers are far below what a busy machine with two cores
+// reaches.
 type floor struct {
 	ok          int // executed
 	percent     int // executed, of all that were acknowledged
-	interrupted int // ended in the middle: only where the test makes certain that some are
+	interrupted int // ended in the middle: only where the test ensures that there are some
 }
 
-// fault says what is wrong with the figures, "" when nothing is.
+// fault describes what is wrong with the figures, "" when nothing is.
 func (f figures) fault(least floor) string {
 	switch {
 	case f.lost+f.stuck+f.twice+f.wrong+f.denied > 0:
@@ -62,7 +63,7 @@ func (f figures) fault(least floor) string {
 	return ""
 }
 
-// outcome is what a verdict says of an operation.
+// outcome is what a verdict claims about an operation.
 type outcome int
 
 const (
@@ -84,19 +85,19 @@ func outcomeOf(e ft.Entry) outcome {
 	return failed
 }
 
-// settle waits for every verdict and compares it with the effects.
-func (l *ledger) settle() figures {
+// collect waits for every verdict and compares it with the effects.
+func (l *ledger) collect() figures {
 	l.t.Helper()
 	f := figures{why: map[string]int{}}
 	verdicts := l.verdicts(&f)
 	done := l.effects()
 	for mark, e := range verdicts {
-		l.weigh(&f, mark, e, done[mark])
+		l.compare(&f, mark, e, done[mark])
 	}
 	return f
 }
 
-// verdicts waits for the verdict of every operation, and counts those that have none.
+// verdicts waits for the verdict of every operation, and counts the operations that have none.
 func (l *ledger) verdicts(f *figures) map[string]ft.Entry {
 	l.t.Helper()
 	verdicts := map[string]ft.Entry{}
@@ -118,14 +119,14 @@ func (l *ledger) verdicts(f *figures) map[string]ft.Entry {
 	return verdicts
 }
 
-// How waiting for a verdict ends.
+// How the wait for a verdict ends.
 const (
 	verdictKnown = iota
 	verdictLost  // the server does not know the task
-	verdictStuck // there is none in time
+	verdictStuck // no verdict in time
 )
 
-// verdict waits for the verdict of one operation and gives the newest, nil when there was none at all.
+// verdict waits for the verdict of one operation and returns the newest entry, nil when there was none at all.
 func (l *ledger) verdict(mark, task string, deadline time.Time) (e *ft.Entry, end int) {
 	l.t.Helper()
 
@@ -151,8 +152,8 @@ func (l *ledger) verdict(mark, task string, deadline time.Time) (e *ft.Entry, en
 	}
 }
 
-// weigh compares one verdict with the number of its effects.
-func (l *ledger) weigh(f *figures, mark string, e ft.Entry, effects int) {
+// compare compares one verdict with the number of its effects.
+func (l *ledger) compare(f *figures, mark string, e ft.Entry, effects int) {
 	l.t.Helper()
 
 	if effects > 1 {
@@ -173,7 +174,7 @@ func (l *ledger) weigh(f *figures, mark string, e ft.Entry, effects int) {
 		wrong = effects != 0
 	case failed:
 		f.failed++
-		wrong = !l.mayFail || effects != 0 // once started the command cannot fail
+		wrong = !l.mayFail || effects != 0 // once started, the command cannot fail
 	}
 
 	if wrong {
@@ -187,11 +188,11 @@ func (l *ledger) weigh(f *figures, mark string, e ft.Entry, effects int) {
 	}
 }
 
-// judge prints the figures and fails on anything lost, stuck, twice, wrong or denied, and when less was executed
-// than the floor says.
+// judge prints the figures. It fails on anything lost, stuck, done twice, wrong or denied, and when less was executed
+// than the floor requires.
 func (l *ledger) judge(id string, least floor) {
 	l.t.Helper()
-	f := l.settle()
+	f := l.collect()
 	fmt.Printf("fault %s: %s\n", id, f)
 	for why, n := range f.why {
 		fmt.Printf("fault %s:   %d × %s\n", id, n, why)

@@ -14,7 +14,7 @@ import (
 	ft "github.com/gozzard/gozzard/test/fleettest"
 )
 
-// hosted starts daemons that must not notice what happens to their agent.
+// hosted starts daemons that must not be affected by what happens to their agent.
 func hosted(t *testing.T, api *ft.API, n int) []*ft.Daemon {
 	t.Helper()
 	var ds []*ft.Daemon
@@ -71,7 +71,8 @@ func TestA1AgentKilledUnderLoad(t *testing.T) {
 	l.judge("A1", floor{ok: 40, percent: 25})
 }
 
-// A2 and A3: killed at each step of an operation. The place is named to the program, which kills itself there once.
+// A2 and A3: the agent is killed at each step of an operation. The test names the step, and the agent kills itself
+// there once.
 func TestA2A3AgentKilledAtEachStep(t *testing.T) {
 	s := ft.StartServer(t, "")
 	arm := filepath.Join(t.TempDir(), "failpoint")
@@ -166,10 +167,10 @@ func TestV1ServerKilledUnderLoad(t *testing.T) {
 	l.judge("V1", floor{ok: 40, percent: 25})
 }
 
-// N2: an agent that is frozen, and one whose cable is pulled. Nobody else waits, and what was under way is told
-// truly in the end.
+// N2: one agent is frozen, and the cable of another is pulled. No other host waits, and in the end every open operation
+// is reported truly.
 func TestN2SilentAgent(t *testing.T) {
-	t.Parallel() // it waits more than it works
+	t.Parallel() // it mostly waits
 	s := ft.StartServer(t, "")
 	s.StartAgent(t, 1, "")
 	cable := ft.NewProxy(t, s.Agents)

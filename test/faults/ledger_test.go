@@ -24,17 +24,17 @@ func TestMain(m *testing.M) {
 	ft.Main(m)
 }
 
-// ledger sends operations whose effect is one line in a file, with a mark of its own each, and holds the verdicts
-// against what really happened.
+// ledger sends operations whose effect is one line in a file. Each has a unique mark. The ledger compares the verdicts
+// with what really happened.
 type ledger struct {
 	t   testing.TB
 	api *ft.API
 	dir string
-	// prefix tells the marks of several ledgers of one server apart.
+	// prefix distinguishes the marks of several ledgers of one server.
 	prefix string
-	// addr is the address of a host; nil for those of loopback.
+	// addr is the address of a host; nil means loopback addresses.
 	addr func(host int) string
-	// mayFail: the fault lets commands fail to start; then they must have had no effect.
+	// mayFail: the fault may prevent commands from starting. Then they must have had no effect.
 	mayFail bool
 
 	mu    sync.Mutex
@@ -46,8 +46,8 @@ func newLedger(t testing.TB, api *ft.API) *ledger {
 	return &ledger{t: t, api: api, dir: t.TempDir(), tasks: map[string]string{}, calm: map[string]bool{}}
 }
 
-// send asks for one operation until it is acknowledged; repeats carry the same key, so it is accepted once. proc
-// chooses one of several processes.
+// send repeats one operation until it is acknowledged. All repeats have the same idempotency key, so it is accepted
+// once. proc chooses one of several processes.
 func (l *ledger) send(mark string, host int, proc int, stop <-chan struct{}) {
 	name := fmt.Sprintf("p%d", proc)
 	spec := ft.J{
@@ -107,8 +107,8 @@ func (l *ledger) effects() map[string]int {
 	return n
 }
 
-// load sends operations from several callers until stop is called, which waits for them. At most limit operations
-// are sent.
+// load sends operations from several callers until stop is called. stop waits for them. At most limit operations are
+// sent.
 func (l *ledger) load(callers, hosts, limit int) (stop func()) {
 	quit := make(chan struct{})
 	var wg sync.WaitGroup
@@ -128,7 +128,7 @@ func (l *ledger) load(callers, hosts, limit int) (stop func()) {
 	return func() { close(quit); wg.Wait() }
 }
 
-// steady sends one operation after the other with a pause in between until stop is called, which waits for the last
+// steady sends one operation after the other with a pause between them until stop is called. stop waits for the last
 // one.
 func (l *ledger) steady(host int, pause time.Duration) (stop func()) {
 	quit := make(chan struct{})
@@ -147,8 +147,8 @@ func (l *ledger) steady(host int, pause time.Duration) (stop func()) {
 	return func() { close(quit); wg.Wait() }
 }
 
-// afterwards sends operations to hosts on which the fault is over. Nothing disturbs them, so all must be executed:
-// a system that stays safe by refusing its work fails here.
+// afterwards sends operations to hosts on which the fault is over. Nothing disturbs them, so all must be executed: a
+// system that stays safe by rejecting its work fails here.
 func (l *ledger) afterwards(n int, hosts ...int) {
 	l.t.Helper()
 	never := make(chan struct{})
@@ -156,7 +156,7 @@ func (l *ledger) afterwards(n int, hosts ...int) {
 		mark := fmt.Sprintf("%scalm-%d", l.prefix, i)
 		l.calm[mark] = true
 		l.send(mark, hosts[i%len(hosts)], i%8, never)
-		// a newer operation on the same process would take its place
+		// A newer operation on the same process would replace this one.
 		l.verdict(mark, l.tasks[mark], time.Now().Add(time.Minute))
 	}
 }

@@ -14,8 +14,7 @@ import (
 	ft "github.com/gozzard/gozzard/test/fleettest"
 )
 
-// P10: a process takes more memory than the kernel lets it have. It is ended by the kernel, and status says by whom
-// and why.
+// P10: a process uses more memory than the kernel allows. The kernel kills it, and its status says so, with the reason.
 func TestP10OutOfMemory(t *testing.T) {
 	needs(t)
 	mountOf(t, "memory")
@@ -28,7 +27,7 @@ func TestP10OutOfMemory(t *testing.T) {
 	s.StartAgent(t, 1, "")
 	d := ft.NewDaemon(t, t.TempDir(), "gzhog")
 	signal := filepath.Join(d.Dir, "go")
-	// tail keeps what it reads
+	// tail keeps what it reads.
 	d.Script("loop.sh",
 		"while [ ! -e go ]; do sleep 0.02; done\nhead -c 300000000 /dev/zero > pipe &\nexec tail -c 200000000 < pipe")
 
@@ -45,7 +44,7 @@ func TestP10OutOfMemory(t *testing.T) {
 	rounds, right := min(3**scale, 100), 0
 	for range rounds {
 		must(t, operate(t, s.For(t), d, 0, spec), 0)
-		must(t, operate(t, s.For(t), d, 4, spec), 0) // so that it stays down and can be looked at
+		must(t, operate(t, s.For(t), d, 4, spec), 0) // so that it stays down and the test can inspect it
 		if err := os.WriteFile(signal, nil, 0o644); err != nil {
 			t.Fatal(err)
 		}
@@ -64,8 +63,10 @@ func TestP10OutOfMemory(t *testing.T) {
 		}
 	}
 
-	fmt.Printf("fault P10: %d of %d told to have been ended by the kernel for their memory\n", right, rounds)
-	must(t, operate(t, s.For(t), d, 0, spec), 0) // and what somebody else kills was not ended for its memory
+	fmt.Printf("fault P10: %d of %d reported as killed by the kernel for their memory\n", right, rounds)
+
+	// A process that another one kills was not killed for its memory.
+	must(t, operate(t, s.For(t), d, 0, spec), 0)
 	must(t, operate(t, s.For(t), d, 4, spec), 0)
 	row := s.Status("faults", d.Name, ft.Host(1))[0]
 	if err := syscall.Kill(row.PID, syscall.SIGKILL); err != nil {

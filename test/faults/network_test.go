@@ -17,7 +17,8 @@ import (
 	ft "github.com/gozzard/gozzard/test/fleettest"
 )
 
-// netFleet is a server and three enrolled hosts, each in a network namespace of its own, each with a daemon that runs.
+// netFleet is a server and three enrolled hosts. Each is in its own network namespace, and each host has a running
+// daemon.
 type netFleet struct {
 	*ft.Network
 	t      *testing.T
@@ -28,10 +29,10 @@ type netFleet struct {
 	many   *ledger // operations that were sent while one direction was lost
 }
 
-// TestNetwork: three agents in three network namespaces join a server in a fourth over TLS, operate, lose the
-// network, come back, are cloned and revoked.
+// TestNetwork: three agents in three network namespaces enrol over TLS with a server in a fourth. They operate, lose
+// the network, reconnect, are cloned and revoked.
 func TestNetwork(t *testing.T) {
-	t.Parallel() // it waits more than it works
+	t.Parallel() // it mostly waits
 	needs(t, "ip", "nsenter")
 	f := &netFleet{t: t, Network: ft.NewNetwork(t, 3)}
 	f.s = f.StartServer()
@@ -56,7 +57,7 @@ func TestNetwork(t *testing.T) {
 	t.Run("A10TS7", f.clone)
 	t.Run("Revoked", f.revoke)
 
-	for i := 1; i <= 3; i++ { // whatever happened to the network, no process noticed
+	for i := 1; i <= 3; i++ { // whatever happened to the network, no process was affected
 		if n := f.ds[i].Count("start"); n != 1 {
 			t.Errorf("daemon %d was started %d times", i, n)
 		}
@@ -76,7 +77,7 @@ func (f *netFleet) await(i int, alive bool, limit time.Duration) time.Duration {
 	return time.Since(begin)
 }
 
-// N1: the connections are reset; agents are back within seconds.
+// N1: the connections are reset. Agents reconnect within seconds.
 func (f *netFleet) cutCleanly(t *testing.T) {
 	needs(t, "ss")
 	var before [4]int
@@ -99,22 +100,22 @@ func (f *netFleet) cutCleanly(t *testing.T) {
 		time.Since(begin).Round(time.Millisecond))
 }
 
-// N2 and N3: nothing passes, or nothing in one direction. The server notices, says so at once to who asks, and
-// every verdict that it gives is true.
+// N2 and N3: no packet passes, or none in one direction. The server notices it and answers callers at once with that,
+// and every verdict that it gives is true.
 func (f *netFleet) lose(t *testing.T) {
 	sent := f.sendMany(max(60, 50**scale), 15*time.Second)
-	time.Sleep(time.Second) // some are under way when it happens
+	time.Sleep(time.Second) // some operations are under way at that time
 	f.In(0, "link", "set", f.Port(1), "down")
-	// the server is not heard
+	// Host 2 does not receive from the server.
 	f.In(0, "neigh", "replace", f.Addr(2), "lladdr", "02:00:00:00:00:99", "dev", "br0", "nud", "permanent")
-	// the host is not heard
+	// The server does not receive from host 3.
 	f.In(3, "neigh", "replace", f.Addr(0), "lladdr", "02:00:00:00:00:99", "dev", "eth0", "nud", "permanent")
 	begin := time.Now()
 	task := f.s.Operate("operate_proc_v2", ft.J{"meta": ft.J{"namespace": "net", "name": f.ds[2].Name}, "op_type": 1,
 		"spec": f.ds[2].Spec(nil), "hosts": []ft.J{f.Host(2)}})
 	var took [4]time.Duration
 	var wg sync.WaitGroup
-	for i := 1; i <= 3; i += 2 { // host 2 is still heard: its connection ends later
+	for i := 1; i <= 3; i += 2 { // the server still hears host 2: its connection ends later
 		wg.Go(func() { took[i] = f.await(i, false, 40*time.Second) })
 	}
 
@@ -133,7 +134,7 @@ func (f *netFleet) lose(t *testing.T) {
 	}
 
 	sent()
-	time.Sleep(max(0, 25*time.Second-time.Since(begin))) // long enough for the server to give the link to host 2 up
+	time.Sleep(max(0, 25*time.Second-time.Since(begin))) // long enough for the server to close the link to host 2
 	f.In(0, "link", "set", f.Port(1), "up")
 	f.In(0, "neigh", "del", f.Addr(2), "dev", "br0")
 	f.In(3, "neigh", "del", f.Addr(0), "dev", "eth0")
@@ -150,13 +151,13 @@ func (f *netFleet) lose(t *testing.T) {
 	if fault := stopFault(e, running); fault != "" {
 		t.Errorf("%s: verdict %+v, and %d copies run", fault, e, running)
 	}
-	if running == 0 { // stopped as asked
+	if running == 0 { // stopped as requested
 		f.ds[2] = ft.NewDaemon(t, openDir(f.t), "gznet2b")
 		must(t, f.Operate(f.s, 2, f.ds[2], 0), 0)
 	}
 }
 
-// stopFault says what is wrong with the verdict of a stop that lost its network, given how many copies run now; ""
+// stopFault describes what is wrong with the verdict of a stop that lost its network, given how many copies run now; ""
 // when nothing is.
 func stopFault(e ft.Entry, running int) string {
 	switch o := outcomeOf(e); {
@@ -172,8 +173,8 @@ func stopFault(e ft.Entry, running int) string {
 	return ""
 }
 
-// sendMany asks for operations on the hosts that hear without being heard and are heard without hearing, spread
-// over a while. The func that it returns waits for the last one to be accepted.
+// sendMany sends operations, spread over a while, to the host that receives without being heard and to the one that is
+// heard without receiving. The returned function waits until the last one is accepted.
 func (f *netFleet) sendMany(n int, over time.Duration) (wait func()) {
 	const callers, processes = 8, 16
 	var wg sync.WaitGroup
@@ -189,7 +190,7 @@ func (f *netFleet) sendMany(n int, over time.Duration) (wait func()) {
 	return wg.Wait
 }
 
-// N3: whatever became of the operations that were sent while one direction was lost, what is said of them is true.
+// N3: the verdicts of operations that were sent while one direction was lost are true.
 func (f *netFleet) judgeMany(t *testing.T) {
 	if len(f.many.tasks) < max(60, 50**scale) {
 		t.Errorf("only %d operations were accepted", len(f.many.tasks))
@@ -199,8 +200,8 @@ func (f *netFleet) judgeMany(t *testing.T) {
 	f.many.judge("N3", floor{ok: 24})
 }
 
-// A10: a copy of a state folder runs in another namespace. Both are put out, nothing is executed by either, and the
-// admin decides.
+// A10: a copy of a state folder runs in another namespace. The server disconnects both agents, neither executes
+// anything, and the admin decides.
 func (f *netFleet) clone(t *testing.T) {
 	dir := filepath.Join(t.TempDir(), "copy")
 	if out, err := exec.Command("cp", "-a", f.dirs[3], dir).CombinedOutput(); err != nil {
@@ -230,7 +231,7 @@ func (f *netFleet) clone(t *testing.T) {
 	f.await(3, true, 90*time.Second)
 }
 
-// trust is what the server thinks of a host.
+// trust is the trust state of a host on the server.
 func (f *netFleet) trust(i int) string {
 	var page struct {
 		Hosts []struct {

@@ -14,9 +14,9 @@ import (
 	ft "github.com/gozzard/gozzard/test/fleettest"
 )
 
-// H2: the power of a host goes in the middle of operations. The agent is frozen and goes on from a copy of the
-// image below its file system: what the kernel had not written is lost. An effect without its intent would be told
-// as never executed, or be done again.
+// H2: the power of a host fails in the middle of operations. The agent is frozen and continues from a copy of the image
+// below its file system: data that the kernel had not written is lost. An effect without its intent would be reported
+// as not executed, or be done again.
 func TestH2AgentPowerCut(t *testing.T) {
 	dir, image := ext4(t, 32)
 	s := ft.StartServer(t, "")

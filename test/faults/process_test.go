@@ -15,10 +15,10 @@ import (
 	ft "github.com/gozzard/gozzard/test/fleettest"
 )
 
-// host1 is the host of these tests as V2 callers name it.
+// host1 names the host of these tests as V2 callers do.
 var host1 = []ft.J{{"ip": "127.0.0.1", "bk_cloud_id": 0}}
 
-// operate does one operation on a daemon and gives its entry.
+// operate runs one operation on a daemon and returns its entry.
 func operate(t *testing.T, a *ft.API, d *ft.Daemon, op int, spec ft.J) ft.Entry {
 	t.Helper()
 	task := a.Operate("operate_proc_v2", ft.J{"meta": ft.J{"namespace": "faults", "name": d.Name}, "op_type": op,
@@ -95,7 +95,7 @@ func TestP1P2ProcessDies(t *testing.T) {
 			t.Fatal(err)
 		}
 		began := time.Now()
-		ft.Until(t, 10*time.Second, func() string { return d.Name + " dies and nobody says so" }, func() bool {
+		ft.Until(t, 10*time.Second, func() string { return d.Name + " died and its status hides it" }, func() bool {
 			return s.Status("faults", d.Name, ft.Host(1))[0].Status == 2
 		})
 		seen = append(seen, time.Since(began))
@@ -129,7 +129,7 @@ func TestP3P16P17P18StartFails(t *testing.T) {
 			}
 		}
 
-		fmt.Printf("fault P3: %d of %d told as 836 with the last lines\n", right, n)
+		fmt.Printf("fault P3: %d of %d reported as 836 with the last lines\n", right, n)
 
 		if right != n {
 			t.Errorf("%d of %d", right, n)
@@ -183,7 +183,7 @@ func TestP3P16P17P18StartFails(t *testing.T) {
 			}
 		}
 
-		fmt.Printf("fault P17: %d of %d broken programs told in words\n", clear, len(files))
+		fmt.Printf("fault P17: %d of %d broken programs reported with a clear error\n", clear, len(files))
 	})
 
 	t.Run("P18", func(t *testing.T) {
@@ -246,7 +246,7 @@ func TestP4P5Stop(t *testing.T) {
 }
 
 func TestP8CrashLoop(t *testing.T) {
-	t.Parallel() // it waits more than it works
+	t.Parallel() // it mostly waits
 	s := ft.StartServer(t, "")
 	agent := s.StartAgent(t, 1, "")
 	d := ft.NewDaemon(t, t.TempDir(), "gzloop")
@@ -278,7 +278,7 @@ func TestP8CrashLoop(t *testing.T) {
 	}
 }
 
-// P14: whatever a pid file says, nobody else's process is signalled and the agent does not hang.
+// P14: whatever a pid file says, no other process gets a signal and the agent does not hang.
 func TestP14HostilePIDFiles(t *testing.T) {
 	s := ft.StartServer(t, "")
 	s.StartAgent(t, 1, "")
@@ -287,7 +287,7 @@ func TestP14HostilePIDFiles(t *testing.T) {
 	pid := victim.PID()
 	d := ft.NewDaemon(t, t.TempDir(), "gzhostile")
 	spec := d.Spec(nil)
-	spec["control"] = ft.J{"start_cmd": "./start.sh"} // stop and kill by signal
+	spec["control"] = ft.J{"start_cmd": "./start.sh"} // stop and kill use signals
 
 	hostile := map[string]func() error{
 		"foreign pid": func() error { return os.WriteFile(d.PIDFile(), fmt.Appendf(nil, "%d\n", pid), 0o644) },
@@ -305,7 +305,7 @@ func TestP14HostilePIDFiles(t *testing.T) {
 		"the agent": func() error { return os.WriteFile(d.PIDFile(), fmt.Appendf(nil, "%d", os.Getpid()), 0o644) },
 	}
 
-	defer func() { _ = os.RemoveAll(d.PIDFile()) }() // a FIFO would have the clean-up wait for a writer
+	defer func() { _ = os.RemoveAll(d.PIDFile()) }() // with a FIFO the clean-up would wait for a writer
 	signalled, tried := 0, 0
 	for name, lay := range hostile {
 		for _, op := range []int{1, 9} {

@@ -14,8 +14,8 @@ import (
 
 var comeBack = flag.Int("faults.comeback", 300, "hosts that come back all at once, in TestN9MassReconnect")
 
-// TestN9MassReconnect: the server is killed and started again under a whole fleet. All hosts come back, and whoever
-// asks meanwhile is answered. Times are told and not asserted.
+// TestN9MassReconnect: the server is killed and started again while a whole fleet is connected. All hosts reconnect,
+// and callers get answers meanwhile. Times are printed and not asserted.
 func TestN9MassReconnect(t *testing.T) {
 	s := ft.StartServer(t, "", "--log-level=warn")
 	s.StartSim(t, *comeBack)
@@ -50,7 +50,7 @@ func TestN9MassReconnect(t *testing.T) {
 	})
 
 	all := time.Since(began)
-	time.Sleep(max(0, 2*time.Second-all)) // enough answers to speak of
+	time.Sleep(max(0, 2*time.Second-all)) // enough answers for a percentile
 	close(stop)
 	f := <-asked
 	fmt.Printf("fault N9: %d hosts after the server was killed and answers again: 99 %% are back after %s, all after %s, %.0f HELLOs had to wait; valid callers meanwhile: "+

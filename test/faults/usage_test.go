@@ -14,7 +14,7 @@ import (
 	ft "github.com/gozzard/gozzard/test/fleettest"
 )
 
-// shellDaemon is a daemon that is a shell under its own name and runs a script, its output being the start command's.
+// shellDaemon is a daemon whose program is a renamed shell that runs a script. Its output is that of the start command.
 func shellDaemon(t *testing.T, root, name, script string) *ft.Daemon {
 	t.Helper()
 	d := ft.NewDaemon(t, root, name)
@@ -30,7 +30,7 @@ func shellDaemon(t *testing.T, root, name, script string) *ft.Daemon {
 	return d
 }
 
-// busy is a daemon that sleeps until it is told to burn.
+// busy is a daemon that sleeps until burn(true) makes it use CPU.
 func busy(t *testing.T, root, name string) (d *ft.Daemon, burn func(bool)) {
 	t.Helper()
 	d = shellDaemon(t, root, name, "while :; do [ -e burn ] || sleep 0.2; done >/dev/null 2>&1")
@@ -47,8 +47,8 @@ func busy(t *testing.T, root, name string) (d *ft.Daemon, burn func(bool)) {
 	}
 }
 
-// P11: a process over its limit. It is acted upon after two samples in a row, told which limit it was, and brought
-// back; one that is not hosted, or not over, is left alone.
+// P11: a process exceeds its limit. The agent acts after two samples in a row, reports which limit it was, and restarts
+// the process. It leaves alone processes that are not supervised or not over their limits.
 func TestP11OverLimit(t *testing.T) {
 	const every = time.Second
 	s := ft.StartServer(t, "")
@@ -67,12 +67,14 @@ func TestP11OverLimit(t *testing.T) {
 		return spec
 	}
 
+	// Start three processes with a limit. loose is not supervised.
 	for _, d := range []*ft.Daemon{hot, loose, idle} {
 		must(t, operate(t, s.API, d, 0, limited(d, 10)), 0)
 	}
 
 	must(t, operate(t, s.API, loose, 4, limited(loose, 10)), 0)
 
+	// The agent ends and restarts a supervised process over its limit.
 	var found []time.Duration
 	for range min(*scale, 5) {
 		pid := hot.PID()
@@ -87,7 +89,7 @@ func TestP11OverLimit(t *testing.T) {
 	}
 
 	var message string
-	ft.Until(t, 20*time.Second, func() string { return "not told: " + message }, func() bool {
+	ft.Until(t, 20*time.Second, func() string { return "not reported: " + message }, func() bool {
 		message = s.Status("faults", "gzhot", ft.Host(1))[0].Message
 		return strings.Contains(message, "cpu") && strings.Contains(message, "limit of 10 %")
 	})
@@ -95,10 +97,11 @@ func TestP11OverLimit(t *testing.T) {
 	samples := percentile(found, 1).Seconds() / every.Seconds()
 	fmt.Printf("fault P11: over its CPU limit, ended at most %.1f samples after it began, brought back %d of %d times: %q\n", samples, len(found), len(found), message)
 
+	// The agent only reports one that is not supervised, and leaves an idle one alone.
 	loosePID, idlePID := loose.PID(), idle.PID()
 	burnLoose(true)
 	var alert string
-	ft.Until(t, 30*time.Second, func() string { return "not told" }, func() bool {
+	ft.Until(t, 30*time.Second, func() string { return "not reported" }, func() bool {
 		alert = s.Status("faults", "gzloose", ft.Host(1))[0].Message
 		return strings.Contains(alert, "limit of 10 %")
 	})
@@ -146,8 +149,8 @@ func TestP11OverLimit(t *testing.T) {
 	})
 }
 
-// P15: a process prints as fast as it can, without a line end. The agent stays small, the disk is not filled, and
-// the process gets on.
+// P15: a process prints as fast as it can, without a line end. The agent's memory stays small, the disk does not fill
+// up, and the process is not blocked.
 func TestP15LogFlood(t *testing.T) {
 	s := ft.StartServer(t, "")
 	agent := s.StartAgent(t, 1, "")
@@ -192,13 +195,13 @@ func TestP15LogFlood(t *testing.T) {
 	must(t, operate(t, s.API, d, 8, d.Spec(nil)), 0)
 }
 
-// occupied is how much the files of a folder take.
+// occupied is the size of the files in a folder.
 func occupied(t *testing.T, dir string) (sum int64) {
 	t.Helper()
 
 	err := filepath.WalkDir(dir, func(_ string, e fs.DirEntry, err error) error {
 		if err != nil || e.IsDir() {
-			return nil // it has just been removed
+			return nil // it was just removed
 		}
 		if fi, err := e.Info(); err == nil {
 			sum += fi.Size()

@@ -11,17 +11,17 @@ import (
 	"testing"
 )
 
-// Account is somebody of this machine, who need not be in its files.
+// Account is an account of this machine. It need not be in /etc/passwd.
 type Account struct {
 	UID, GID uint32
 	Groups   []uint32
 }
 
-// Gozzard runs the program as an account and hands it a folder that the account need not be able to reach, see
-// Handed. It returns what was printed and the exit code.
+// Gozzard runs the program as an account. The program gets an open folder that the account itself need not be able to
+// reach, see Handed. Gozzard returns the output and the exit code.
 func (a Account) Gozzard(t testing.TB, dir string, args ...string) (out string, code int) {
 	t.Helper()
-	program, err := os.Open(Binary(t)) // handed on: the folder that it lies in is closed to others
+	program, err := os.Open(Binary(t)) // as an open file, because other accounts cannot enter its folder
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -47,5 +47,5 @@ func (a Account) Gozzard(t testing.TB, dir string, args ...string) (out string, 
 	return string(b), cmd.ProcessState.ExitCode()
 }
 
-// Handed is the path by which a program that Account.Gozzard runs reaches a file of the folder it was handed.
+// Handed is the path by which a program that Account.Gozzard runs reaches a file of the folder that it got.
 func Handed(name string) string { return filepath.Join("/proc/self/fd/4", name) }

@@ -17,7 +17,7 @@ import (
 // API calls a server as a BlueKing client does.
 type API struct {
 	t      testing.TB
-	Client *http.Client // nil: the default one
+	Client *http.Client // nil for the default client
 	Cred   struct {
 		URL      string `json:"url"`
 		AppCode  string `json:"bk_app_code"`
@@ -47,14 +47,14 @@ type Entry struct {
 	Content string `json:"content"`
 }
 
-// For gives the same API with another test's name on its failures.
+// For returns the same API with failures reported to another test.
 func (a *API) For(t testing.TB) *API {
 	b := *a
 	b.t = t
 	return &b
 }
 
-// Post sends raw bytes with the credentials nowhere but in what is given.
+// Post sends raw bytes. It adds no credentials to body and header.
 func (a *API) Post(path string, body []byte, header http.Header) (Answer, error) {
 	req, err := http.NewRequest(http.MethodPost, strings.TrimSuffix(a.Cred.URL, "/")+path, bytes.NewReader(body))
 	if err != nil {
@@ -86,7 +86,7 @@ func (a *API) Post(path string, body []byte, header http.Header) (Answer, error)
 	return ans, nil
 }
 
-// Get asks our own API with the credentials in the header.
+// Get sends a GET to our own API with the credentials in the header.
 func (a *API) Get(t testing.TB, path string) (status int, body string) {
 	t.Helper()
 	cred, err := json.Marshal(J{"bk_app_code": a.Cred.AppCode, "bk_app_secret": a.Cred.Secret,
@@ -136,7 +136,7 @@ func (a *API) TryWith(path string, body J, header http.Header) (Answer, error) {
 	return a.Post(path, b, header)
 }
 
-// Call is Try that must be answered.
+// Call is Try that must get an answer.
 func (a *API) Call(name string, body J) Answer {
 	a.t.Helper()
 	ans, err := a.Try(name, body)
@@ -146,7 +146,7 @@ func (a *API) Call(name string, body J) Answer {
 	return ans
 }
 
-// OK is Call that must succeed; the data is decoded into out when that is not nil.
+// OK is Call that must succeed. The data is decoded into out unless that is nil.
 func (a *API) OK(name string, body J, out any) {
 	a.t.Helper()
 	ans := a.Call(name, body)
@@ -160,7 +160,7 @@ func (a *API) OK(name string, body J, out any) {
 	}
 }
 
-// Operate sends an operation and gives its task.
+// Operate sends an operation and returns its task.
 func (a *API) Operate(name string, body J) string {
 	a.t.Helper()
 	var d struct {
@@ -181,7 +181,7 @@ func (a *API) Results(task string) map[string]Entry {
 	return out
 }
 
-// Await polls a task until no entry is at 115.
+// Await polls a task until no entry has code 115.
 func (a *API) Await(task string) map[string]Entry {
 	a.t.Helper()
 	end := time.Now().Add(2 * time.Minute)
@@ -230,7 +230,7 @@ type Info struct {
 	Disk, Net  int64
 }
 
-// Status asks for one process on hosts.
+// Status asks for one process on some hosts.
 func (a *API) Status(ns, name string, hosts ...J) []Info {
 	a.t.Helper()
 	var d struct {
@@ -240,7 +240,7 @@ func (a *API) Status(ns, name string, hosts ...J) []Info {
 	return d.Infos
 }
 
-// Host is 127.0.0.n in cloud 0, as V1 callers name it.
+// Host names 127.0.0.n in cloud 0 as V1 callers do.
 func Host(n int) J {
 	return J{"ip": fmt.Sprintf("127.0.0.%d", n), "bk_cloud_id": 0, "bk_supplier_id": 0}
 }

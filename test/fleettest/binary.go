@@ -12,9 +12,9 @@ import (
 	"testing"
 )
 
-// build builds the program that is tested, with the race detector when the tests have it. crowd is the same
-// without: thousands of simulated hosts in one process are there to load a server, and under the detector they load
-// the machine most of all. What they run is the agent, which other tests do look at.
+// build builds the program under test, with the race detector if the tests have it. crowd is the same program without
+// the detector: thousands of simulated hosts in one process are there to load a server, and under the detector they
+// would mostly load the machine. They run the agent, which other tests check with the detector.
 var (
 	build = sync.OnceValues(func() (string, error) { return buildProgram(raceBuild) })
 	crowd = sync.OnceValues(func() (string, error) { return buildProgram(false) })
@@ -51,8 +51,8 @@ func buildProgram(race bool) (string, error) {
 	return out, nil
 }
 
-// goBuild builds the program in one of two ways, so that a machine compiles everything twice and no more: with the
-// race detector as the tests are compiled, or as it is shipped, which is also how the benchmarks build it.
+// goBuild builds the program in one of two ways, so that a machine compiles everything at most twice: with the race
+// detector, as the tests are compiled, or as in a release, which is also how the benchmarks build it.
 func goBuild(root string, race bool, flags ...string) error {
 	args, cgo := []string{"build", "-trimpath"}, "CGO_ENABLED=0"
 	if race {
@@ -66,7 +66,7 @@ func goBuild(root string, race bool, flags ...string) error {
 	return nil
 }
 
-// BuildVersion builds the program with a version of its own, as a release has it.
+// BuildVersion builds the program with a given version, as in a release.
 func BuildVersion(t testing.TB, version, out string) {
 	t.Helper()
 	root, err := moduleRoot()
@@ -78,7 +78,7 @@ func BuildVersion(t testing.TB, version, out string) {
 	}
 }
 
-// Binary builds the program once per test process. GOZZARD_BINARY names one that is built already.
+// Binary builds the program once per test process. GOZZARD_BINARY names a program to use instead.
 func Binary(t testing.TB) string { return binary(t, build) }
 
 func binary(t testing.TB, build func() (string, error)) string {
@@ -93,7 +93,7 @@ func binary(t testing.TB, build func() (string, error)) string {
 	return p
 }
 
-// Main runs tests and removes the built program afterwards; for TestMain.
+// Main runs tests and removes the built program afterwards. TestMain calls it.
 func Main(m *testing.M) {
 	code := m.Run()
 	leftovers.Lock()

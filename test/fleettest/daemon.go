@@ -12,7 +12,7 @@ import (
 	"testing"
 )
 
-// Daemon is a real one: scripts that put a renamed sleep into the background, and a pid file.
+// Daemon is a real daemon: scripts that put a renamed sleep into the background, and a pid file.
 type Daemon struct {
 	t    testing.TB
 	Dir  string
@@ -20,7 +20,7 @@ type Daemon struct {
 	User string
 }
 
-// NewDaemon lays a daemon down in a folder below root. It is killed at the end of the test.
+// NewDaemon makes a daemon in a folder below root. It is killed at the end of the test.
 func NewDaemon(t testing.TB, root, name string) *Daemon {
 	t.Helper()
 	d := &Daemon{t: t, Dir: filepath.Join(root, name), Name: name, User: "root"}
@@ -66,7 +66,7 @@ func (d *Daemon) Script(name, text string) {
 // PIDFile is the path of the pid file.
 func (d *Daemon) PIDFile() string { return filepath.Join(d.Dir, "daemon.pid") }
 
-// PID of the live daemon, -1 when there is none.
+// PID is the pid of the live daemon, -1 when there is none.
 func (d *Daemon) PID() int {
 	b, err := os.ReadFile(d.PIDFile())
 	if err != nil {
@@ -79,7 +79,7 @@ func (d *Daemon) PID() int {
 	return pid
 }
 
-// is reports whether a pid is a live copy of this daemon; zombies are not alive.
+// is reports whether a pid is a live copy of this daemon. A zombie is not alive.
 func (d *Daemon) is(pid int) bool {
 	stat, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", pid))
 	if err != nil {
@@ -118,7 +118,7 @@ func (d *Daemon) Calls() []string {
 	return strings.Fields(string(b))
 }
 
-// Count tells how often a script ran.
+// Count returns how often a script ran.
 func (d *Daemon) Count(call string) int {
 	n := 0
 	for _, c := range d.Calls() {
@@ -129,7 +129,7 @@ func (d *Daemon) Count(call string) int {
 	return n
 }
 
-// Spec is the daemon's definition in the words of the API; policy overrides its monitor_policy.
+// Spec is the daemon's definition in the words of the API. policy overrides its monitor_policy.
 func (d *Daemon) Spec(policy J) J {
 	p := J{"auto_type": 1, "start_check_secs": 1, "stop_check_secs": 1, "start_retries": 3, "start_interval": 1}
 	for k, v := range policy {
@@ -148,8 +148,8 @@ func (d *Daemon) Spec(policy J) J {
 	}
 }
 
-// CountArgs counts live processes whose arguments have a text, test programs left out. Packages are tested side by
-// side on one machine, so a text belongs to one test.
+// CountArgs counts live processes whose arguments contain a text, without test programs. Packages are tested at the
+// same time on one machine, so each test needs its own text.
 func CountArgs(t testing.TB, text string) int {
 	t.Helper()
 	dirs, err := os.ReadDir("/proc")

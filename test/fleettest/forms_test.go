@@ -15,21 +15,22 @@ import (
 
 func TestCallersForms(t *testing.T) {
 	d := ft.StartDev(t, 2)
-	g := newGoose(t, d, "forms", "gzforms", nil)
+	g := newRegisteredDaemon(t, d, "forms", "gzforms", nil)
 	g.op(0, 0)
 	agent := g.status().AgentID
 	if !regexp.MustCompile(`^[0-9A-Za-z_-]{1,64}$`).MatchString(agent) {
 		t.Fatalf("agent id %q", agent)
 	}
 
-	query := func(who ft.J) ft.J {
+	query := func(targets ft.J) ft.J {
 		item := ft.J{"meta": g.meta, "op_type": 2, "spec": g.fx.Spec(nil)}
-		for k, v := range who {
+		for k, v := range targets {
 			item[k] = v
 		}
 		return item
 	}
 
+	// Each form of naming a process and its host.
 	forms := []struct {
 		name, path string
 		body       ft.J
@@ -131,7 +132,7 @@ func TestCallersForms(t *testing.T) {
 
 func TestIdempotencyKey(t *testing.T) {
 	d := ft.StartDev(t, 1)
-	g := newGoose(t, d, "once", "gzonce", nil)
+	g := newRegisteredDaemon(t, d, "once", "gzonce", nil)
 	h := http.Header{"Idempotency-Key": {"k-1"}}
 	body := ft.J{"meta": g.meta, "op_type": 8, "hosts": []ft.J{ft.Host(1)}}
 	tasks := make(chan string, 20)

@@ -18,7 +18,7 @@ import (
 
 const kit = "/api/c/compapi/v2/gsekit/api/"
 
-// kitCall calls the GSEKit door, which must succeed.
+// kitCall calls the GSEKit door. The call must succeed.
 func kitCall(t *testing.T, a *ft.API, path string, body ft.J, out any) {
 	t.Helper()
 	ans, err := a.TryWith(path, body, nil)
@@ -32,7 +32,7 @@ func kitCall(t *testing.T, a *ft.API, path string, body ft.J, out any) {
 	}
 }
 
-// applyTopology puts a document by the native API.
+// applyTopology applies a topology document through the native API.
 func applyTopology(t *testing.T, a *ft.API, biz int, document string) {
 	t.Helper()
 	req, err := http.NewRequestWithContext(t.Context(), http.MethodPut,
@@ -68,7 +68,7 @@ func place(id, host int, name string, process int, d *ft.Daemon, more string) st
 		id, name, host, process, d.Name, d.Name, d.Dir, d.PIDFile(), more)
 }
 
-// kitJob is what job_status says.
+// kitJob is the answer of job_status.
 type kitJob struct {
 	Info struct {
 		Status string `json:"status"`
@@ -81,7 +81,7 @@ type kitJob struct {
 	} `json:"job_tasks"`
 }
 
-// runJob creates a job, or repeats what failed of one, and waits for its end.
+// runJob creates a job, or retries the failed part of one, and waits for its end.
 func runJob(t *testing.T, a *ft.API, path string, body ft.J) (id int64, job kitJob) {
 	t.Helper()
 	body["bk_biz_id"] = 2
@@ -103,8 +103,9 @@ func runJob(t *testing.T, a *ft.API, path string, body ft.J) (id int64, job kitJ
 	return made.ID, job
 }
 
-// The documented request of process_status against the documented topology and a real process: with its trailing
-// commas it is refused with the line that is wrong, without them it has the documented shape and the live values.
+// TestDocumentedProcessStatus sends the documented request of process_status against the documented topology and a real
+// process. With its trailing commas it is rejected with the number of the wrong line. Without them the answer has the
+// documented shape and the live values.
 func TestDocumentedProcessStatus(t *testing.T) {
 	d := ft.StartDev(t, 1)
 	fx := ft.NewDaemon(t, t.TempDir(), "gse_agent")
@@ -121,6 +122,7 @@ config_templates: [{id: 2, name: MySQL配置, file_name: mysql.ini, abs_path: /e
 		t.Fatal(err)
 	}
 
+	// The request as documented, with its commas.
 	credentials := strings.NewReplacer(`"xxxx"`, `"`+d.Cred.AppCode+`"`, `"xxx"`, `"`+d.Cred.Secret+`"`)
 	const path = "//v2/gsekit/api/process/process_status/"
 	ans, err := d.Post(path, []byte(credentials.Replace(string(text))), nil)
@@ -128,6 +130,7 @@ config_templates: [{id: 2, name: MySQL配置, file_name: mysql.ini, abs_path: /e
 		t.Errorf("with its commas: %v %s", err, ans.Raw)
 	}
 
+	// The valid request, before and after the start of the process.
 	valid := regexp.MustCompile(`,(\s*})`).ReplaceAllString(credentials.Replace(string(text)), "$1")
 	status := func() (count int, data json.RawMessage) {
 		t.Helper()
@@ -142,7 +145,7 @@ config_templates: [{id: 2, name: MySQL配置, file_name: mysql.ini, abs_path: /e
 		return c.Count, ans.Data
 	}
 
-	if n, data := status(); n != 0 { // it asks for what runs and is hosted
+	if n, data := status(); n != 0 { // the request filters for running and supervised processes
 		t.Errorf("before it is started: %s", data)
 	}
 
@@ -157,6 +160,7 @@ config_templates: [{id: 2, name: MySQL配置, file_name: mysql.ini, abs_path: /e
 		t.Fatalf("%s", data)
 	}
 
+	// The answer has the documented shape and live values.
 	sameShape(t, "002", data)
 	var got struct {
 		List []struct {
@@ -184,8 +188,8 @@ config_templates: [{id: 2, name: MySQL配置, file_name: mysql.ini, abs_path: /e
 	}
 }
 
-// A start by expression on three hosts with priorities: a process that fails holds back the later waves of its set
-// and nothing else, a retry heals, and what dies is seen to be dead at once.
+// TestKitJobInWaves starts processes by expression on three hosts with priorities. A process that fails holds back the
+// later waves of its set only, a retry repairs it, and the status shows at once that a process died.
 func TestKitJobInWaves(t *testing.T) {
 	d := ft.StartDev(t, 3)
 	root := t.TempDir()
@@ -234,7 +238,7 @@ sets:
 		t.Errorf("calls %v, %v, %v", first.Calls(), second.Calls(), third.Calls())
 	}
 
-	// Not hosted any more, so that it stays dead.
+	// Stop supervising it, so that it stays dead.
 	if _, job := runJob(t, d.API, kit+"job/create_job/",
 		ft.J{"job_object": "process", "job_action": "unset_auto",
 			"scope": ft.J{"bk_set_env": "3", "bk_process_ids": []int{11}}}); job.Info.Status != "succeeded" {

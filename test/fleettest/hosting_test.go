@@ -10,7 +10,8 @@ import (
 	ft "github.com/gozzard/gozzard/test/fleettest"
 )
 
-// The definition of hosting (托管), sentence by sentence as the documentation of operate_proc has it.
+// TestHostingByTheSentence checks the definition of supervision (托管), sentence by sentence as the documentation of
+// operate_proc has it.
 func TestHostingByTheSentence(t *testing.T) {
 	s := ft.StartServer(t, "")
 	s.StartAgent(t, 1, "", "GOZZARD_SAMPLE_INTERVAL=1s")
@@ -41,6 +42,7 @@ func TestHostingByTheSentence(t *testing.T) {
 		ft.Until(t, 40*time.Second, func() string { return words + ": " + status().Message }, cond)
 	}
 
+	// A start supervises, and the agent restarts what died.
 	op(0, 0)
 
 	if !status().IsAuto {
@@ -51,6 +53,7 @@ func TestHostingByTheSentence(t *testing.T) {
 	kill(t, old)
 	wait("当托管进程异常退出时，agent 会自动拉起托管进程", func() bool { p := pid(); return p > 0 && p != old })
 
+	// The agent kills and restarts a process over its limit.
 	fx.Script("start.sh", "echo start >> calls\n"+busy)
 	old = pid()
 	kill(t, old)
@@ -62,13 +65,14 @@ func TestHostingByTheSentence(t *testing.T) {
 	wait("what was killed over its limit is pulled up",
 		func() bool { return pid() > 0 && strings.Contains(status().Message, "cpu") })
 
+	// A process that is not supervised any more is left alone.
 	op(4, 0)
 	fx.Script("start.sh", "echo start >> calls\n"+busy)
 	op(1, 0)
 	op(0, 0)
 	op(4, 0)
 	old = pid()
-	time.Sleep(6 * time.Second) // more samples than an act needs
+	time.Sleep(6 * time.Second) // more samples than the agent needs to act
 
 	if pid() != old {
 		t.Fatal("取消托管进程: an unhosted process over its limit is left alone")
@@ -81,6 +85,7 @@ func TestHostingByTheSentence(t *testing.T) {
 		t.Fatal("取消托管进程: an unhosted process is not pulled up")
 	}
 
+	// Supervision starts a process that does not run. A stop and a kill end supervision.
 	fx.Script("start.sh", "echo start >> calls\n"+calm)
 	op(3, 0)
 	wait("注册托管进程: a hosted process that does not run is pulled up", func() bool { return pid() > 0 })
@@ -98,7 +103,7 @@ func TestHostingByTheSentence(t *testing.T) {
 	}
 }
 
-// alivePID is the live process of a pid file, whatever its name.
+// alivePID is the live process of a pid file, whatever its name is.
 func alivePID(t *testing.T, fx *ft.Daemon) int {
 	t.Helper()
 	p := *fx

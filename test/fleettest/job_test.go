@@ -13,7 +13,7 @@ import (
 	ft "github.com/gozzard/gozzard/test/fleettest"
 )
 
-// jobEntry is one entry of a result as Job gives it: its content is an object.
+// jobEntry is one entry of a result as Job returns it: its content is an object.
 type jobEntry struct {
 	Code    int    `json:"error_code"`
 	Msg     string `json:"error_msg"`
@@ -59,7 +59,7 @@ func jobRun(t *testing.T, d *ft.Dev, path string, body ft.J) map[string]jobEntry
 		defer res.Body.Close()
 		poll.Data.Result = nil
 		err = json.NewDecoder(res.Body).Decode(&poll)
-		if err != nil && poll.Data.Status != 115 { // content is "" while an entry is in work
+		if err != nil && poll.Data.Status != 115 { // content is "" while an entry is running
 			t.Fatal(err)
 		}
 		return err == nil && poll.Data.Status == 0
@@ -68,8 +68,8 @@ func jobRun(t *testing.T, d *ft.Dev, path string, body ft.J) map[string]jobEntry
 	return poll.Data.Result
 }
 
-// The documented request of Job's operate_proc on several hosts: start.sh and stop.sh beside the program, which is
-// found by its pid file.
+// TestJobScripts sends the documented request of Job's operate_proc to several hosts: start.sh and stop.sh are next to
+// the program, which the agent finds by its pid file.
 func TestJobScripts(t *testing.T) {
 	d := ft.StartDev(t, 3)
 	root := t.TempDir()

@@ -17,7 +17,7 @@ func TestEndingGozzardTouchesNoProcess(t *testing.T) {
 	for _, sig := range []syscall.Signal{syscall.SIGINT, syscall.SIGTERM, syscall.SIGKILL} {
 		t.Run(sig.String(), func(t *testing.T) {
 			d := ft.StartDev(t, 1)
-			g := newGoose(t, d, "kept", "gzkept", nil)
+			g := newRegisteredDaemon(t, d, "kept", "gzkept", nil)
 			g.op(0, 0)
 			pid := g.fx.PID()
 			d.Kill(sig)
@@ -50,7 +50,7 @@ func TestEndingGozzardTouchesNoProcess(t *testing.T) {
 			d.Restart()
 			g.Cred = d.Cred
 			g.until("stopped is not known", func() bool { s := g.status(); return s.Status == 2 && !s.IsAuto })
-			time.Sleep(1500 * time.Millisecond) // longer than start_interval: a pull-up would have come
+			time.Sleep(1500 * time.Millisecond) // longer than start_interval: a restart would have happened
 
 			if g.fx.PID() > 0 {
 				t.Fatal("what was stopped came back")
@@ -74,7 +74,7 @@ func TestDevFiles(t *testing.T) {
 
 	for _, want := range []string{d.Cred.URL, path, "gozzard ps"} {
 		if !strings.Contains(d.Output(), want) {
-			t.Errorf("output lacks %q: %s", want, d.Output())
+			t.Errorf("output has no %q: %s", want, d.Output())
 		}
 	}
 
@@ -98,7 +98,7 @@ func TestDevFiles(t *testing.T) {
 
 func TestAcknowledgedTaskSurvives(t *testing.T) {
 	d := ft.StartDev(t, 1)
-	g := newGoose(t, d, "survivor", "gzsurvivor", nil)
+	g := newRegisteredDaemon(t, d, "survivor", "gzsurvivor", nil)
 	task := g.Operate("operate_proc", ft.J{"meta": g.meta, "op_type": 0, "hosts": []ft.J{ft.Host(1)}})
 	d.Kill(syscall.SIGKILL)
 	d.Restart()
@@ -110,7 +110,7 @@ func TestAcknowledgedTaskSurvives(t *testing.T) {
 		if !alive {
 			t.Fatalf("%+v, but it does not run", e)
 		}
-	case 65535: // interrupted: at most once
+	case 65535: // interrupted: it ran once at most
 		if !strings.Contains(e.Msg, "interrupted") || g.fx.Count("start") > 1 {
 			t.Fatalf("%+v, calls %v", e, g.fx.Calls())
 		}

@@ -15,13 +15,14 @@ import (
 	ft "github.com/gozzard/gozzard/test/fleettest"
 )
 
-// TE7: a real agent with a group: root does everything, members look, others get nothing. A killed agent's socket
-// is replaced, and a new program that takes the process over serves it again.
+// TE7: a real agent with a group. Root may do everything, members may read, others get no answer. The agent replaces
+// the socket of a killed agent, and a new program that takes over the process serves it again.
 func TestTE7SocketOfARealAgent(t *testing.T) {
 	if os.Geteuid() != 0 {
 		t.Skip("not root")
 	}
 
+	// Start an agent with a socket for group 100.
 	run, err := os.MkdirTemp("", "gozzard-run-")
 	if err != nil {
 		t.Fatal(err)
@@ -49,14 +50,15 @@ func TestTE7SocketOfARealAgent(t *testing.T) {
 		t.Fatalf("%v, %v", fi, err)
 	}
 
+	// Members may read, others get no answer, root may do everything.
 	root, alice, mallory := ft.Account{}, ft.Account{UID: 54321, GID: 54321, Groups: []uint32{100}},
 		ft.Account{UID: 54322, GID: 54322}
 
-	try := func(who ft.Account, verb string, code int, words string) {
+	try := func(account ft.Account, verb string, code int, words string) {
 		t.Helper()
-		out, got := who.Gozzard(t, run, "agent", verb, "--socket", path)
+		out, got := account.Gozzard(t, run, "agent", verb, "--socket", path)
 		if got != code || !strings.Contains(out, words) {
-			t.Errorf("%s as uid %d: exit %d, %s", verb, who.UID, got, out)
+			t.Errorf("%s as uid %d: exit %d, %s", verb, account.UID, got, out)
 		}
 	}
 
@@ -82,10 +84,11 @@ func TestTE7SocketOfARealAgent(t *testing.T) {
 		return st.PID
 	}
 
+	// The next agent replaces the socket of a killed one.
 	agent.Kill(syscall.SIGKILL)
 
 	if _, err := os.Lstat(path); err != nil {
-		t.Fatalf("a killed agent cannot have cleared up: %v", err)
+		t.Fatalf("a killed agent cannot have removed its socket: %v", err)
 	}
 
 	try(root, "status", 3, "no agent listens on "+path)
@@ -93,17 +96,19 @@ func TestTE7SocketOfARealAgent(t *testing.T) {
 	awaitServed(2)
 
 	if pid() != agent.PID() {
-		t.Error("another one answers")
+		t.Error("another process answers")
 	}
 
+	// A program that takes over serves the socket again.
 	signalAgent(t, agent, syscall.SIGUSR2)
 	awaitServed(3)
 	ft.Until(t, time.Minute, agent.Output, func() bool { return agent.Sessions() == 4 })
 
 	if pid() != agent.PID() {
-		t.Error("another one answers")
+		t.Error("another process answers")
 	}
 
+	// An agent that stops removes its socket.
 	agent.Kill(syscall.SIGTERM)
 
 	if left, err := os.ReadDir(run); len(left) != 0 || err != nil {
@@ -111,7 +116,7 @@ func TestTE7SocketOfARealAgent(t *testing.T) {
 	}
 }
 
-// An agent whose socket cannot be made does its work all the same, and has the socket when it can.
+// TestAgentWithoutItsSocket: an agent that cannot make its socket works without it, and makes it as soon as it can.
 func TestAgentWithoutItsSocket(t *testing.T) {
 	dir := t.TempDir()
 	path := filepath.Join(dir, "agent.sock")

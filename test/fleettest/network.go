@@ -22,8 +22,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// Network is a server and hosts in network namespaces of their own, on one bridge. Nothing of it touches the
-// network of the machine.
+// Network is a server and hosts on one bridge, each in its own network namespace. It does not touch the network of the
+// machine.
 type Network struct {
 	t      testing.TB
 	prefix string
@@ -65,7 +65,7 @@ func (n *Network) Addr(i int) string {
 // Port is the server's end of the cable to a host.
 func (n *Network) Port(i int) string { return "port" + strconv.Itoa(i) }
 
-// In runs ip in a namespace.
+// In runs the ip command in a namespace.
 func (n *Network) In(i int, args ...string) {
 	n.t.Helper()
 	n.ip(append([]string{"-n", n.name(i)}, args...)...)
@@ -81,26 +81,26 @@ func (n *Network) ip(args ...string) {
 	}
 }
 
-// enter begins a command line that runs in a namespace.
+// enter is the beginning of a command line that runs in a namespace.
 func (n *Network) enter(i int) []string {
 	return []string{"nsenter", "--net=/run/netns/" + n.name(i)}
 }
 
-// Run runs a program in a namespace to its end and gives its output.
+// Run runs a program in a namespace until it ends and returns its output.
 func (n *Network) Run(i int, args ...string) (string, error) {
 	all := append(n.enter(i), args...)
 	out, err := exec.Command(all[0], all[1:]...).CombinedOutput()
 	return string(out), err
 }
 
-// Start is Start in a namespace.
+// Start starts gozzard in a namespace, see the function Start.
 func (n *Network) Start(i int, name string, args ...string) *Program {
 	n.t.Helper()
 	return start(n.t, name, Binary(n.t), n.enter(i), nil, args...)
 }
 
-// dial connects from inside a namespace. A socket belongs to the namespace of the thread that made it; the thread
-// is given up afterwards.
+// dial connects from inside a namespace. A socket belongs to the namespace of the thread that made it. The thread is
+// discarded afterwards.
 func (n *Network) dial(ctx context.Context, i int, network, address string) (net.Conn, error) {
 	type result struct {
 		conn net.Conn
@@ -108,7 +108,7 @@ func (n *Network) dial(ctx context.Context, i int, network, address string) (net
 	}
 	done := make(chan result, 1)
 	go func() {
-		runtime.LockOSThread() // and never unlocked: the thread ends with the goroutine
+		runtime.LockOSThread() // never unlocked: the thread ends with the goroutine
 		f, err := os.Open("/run/netns/" + n.name(i))
 		if err != nil {
 			done <- result{err: err}
@@ -167,7 +167,7 @@ func (n *Network) StartServer() *Server {
 	return s
 }
 
-// CLI runs a command of gozzard on the server's machine and gives what it printed.
+// CLI runs a gozzard command on the server's machine and returns its output.
 func (n *Network) CLI(s *Server, args ...string) string {
 	n.t.Helper()
 	all := slices.Concat(n.enter(0), []string{Binary(n.t)}, args,
@@ -201,7 +201,7 @@ func (n *Network) Join(s *Server, i int, dir string) *Program {
 	return n.Start(i, "agent"+strconv.Itoa(i), "agent", "--data", dir)
 }
 
-// Alive tells whether the server takes a host for online.
+// Alive reports whether the server considers a host online.
 func (n *Network) Alive(s *Server, i int) bool {
 	ans, err := s.Try("get_agent_status", J{"hosts": []J{n.Host(i)}})
 	if err != nil || ans.Code != 0 {
@@ -213,12 +213,12 @@ func (n *Network) Alive(s *Server, i int) bool {
 	return decode(ans.Data, &d) && d["0:"+n.Addr(i)].Alive == 1
 }
 
-// Host is a host as V1 callers name it.
+// Host names a host as V1 callers do.
 func (n *Network) Host(i int) J {
 	return J{"ip": n.Addr(i), "bk_cloud_id": 0, "bk_supplier_id": 0}
 }
 
-// Operate starts (0), stops (1) or does something else to a daemon on a host and waits for the verdict.
+// Operate starts (0), stops (1) or otherwise operates a daemon on a host and waits for the verdict.
 func (n *Network) Operate(s *Server, i int, d *Daemon, op int) Entry {
 	n.t.Helper()
 	task := s.Operate("operate_proc_v2", J{"meta": J{"namespace": "net", "name": d.Name}, "op_type": op,

@@ -17,7 +17,7 @@ import (
 	ft "github.com/gozzard/gozzard/test/fleettest"
 )
 
-// oidcFleet is a built server that people log in to with a provider.
+// oidcFleet is a built server with a login through a provider.
 type oidcFleet struct {
 	*ft.Server
 	t        *testing.T
@@ -40,7 +40,7 @@ func newOIDCFleet(t *testing.T) *oidcFleet {
 	return f
 }
 
-// browser is a browser with its own cookies, which follows redirects until the path that it stops at.
+// browser is a browser with its own cookies. It follows redirects up to the path stopAt.
 func (f *oidcFleet) browser(stopAt string) *http.Client {
 	f.t.Helper()
 	jar, err := cookiejar.New(nil)
@@ -55,10 +55,10 @@ func (f *oidcFleet) browser(stopAt string) *http.Client {
 	}}
 }
 
-// page is what a browser was answered in the end.
+// page is the last answer that a browser got.
 type page struct {
 	status   int
-	location string // where it was sent, and did not go
+	location string // a redirect that the browser did not follow
 	body     string
 }
 
@@ -79,7 +79,8 @@ func (f *oidcFleet) get(b *http.Client, address string) page {
 // login follows a whole login: server, provider, server.
 func (f *oidcFleet) login() page { return f.get(f.browser(""), f.base+"/login/oidc") }
 
-// begin follows a login to where the provider sends the browser back to. The browser has not gone there yet.
+// begin follows a login up to the address that the provider sends the browser back to. The browser has not opened that
+// address yet.
 func (f *oidcFleet) begin(b *http.Client) *url.URL {
 	f.t.Helper()
 	p := f.get(b, f.base+"/login/oidc")
@@ -91,7 +92,7 @@ func (f *oidcFleet) begin(b *http.Client) *url.URL {
 	return back
 }
 
-// as asks the native API with a person's token.
+// as calls the native API with a person's token.
 func (f *oidcFleet) as(token, method, path string) page {
 	f.t.Helper()
 	req, err := http.NewRequestWithContext(f.t.Context(), method, f.base+path, http.NoBody)
@@ -141,7 +142,8 @@ func (f *oidcFleet) addUser(name string) {
 	}
 }
 
-// A person logs in to the built program with an OpenID provider and uses the login on the native API.
+// TestLoginWithAProvider: a person logs in to the built program with an OpenID provider and uses the login on the
+// native API.
 func TestLoginWithAProvider(t *testing.T) {
 	f := newOIDCFleet(t)
 
@@ -158,10 +160,10 @@ func TestLoginWithAProvider(t *testing.T) {
 		t.Fatalf("a login is answered %d %s: %v", p.status, p.body, err)
 	}
 
-	// Use it, within the rights of the person, and end it.
-	if who := f.as(session.Token, "GET", "/api/v1/whoami"); who.status != http.StatusOK ||
-		!strings.Contains(who.body, `"user":"a@example.com"`) {
-		t.Errorf("whoami: %d %s", who.status, who.body)
+	// Use the token within the rights of the person, and log out.
+	if me := f.as(session.Token, "GET", "/api/v1/whoami"); me.status != http.StatusOK ||
+		!strings.Contains(me.body, `"user":"a@example.com"`) {
+		t.Errorf("whoami: %d %s", me.status, me.body)
 	}
 	if hosts := f.as(session.Token, "GET", "/api/v1/hosts"); hosts.status != http.StatusOK {
 		t.Errorf("hosts: %d %s", hosts.status, hosts.body)
@@ -172,12 +174,12 @@ func TestLoginWithAProvider(t *testing.T) {
 	if out := f.as(session.Token, "POST", "/api/v1/logout"); out.status >= 300 {
 		t.Errorf("logout: %d %s", out.status, out.body)
 	}
-	if who := f.as(session.Token, "GET", "/api/v1/whoami"); who.status != http.StatusUnauthorized {
-		t.Errorf("after the logout: %d %s", who.status, who.body)
+	if me := f.as(session.Token, "GET", "/api/v1/whoami"); me.status != http.StatusUnauthorized {
+		t.Errorf("after the logout: %d %s", me.status, me.body)
 	}
 }
 
-// What is not the login that this browser began here is refused, by the built program.
+// TestLoginsThatAreRefused: the built program rejects everything except the login that this browser began here.
 func TestLoginsThatAreRefused(t *testing.T) {
 	f := newOIDCFleet(t)
 	f.addUser("a@example.com")
@@ -214,7 +216,7 @@ func TestLoginsThatAreRefused(t *testing.T) {
 	back.RawQuery = q.Encode()
 	f.refused("a used code in a new login", f.get(b, back.String()), http.StatusUnauthorized, badCode)
 
-	// What the provider says is of another login, of another person, not checked, or not the provider's word.
+	// The provider's token is for another login, for another person, unverified, or not signed by the provider.
 	for what, c := range map[string]struct {
 		claim  string
 		value  any
@@ -233,7 +235,7 @@ func TestLoginsThatAreRefused(t *testing.T) {
 	f.provider.Claims, f.provider.Forged = nil, true
 	f.refused("another key", f.login(), http.StatusUnauthorized, "is not valid")
 
-	// And none of this has broken the login.
+	// None of this has broken the login.
 	f.provider.Forged = false
 	if p := f.login(); p.status != http.StatusOK {
 		t.Errorf("a login is answered %d %s", p.status, p.body)

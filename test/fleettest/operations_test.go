@@ -17,8 +17,8 @@ import (
 
 func TestMain(m *testing.M) { ft.Main(m) }
 
-// goose is one real daemon registered on host 1 of a dev fleet.
-type goose struct {
+// registeredDaemon is one real daemon that is registered on host 1 of a dev fleet.
+type registeredDaemon struct {
 	*ft.API
 	t    *testing.T
 	d    *ft.Dev
@@ -27,9 +27,10 @@ type goose struct {
 	key  string
 }
 
-func newGoose(t *testing.T, d *ft.Dev, name, daemon string, policy ft.J) *goose {
+func newRegisteredDaemon(t *testing.T, d *ft.Dev, name, daemon string, policy ft.J) *registeredDaemon {
 	t.Helper()
-	g := &goose{API: d.For(t), t: t, d: d, fx: ft.NewDaemon(t, t.TempDir(), daemon), key: "0:0:127.0.0.1:gse:" + name}
+	g := &registeredDaemon{API: d.For(t), t: t, d: d, fx: ft.NewDaemon(t, t.TempDir(), daemon),
+		key: "0:0:127.0.0.1:gse:" + name}
 	if err := os.Chmod(g.fx.Dir, 0o755); err != nil {
 		t.Fatal(err)
 	}
@@ -46,7 +47,7 @@ func newGoose(t *testing.T, d *ft.Dev, name, daemon string, policy ft.J) *goose 
 	return g
 }
 
-func (g *goose) register(call string, spec ft.J) ft.Entry {
+func (g *registeredDaemon) register(call string, spec ft.J) ft.Entry {
 	g.t.Helper()
 	out := map[string]ft.Entry{}
 	g.OK(call, ft.J{"meta": g.meta, "hosts": []ft.J{ft.Host(1)}, "spec": spec}, &out)
@@ -56,7 +57,7 @@ func (g *goose) register(call string, spec ft.J) ft.Entry {
 	return out[g.key]
 }
 
-func (g *goose) op(n, want int) ft.Entry {
+func (g *registeredDaemon) op(n, want int) ft.Entry {
 	g.t.Helper()
 	task := g.Operate("operate_proc", ft.J{"meta": g.meta, "op_type": n, "hosts": []ft.J{ft.Host(1)}})
 	first := g.Results(task)
@@ -70,7 +71,7 @@ func (g *goose) op(n, want int) ft.Entry {
 	return e
 }
 
-func (g *goose) status() ft.Info {
+func (g *registeredDaemon) status() ft.Info {
 	g.t.Helper()
 	rows := g.Status("gse", g.meta["name"].(string), ft.Host(1))
 	if len(rows) != 1 {
@@ -79,14 +80,14 @@ func (g *goose) status() ft.Info {
 	return rows[0]
 }
 
-func (g *goose) until(words string, cond func() bool) {
+func (g *registeredDaemon) until(words string, cond func() bool) {
 	g.t.Helper()
 	ft.Until(g.t, 20*time.Second, func() string {
 		return fmt.Sprintf("%s: status %+v, calls %v, pid %d", words, g.status(), g.fx.Calls(), g.fx.PID())
 	}, cond)
 }
 
-// value is the one element that the content of a control operation has.
+// value is the only element in the content of a control operation.
 func value(t *testing.T, e ft.Entry) map[string]any {
 	t.Helper()
 	var c struct {
@@ -102,7 +103,9 @@ func TestOperations(t *testing.T) {
 	d := ft.StartDev(t, 1)
 
 	t.Run("the whole life of a daemon with a Chinese name", func(t *testing.T) {
-		g := newGoose(t, d, "网关-1", "gzlife", nil)
+		g := newRegisteredDaemon(t, d, "网关-1", "gzlife", nil)
+
+		// Registering starts nothing.
 		if e := g.register("register_proc_info", g.fx.Spec(nil)); e.Code != 850 {
 			t.Fatalf("second register: %+v", e)
 		}
@@ -113,6 +116,7 @@ func TestOperations(t *testing.T) {
 			t.Fatalf("after register: %+v", s)
 		}
 
+		// Stop (1) what does not run, start (0) it, and start it again.
 		e := g.op(1, 829)
 		if e.Msg != "no need to stop the process(gzlife) that is not running" {
 			t.Fatalf("829: %+v", e)
@@ -141,6 +145,7 @@ func TestOperations(t *testing.T) {
 			t.Fatalf("828: %+v, calls %v", e, g.fx.Calls())
 		}
 
+		// The agent restarts what died. Reload (8) keeps the process, restart (7) replaces it.
 		kill(t, pid)
 		g.until("not pulled up", func() bool { p := g.fx.PID(); return p > 0 && p != pid && g.status().PID == p })
 		pid = g.fx.PID()
@@ -156,6 +161,7 @@ func TestOperations(t *testing.T) {
 			t.Fatalf("restart: %v", g.fx.Calls())
 		}
 
+		// Stop supervising (4): a process that dies stays down. Supervise (3): it starts.
 		g.op(4, 0)
 
 		if s := g.status(); s.IsAuto || s.Status != 1 {
@@ -167,6 +173,8 @@ func TestOperations(t *testing.T) {
 		g.op(3, 0)
 		g.until("host does not pull up", func() bool { return g.fx.PID() > 0 && g.status().Status == 1 })
 		g.op(3, 0)
+
+		// Kill (9) and stop (1) end the process and its supervision.
 		g.op(9, 0)
 
 		if g.fx.PID() > 0 || g.fx.Count("kill") != 1 {
@@ -188,7 +196,7 @@ func TestOperations(t *testing.T) {
 	})
 
 	t.Run("query", func(t *testing.T) {
-		g := newGoose(t, d, "query", "gzquery", nil)
+		g := newRegisteredDaemon(t, d, "query", "gzquery", nil)
 		inst := func() map[string]any {
 			e := g.op(2, 0)
 			var c struct {
@@ -229,7 +237,7 @@ func TestOperations(t *testing.T) {
 	})
 
 	t.Run("a start command that fails", func(t *testing.T) {
-		g := newGoose(t, d, "fails", "gzfails", nil)
+		g := newRegisteredDaemon(t, d, "fails", "gzfails", nil)
 		g.fx.Script("start.sh", "echo 没有配置 >&2; exit 3")
 		e := g.op(0, 65535)
 		if !strings.Contains(e.Msg, "没有配置") || !strings.Contains(value(t, e)["result"].(string), "没有配置") {
@@ -241,7 +249,7 @@ func TestOperations(t *testing.T) {
 	})
 
 	t.Run("a process that dies within its start check", func(t *testing.T) {
-		g := newGoose(t, d, "dies", "gzdies", nil)
+		g := newRegisteredDaemon(t, d, "dies", "gzdies", nil)
 		g.fx.Script("start.sh", "echo about to die\nsetsid ./gzdies 0.2 </dev/null >/dev/null 2>&1 &\necho $! > "+
 			g.fx.PIDFile())
 		e := g.op(0, 836)
@@ -251,7 +259,7 @@ func TestOperations(t *testing.T) {
 	})
 
 	t.Run("a stop that does not stop", func(t *testing.T) {
-		g := newGoose(t, d, "stubborn", "gzstubborn", nil)
+		g := newRegisteredDaemon(t, d, "stubborn", "gzstubborn", nil)
 		g.fx.Script("stop.sh", "echo not today")
 		g.op(0, 0)
 		e := g.op(1, 836)
@@ -264,7 +272,7 @@ func TestOperations(t *testing.T) {
 	})
 
 	t.Run("empty commands", func(t *testing.T) {
-		g := newGoose(t, d, "bare", "gzbare", nil)
+		g := newRegisteredDaemon(t, d, "bare", "gzbare", nil)
 		spec := g.fx.Spec(nil)
 		spec["control"] = ft.J{"start_cmd": "./start.sh"}
 		if e := g.register("update_proc_info", spec); e.Code != 0 {
@@ -292,7 +300,7 @@ func TestOperations(t *testing.T) {
 	})
 
 	t.Run("a command that hangs", func(t *testing.T) {
-		g := newGoose(t, d, "hangs", "gzhangs", ft.J{"op_timeout": 1})
+		g := newRegisteredDaemon(t, d, "hangs", "gzhangs", ft.J{"op_timeout": 1})
 		g.fx.Script("reload.sh", "(sleep 7654321 & sleep 7654321)")
 		e := g.op(8, 65535)
 		if !strings.Contains(e.Msg, "reload_cmd") {
@@ -304,7 +312,7 @@ func TestOperations(t *testing.T) {
 	})
 
 	t.Run("operations at once are serial", func(t *testing.T) {
-		g := newGoose(t, d, "crowd", "gzcrowd", nil)
+		g := newRegisteredDaemon(t, d, "crowd", "gzcrowd", nil)
 		codes := make(chan int, 8)
 		for range cap(codes) {
 			go func() {

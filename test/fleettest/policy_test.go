@@ -15,12 +15,14 @@ import (
 	ft "github.com/gozzard/gozzard/test/fleettest"
 )
 
-// TE5: a host whose owner has said nothing refuses root, in the caller's own words, until its owner says otherwise.
+// TestTE5HostRefusesRootByItself: by default a host refuses to run commands as root, with a message that names the
+// setting, until its owner allows it.
 func TestTE5HostRefusesRootByItself(t *testing.T) {
 	if os.Geteuid() != 0 {
 		t.Skip("not root")
 	}
 
+	// Start an agent without a policy: it writes the default one.
 	s := ft.StartServer(t, "")
 	dir := t.TempDir()
 	if err := os.Chmod(dir, 0o700); err != nil {
@@ -68,10 +70,11 @@ func TestTE5HostRefusesRootByItself(t *testing.T) {
 		}
 	}
 
+	// The default policy, and each setting that the owner changes.
 	refused(0, "root", "allow_root")
 	refused(0, "nobody", "users")
 	refused(0, "daemon", "deny_uids")
-	write("allow_root: true\n") // in force at once
+	write("allow_root: true\n") // takes effect at once
 	refused(0, "root", "path_prefixes")
 	write("{allow_root: true, path_prefixes: [" + filepath.Dir(fx.Dir) + "], ops: [start, query, kill]}\n")
 
@@ -80,6 +83,8 @@ func TestTE5HostRefusesRootByItself(t *testing.T) {
 	}
 
 	refused(1, "root", "ops")
+
+	// A policy that becomes stricter does not touch what runs.
 	pid := fx.PID()
 	write("{path_prefixes: [" + filepath.Dir(fx.Dir) + "]}\n")
 	refused(9, "root", "allow_root")
@@ -88,7 +93,8 @@ func TestTE5HostRefusesRootByItself(t *testing.T) {
 		t.Fatalf("what runs was touched: %v", fx.Calls())
 	}
 
-	kill(t, pid) // and is not pulled up
+	// The agent does not restart what the policy no longer allows.
+	kill(t, pid) // the agent must not restart it
 
 	ft.Until(t, time.Minute, func() string { return "the status does not say why it is down" }, func() bool {
 		all := s.Status("gse", "policy", ft.Host(1))
@@ -99,6 +105,7 @@ func TestTE5HostRefusesRootByItself(t *testing.T) {
 		t.Errorf("started: %v", fx.Calls())
 	}
 
+	// The agent does not start with a policy that others can write.
 	agent.Kill(15)
 
 	if err := os.Chmod(rules, 0o666); err != nil {
@@ -110,7 +117,7 @@ func TestTE5HostRefusesRootByItself(t *testing.T) {
 	select {
 	case <-agent.Done():
 	case <-time.After(time.Minute):
-		t.Fatal("the agent runs with a policy that everybody can write")
+		t.Fatal("the agent runs with a policy that others can write")
 	}
 
 	if agent.ExitCode() == 0 || !strings.Contains(agent.Output(), "is writable by others (mode 0666)") {

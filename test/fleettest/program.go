@@ -20,28 +20,28 @@ import (
 	"time"
 )
 
-// Program is one running gozzard process with its arguments, so that it can be killed and started again.
+// Program is one gozzard process with its arguments, so that a test can kill it and start it again.
 type Program struct {
 	t    testing.TB
 	args []string
 	env  []string
 	log  string
 	wrap []string
-	attr syscall.SysProcAttr // whom it runs as, and where
+	attr syscall.SysProcAttr // its account and cgroup
 
 	mu  sync.Mutex
 	cmd *exec.Cmd
 	end chan struct{}
 }
 
-// Start runs gozzard with arguments. Its output goes to a file that is shown when the test fails. It is killed at
-// the end of the test.
+// Start runs gozzard with arguments. Its output goes to a file that is shown when the test fails. It is killed at the
+// end of the test.
 func Start(t testing.TB, name string, env []string, args ...string) *Program {
 	t.Helper()
 	return start(t, name, Binary(t), nil, env, args...)
 }
 
-// start is Start by another program that becomes this one.
+// start starts a program through wrap, a command that execs it.
 func start(t testing.TB, name, program string, wrap, env []string, args ...string) *Program {
 	t.Helper()
 	p := &Program{t: t, args: append([]string{program}, args...), env: env, wrap: wrap}
@@ -65,7 +65,7 @@ func (p *Program) first(name string) {
 
 func tail(b []byte, n int) []byte { return b[max(0, len(b)-n):] }
 
-// Again starts the process anew with the same arguments.
+// Again starts the process again with the same arguments.
 func (p *Program) Again() {
 	p.t.Helper()
 	out, err := os.OpenFile(p.log, os.O_CREATE|os.O_APPEND|os.O_WRONLY, 0o600)
@@ -96,11 +96,10 @@ func (p *Program) Again() {
 	}()
 }
 
-// Through has the next Again start the program by another one that becomes it (exec), such as prlimit; nothing
-// undoes that.
+// Through makes every later Again start the program through another one that execs it, such as prlimit.
 func (p *Program) Through(wrap ...string) { p.wrap = wrap }
 
-// Flag is the value of a flag that the program was started with, "" without.
+// Flag is the value of a flag of the program, "" if it is not set.
 func (p *Program) Flag(name string) string {
 	if i := slices.Index(p.args, name); i >= 0 && i+1 < len(p.args) {
 		return p.args[i+1]
@@ -108,7 +107,7 @@ func (p *Program) Flag(name string) string {
 	return ""
 }
 
-// Kill sends a signal and waits until the process is gone (but for SIGSTOP and SIGCONT, which are only sent).
+// Kill sends a signal and waits until the process has ended. It only sends SIGSTOP and SIGCONT.
 func (p *Program) Kill(sig syscall.Signal) {
 	p.mu.Lock()
 	cmd, end := p.cmd, p.end
@@ -127,21 +126,21 @@ func (p *Program) Kill(sig syscall.Signal) {
 	}
 }
 
-// Done is closed when the present process has ended.
+// Done is closed when the current process has ended.
 func (p *Program) Done() <-chan struct{} {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	return p.end
 }
 
-// ExitCode of the process that ended last.
+// ExitCode is that of the process that ended last.
 func (p *Program) ExitCode() int {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	return p.cmd.ProcessState.ExitCode()
 }
 
-// Signal that ended the process that ended last, 0 when none did.
+// Signal is the signal that ended the last process, 0 if none did.
 func (p *Program) Signal() syscall.Signal {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -151,20 +150,20 @@ func (p *Program) Signal() syscall.Signal {
 	return 0
 }
 
-// PID of the present process.
+// PID is that of the current process.
 func (p *Program) PID() int {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	return p.cmd.Process.Pid
 }
 
-// Output is what the program printed so far.
+// Output is what the program has printed so far.
 func (p *Program) Output() string {
 	b, _ := os.ReadFile(p.log)
 	return string(b)
 }
 
-// CPU is the CPU time the present process has used.
+// CPU is the CPU time of the current process.
 func (p *Program) CPU() time.Duration {
 	b, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", p.PID()))
 	if err != nil {
@@ -176,10 +175,10 @@ func (p *Program) CPU() time.Duration {
 	return time.Duration(u+s) * 10 * time.Millisecond
 }
 
-// given are the ports that FreePort has found: what was told once is somebody's, also while nobody listens there yet.
+// given are the ports that FreePort has returned. A port is never returned twice, even if no program listens on it yet.
 var given sync.Map
 
-// FreePort finds a loopback port that nobody listens on, another one each time.
+// FreePort finds an unused loopback port, a different one each time.
 func FreePort(t testing.TB) int {
 	t.Helper()
 
@@ -198,7 +197,7 @@ func FreePort(t testing.TB) int {
 	}
 }
 
-// Until waits for a condition and fails the test with words when it does not come.
+// Until polls a condition. It fails the test with words if the condition does not become true in time.
 func Until(t testing.TB, limit time.Duration, words func() string, cond func() bool) {
 	t.Helper()
 	end := time.Now().Add(limit)
@@ -217,7 +216,7 @@ type Dev struct {
 	Data string
 }
 
-// StartDev runs `gozzard dev` in a data folder of its own and waits until it is ready.
+// StartDev runs `gozzard dev` in a new data folder and waits until it is ready.
 func StartDev(t testing.TB, hosts int, extra ...string) *Dev {
 	t.Helper()
 	data := t.TempDir()
@@ -267,7 +266,7 @@ func awaitCredentials(p *Program, api *API, path string) {
 	})
 }
 
-// Descriptors counts the open files of the present process.
+// Descriptors counts the open files of the current process.
 func (p *Program) Descriptors() int {
 	dirs, err := os.ReadDir(fmt.Sprintf("/proc/%d/fd", p.PID()))
 	if err != nil {
@@ -276,7 +275,7 @@ func (p *Program) Descriptors() int {
 	return len(dirs)
 }
 
-// RSS is the resident memory of the present process in bytes.
+// RSS is the resident memory of the current process in bytes.
 func (p *Program) RSS() int64 {
 	b, err := os.ReadFile(fmt.Sprintf("/proc/%d/statm", p.PID()))
 	if err != nil {

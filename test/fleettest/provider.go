@@ -15,13 +15,13 @@ import (
 	"time"
 )
 
-// Provider is an OpenID Connect provider on loopback, where a@example.com is always logged in. It gives each code once and
-// checks its PKCE challenge, as real ones do.
+// Provider is an OpenID Connect provider on loopback, where a@example.com is always logged in. It accepts each code
+// once and checks its PKCE challenge, as real providers do.
 type Provider struct {
 	URL string
-	// Claims changes what it says of its user; nil leaves it.
+	// Claims changes the claims about the user; nil changes nothing.
 	Claims func(claims map[string]any)
-	// Forged has tokens signed with a key that is not the provider's.
+	// Forged makes it sign tokens with a key that is not the provider's.
 	Forged bool
 
 	t   testing.TB
@@ -31,10 +31,10 @@ type Provider struct {
 	logins map[string]providerLogin // by their codes
 }
 
-// providerLogin is a person who was sent to the provider and comes back with a code.
+// providerLogin is a login that waits for the browser to come back with a code.
 type providerLogin struct{ nonce, challenge, redirect string }
 
-// ProviderCode is the code of the person of the last Visit. It counts again and again.
+// ProviderCode is the code of the last Visit. It may be used several times.
 const ProviderCode = "code"
 
 // NewProvider runs a provider until the test ends.
@@ -84,7 +84,7 @@ func (p *Provider) authorize(w http.ResponseWriter, r *http.Request) {
 	http.Redirect(w, r, back.String(), http.StatusFound)
 }
 
-// token gives an ID token for a code, once, to the client that has the verifier of its challenge.
+// token exchanges a code for an ID token, once, if the client has the verifier of the code's challenge.
 func (p *Provider) token(w http.ResponseWriter, r *http.Request) {
 	code := r.FormValue("code")
 	p.mu.Lock()
@@ -104,7 +104,7 @@ func (p *Provider) token(w http.ResponseWriter, r *http.Request) {
 		"id_token": p.idToken(login.nonce)})
 }
 
-// complete reports whether a request has all that a login by code with PKCE needs.
+// complete reports whether a request has everything that a login by code with PKCE needs.
 func complete(q url.Values) bool {
 	return q.Get("code_challenge_method") == "S256" && q.Get("code_challenge") != "" &&
 		q.Get("response_type") == "code" && q.Get("client_id") == "gozzard" && q.Get("nonce") != "" && q.Get("state") != ""
@@ -162,7 +162,7 @@ func (p *Provider) idToken(nonce string) string {
 	return text + "." + b64(sig[:])
 }
 
-// Visit is what a browser does with the address that it is sent to: it comes back with ProviderCode and this state.
+// Visit does what a browser does with the address that it is sent to: it comes back with ProviderCode and this state.
 func (p *Provider) Visit(address string) (state string) {
 	p.t.Helper()
 	u, err := url.Parse(address)

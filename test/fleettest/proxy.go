@@ -11,7 +11,7 @@ import (
 	"time"
 )
 
-// Proxy is a TCP relay on loopback whose cable can be pulled: held bytes are neither passed on nor refused.
+// Proxy is a TCP relay on loopback that simulates a pulled cable: it neither forwards nor rejects bytes meanwhile.
 type Proxy struct {
 	held atomic.Bool
 	l    net.Listener
@@ -45,7 +45,7 @@ func NewProxy(t testing.TB, to string) *Proxy {
 // Addr is where to connect.
 func (p *Proxy) Addr() string { return p.l.Addr().String() }
 
-// Hold pulls the cable (true) or puts it back.
+// Hold pulls the cable (true) or reconnects it.
 func (p *Proxy) Hold(v bool) { p.held.Store(v) }
 
 // Cut resets all connections.

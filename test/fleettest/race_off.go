@@ -2,8 +2,8 @@
 
 package fleettest
 
-// raceBuild: the program under test is built with the race detector when the tests are.
+// raceBuild is whether the tests have the race detector. The program under test is then built with it, too.
 const raceBuild = false
 
-// Race: whether it is, for figures that the detector changes.
+// Race is raceBuild, for tests whose figures the detector changes.
 const Race = raceBuild

@@ -22,7 +22,7 @@ import (
 	ft "github.com/gozzard/gozzard/test/fleettest"
 )
 
-// enrolledFleet is a server whose hosts were enrolled, each agent with a program file of its own.
+// enrolledFleet is a server with enrolled hosts. Each agent has its own program file.
 type enrolledFleet struct {
 	t      *testing.T
 	s      *ft.Server
@@ -146,8 +146,8 @@ func (f *enrolledFleet) must(args ...string) string {
 	return out
 }
 
-// roll has one person begin a roll and another one approve it, and waits until it is through.
-func (f *enrolledFleet) roll(version string, more ...string) client.Upgrade {
+// upgrade starts an upgrade as one person, approves it as another one, and waits until it ends.
+func (f *enrolledFleet) upgrade(version string, more ...string) client.Upgrade {
 	f.t.Helper()
 
 	if out := f.must(append([]string{"release", "roll", version}, more...)...); !strings.Contains(out,
@@ -162,7 +162,7 @@ func (f *enrolledFleet) roll(version string, more ...string) client.Upgrade {
 
 	f.must("release", "approve", version, "--credentials", f.bob)
 	var r client.Upgrade
-	ft.Until(f.t, 2*time.Minute, func() string { return fmt.Sprintf("roll of %s: %+v", version, r) }, func() bool {
+	ft.Until(f.t, 2*time.Minute, func() string { return fmt.Sprintf("upgrade to %s: %+v", version, r) }, func() bool {
 		list, err := f.c.Upgrades(f.t.Context(), 1)
 		if err == nil && len(list) == 1 {
 			r = list[0]
@@ -177,7 +177,7 @@ func (f *enrolledFleet) roll(version string, more ...string) client.Upgrade {
 	return r
 }
 
-// versions are those that run, by host.
+// versions are the running versions, by host.
 func (f *enrolledFleet) versions() (list []string) {
 	f.t.Helper()
 	page, err := f.c.Hosts(f.t.Context(), 0, 10)
@@ -191,8 +191,8 @@ func (f *enrolledFleet) versions() (list []string) {
 	return list
 }
 
-// TestTE8ServerUpdate: a server brings a release to its hosts, and nothing that their own keys have not signed. A
-// host that refuses or goes back stops the roll; agents keep their pids, and no process notices.
+// TestTE8ServerUpdate: a server brings a release to its hosts, and nothing that their own keys have not signed. A host
+// that rejects the release or goes back stops the upgrade. Agents keep their pids, and no process is affected.
 func TestTE8ServerUpdate(t *testing.T) {
 	f := startEnrolled(t, 3)
 	key, other := newReleaseKey(t), newReleaseKey(t)
@@ -238,6 +238,7 @@ func TestTE8ServerUpdate(t *testing.T) {
 		}
 	}
 
+	// Publish a release once. Only members can download it.
 	f.must("release", "publish", key.releaseOf(t, ft.NewVersion, ft.ProgramOf(t, ft.NewVersion), nil))
 
 	if out := f.must("release", "list"); !strings.Contains(out, ft.NewVersion) {
@@ -254,29 +255,32 @@ func TestTE8ServerUpdate(t *testing.T) {
 	}
 
 	_ = res.Body.Close()
-	stopped(f.roll(ft.NewVersion, "--host", "127.0.0.3"), "refused: no release key on this host")
+	stopped(f.upgrade(ft.NewVersion, "--host", "127.0.0.3"), "refused: no release key on this host")
 
-	// whoever owns the server can publish anything
+	// The owner of the server can publish anything.
 	f.must("release", "publish", other.releaseOf(t, "1.1.5", ft.ProgramOf(t, ft.NewVersion), nil))
-	stopped(f.roll("1.1.5", "--host", "127.0.0.1"), "refused: the manifest is not signed by the release key")
+	stopped(f.upgrade("1.1.5", "--host", "127.0.0.1"), "refused: the manifest is not signed by the release key")
 	same(ft.OldVersion, ft.OldVersion, ft.OldVersion)
 
-	if r := f.roll(ft.NewVersion, "--stages", "50,100", "--host", "127.0.0.1,127.0.0.2"); r.State != "done" ||
+	// Upgrade two hosts in stages.
+	if r := f.upgrade(ft.NewVersion, "--stages", "50,100", "--host", "127.0.0.1,127.0.0.2"); r.State != "done" ||
 		r.Hosts[0].State != "done" || r.Hosts[1].Stage != 100 {
 		t.Errorf("%+v", r)
 	}
 
 	same(ft.NewVersion, ft.NewVersion, ft.OldVersion)
 
+	// A release that does not start is rolled back and stops the upgrade.
 	f.must("release", "publish", key.releaseOf(t, ft.BrokenVersion, ft.ProgramOf(t, ft.BrokenVersion), nil))
 	put(t, f.hosts[0].config, []byte("update-trial: 2s\n"), 0o600)
-	stopped(f.roll(ft.BrokenVersion, "--host", "127.0.0.1"),
+	stopped(f.upgrade(ft.BrokenVersion, "--host", "127.0.0.1"),
 		"rolled back: the server did not accept its connection within 2s")
 	same(ft.NewVersion, ft.NewVersion, ft.OldVersion)
 
+	// The host and the audit have a record of it.
 	if b, err := os.ReadFile(filepath.Join(f.hosts[0].state, "acts.log")); err != nil ||
 		!strings.Contains(string(b), "update to release") {
-		t.Errorf("the host's own record does not have the order: %v", err)
+		t.Errorf("the act log of the host does not have the update: %v", err)
 	}
 
 	if out := f.must("audit", "list"); !strings.Contains(out, "release:roll:1.2.0") ||

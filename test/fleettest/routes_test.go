@@ -36,8 +36,8 @@ func programRoutes(t *testing.T) (routes []server.Route) {
 	return routes
 }
 
-// Every route of the built program is answered by its own door, with credentials and without. The program counts its
-// requests by route, so the test reads there which one has answered.
+// TestEveryRouteOfTheProgram: every route of the built program is answered by its door, with credentials and without.
+// The program counts its requests by route, so the counters show which route has answered.
 func TestEveryRouteOfTheProgram(t *testing.T) {
 	routes := programRoutes(t)
 	if known, err := server.Routes(); err != nil || len(known) != len(routes) {
@@ -67,15 +67,15 @@ func TestEveryRouteOfTheProgram(t *testing.T) {
 	t.Logf("routes by door: %v", doors)
 }
 
-// checkCounts looks that both requests to a route were counted there, and nowhere else.
+// checkCounts checks that both requests to a route were counted there, and nowhere else.
 func checkCounts(t *testing.T, r server.Route, before, after map[string]int) {
 	t.Helper()
 	want := 2
 	switch r.Name {
 	case "/metrics":
-		want = 3 // and the one that the test asked before
+		want = 3 // and the request of the test before
 	case "/api/v1/events/stream":
-		want = 1 // streams are not counted, refusals are
+		want = 1 // streams are not counted, rejected requests are
 	}
 	if got := after[r.Name] - before[r.Name]; got != want {
 		t.Errorf("%s %s of %s was counted %d times as %s, want %d", r.Method, r.Path, r.Door, got, r.Name, want)
@@ -132,7 +132,7 @@ func askRoute(t *testing.T, s *ft.Server, r server.Route, credentials string) (i
 	return res.StatusCode, string(b)
 }
 
-// unrouted tells the answer to a path that no door knows.
+// unrouted reports whether an answer is the one for a path without a route.
 func unrouted(body string) bool {
 	return strings.Contains(body, "The content does not exist") || strings.Contains(body, "this path does not exist")
 }

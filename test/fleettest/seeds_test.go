@@ -13,9 +13,9 @@ import (
 	ft "github.com/gozzard/gozzard/test/fleettest"
 )
 
-// The requests of the callers' documentation, verbatim but for host and credentials, against a real process; the
-// answers must have the documented shape field by field (the documented sample answers lie in testdata, their
-// missing comma mended).
+// TestDocumentedExamples sends the requests of the callers' documentation, verbatim except for host and credentials,
+// against a real process. The answers must have the documented shape field by field. testdata has the documented sample
+// answers, with a missing comma added.
 func TestDocumentedExamples(t *testing.T) {
 	d := ft.StartDev(t, 1, "--cloud", "1")
 	fx := ft.NewDaemon(t, t.TempDir(), "gzseed")
@@ -67,8 +67,7 @@ func TestDocumentedExamples(t *testing.T) {
 	}
 }
 
-// sameShape compares an answer's data with a documented sample: every documented field is there with the documented
-// type.
+// sameShape compares an answer's data with a documented sample: it has every documented field with the documented type.
 func sameShape(t *testing.T, sample string, data json.RawMessage) {
 	t.Helper()
 	b, err := os.ReadFile("testdata/seed-" + sample + ".json")
@@ -89,7 +88,7 @@ func sameShape(t *testing.T, sample string, data json.RawMessage) {
 	want, have := shape("", doc.Data), shape("", got)
 	for _, w := range want {
 		if !slices.Contains(have, w) {
-			t.Errorf("%s: the answer lacks %s; it has %v", sample, w, have)
+			t.Errorf("%s: the answer has no %s; it has %v", sample, w, have)
 		}
 	}
 }

@@ -38,14 +38,14 @@ func StartServer(t testing.TB, data string, extra ...string) *Server {
 	return s
 }
 
-// noLimits are the flags of a server that may be asked anything at any pace, as tests do; later flags win.
+// noLimits are the flags of a server without rate limits, because tests send requests fast. Later flags override them.
 func noLimits() []string {
 	return []string{"--rate-app=0", "--max-failed-logins=0", "--max-connections=0", "--max-in-flight=0",
 		"--confirm-above=0", "--confirm-above-percent=0",
 		"--destructive-quota=0"}
 }
 
-// AwaitReady waits until the server answers (after Again, too).
+// AwaitReady waits until the server answers, also after Again.
 func (s *Server) AwaitReady() {
 	s.Program.t.Helper()
 	Until(s.Program.t, time.Minute, func() string { return "the server does not answer: " + s.Output() }, s.answers)
@@ -56,7 +56,7 @@ func (s *Server) answers() bool {
 	return err == nil && ans.Code == 0
 }
 
-// StartAgent runs `gozzard agent` as host 127.0.0.n, connecting to address "" for the server's own.
+// StartAgent runs `gozzard agent` as host 127.0.0.n. It connects to the address to, "" for the server's own.
 func (s *Server) StartAgent(t testing.TB, n int, to string, env ...string) *Program {
 	t.Helper()
 	return s.StartAgentIn(t, n, t.TempDir(), to, env...)
@@ -81,7 +81,7 @@ func (s *Server) StartAgentIn(t testing.TB, n int, dir, to string, env ...string
 	return p
 }
 
-// AllowEverything writes a policy into an agent's state folder that refuses nothing, unless there is one.
+// AllowEverything writes a policy that allows everything into an agent's state folder, unless it has a policy.
 func AllowEverything(t testing.TB, dir string) {
 	t.Helper()
 	path := filepath.Join(dir, policy.FileName)
@@ -92,7 +92,7 @@ func AllowEverything(t testing.TB, dir string) {
 		t.Fatal(err)
 	}
 
-	for _, name := range []string{path, dir} { // some of these folders have their power cut
+	for _, name := range []string{path, dir} { // tests cut the power of some of these folders
 		f, err := os.Open(name)
 		if err != nil {
 			t.Fatal(err)
@@ -106,7 +106,8 @@ func AllowEverything(t testing.TB, dir string) {
 // Sessions counts the sessions that an agent has opened.
 func (p *Program) Sessions() int { return strings.Count(p.Output(), "session is open") }
 
-// AgainOnline starts an agent anew and waits until its new session is open: the server does not notice a short absence.
+// AgainOnline starts an agent again and waits until its new session is open: the server does not notice a short
+// absence.
 func (s *Server) AgainOnline(t testing.TB, agent *Program) {
 	t.Helper()
 	before := agent.Sessions()
@@ -118,7 +119,8 @@ func (s *Server) AgainOnline(t testing.TB, agent *Program) {
 // StartSim runs a simulated fleet of hosts.
 func (s *Server) StartSim(t testing.TB, hosts int, extra ...string) *Program {
 	t.Helper()
-	// In memory where there is such a file system: thousands of journals on one disk would only measure that disk.
+	// Use memory if there is such a file system: with thousands of journals on one disk a test would only measure that
+	// disk.
 	dir := t.TempDir()
 	if shm, err := os.MkdirTemp("/dev/shm", "gozzard-sim-"); err == nil {
 		dir = shm
@@ -129,7 +131,7 @@ func (s *Server) StartSim(t testing.TB, hosts int, extra ...string) *Program {
 	return start(t, "sim", binary(t, crowd), nil, nil, args...)
 }
 
-// Online tells whether host 127.0.0.n is online.
+// Online reports whether host 127.0.0.n is online.
 func (s *Server) Online(n int) bool {
 	ans, err := s.Try("get_agent_status", J{"hosts": []J{Host(n)}})
 	if err != nil || ans.Code != 0 {

@@ -47,6 +47,7 @@ func TestManyHosts(t *testing.T) {
 	ft.Until(t, 5*time.Minute, func() string { return fmt.Sprintf("%d of %d hosts are online", online(), n) },
 		func() bool { return online() == n })
 
+	// Register a process on every host.
 	meta := ft.J{"namespace": "sim", "name": "game"}
 	spec := ft.J{"identity": ft.J{"proc_name": "game", "setup_path": "/srv/game", "pid_path": "/srv/game/pid",
 		"user": "root"},
@@ -55,8 +56,7 @@ func TestManyHosts(t *testing.T) {
 	registered := map[string]ft.Entry{}
 	s.OK("update_proc_info", ft.J{"meta": meta, "hosts": hosts, "spec": spec}, &registered)
 
-	// A fleet and its server on two slow cores may need longer than an answer waits: then it is not known yet, and
-	// becomes known.
+	// On two slow cores an answer may end its wait before the verdict of the fleet. The verdict comes later then.
 	notYet := func(e ft.Entry) bool {
 		return e.Code == 115 || e.Code == 117 && strings.Contains(e.Msg, "not known yet")
 	}
@@ -67,8 +67,8 @@ func TestManyHosts(t *testing.T) {
 		}
 	}
 
-	// Nor is a host always in reach there for as long as an operation waits. Then nothing was done, as the verdict
-	// says, and the next try does it.
+	// A host may also be unreachable there for longer than an operation waits. Then the verdict says that nothing was
+	// done, and the next try does it.
 	ask := hosts
 	for try := 1; len(ask) > 0; try++ {
 		task := s.Operate("operate_proc", ft.J{"meta": meta, "op_type": 0, "hosts": ask})
@@ -91,6 +91,7 @@ func TestManyHosts(t *testing.T) {
 		}
 	}
 
+	// Read the status by hosts, then page by page.
 	rows := s.Status("sim", "game", hosts...)
 	if len(rows) != n {
 		t.Fatalf("%d rows", len(rows))
@@ -120,8 +121,8 @@ func TestManyHosts(t *testing.T) {
 	}
 }
 
-// notExecuted gives the hosts whose verdict is that nothing was done, and sees to it that this is so; any other
-// verdict must be a success.
+// notExecuted returns the hosts whose verdict is that nothing was done, and checks that this is true. Any other verdict
+// must be a success.
 func notExecuted(t *testing.T, s *ft.Server, asked []ft.J, res map[string]ft.Entry) (left []ft.J) {
 	t.Helper()
 

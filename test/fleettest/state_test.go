@@ -28,7 +28,7 @@ func native(t *testing.T, a *ft.API) *client.Client {
 	return c
 }
 
-// dataOf finds the state folder among the arguments of an agent that is running.
+// dataOf finds the state folder in the arguments of a running agent.
 func dataOf(t *testing.T, p *ft.Program) string {
 	t.Helper()
 	b, err := os.ReadFile(filepath.Join("/proc", strconv.Itoa(p.PID()), "cmdline"))
@@ -47,15 +47,16 @@ func dataOf(t *testing.T, p *ft.Program) string {
 	return ""
 }
 
-// An agent that lost its journal gets the server's copy again: what ran runs on, is known and kept as before.
-func TestLostStateIsLaidDownAgain(t *testing.T) {
+// TestLostJournalIsRestored: an agent that lost its journal gets the server's definitions again. Running processes keep
+// running, and are known and supervised as before.
+func TestLostJournalIsRestored(t *testing.T) {
 	s := ft.StartServer(t, "")
 	agent := s.StartAgent(t, 1, "")
 	f := startFleet(t, s, 5)
 	before := f.pids()
 	data := dataOf(t, agent)
 	agent.Kill(syscall.SIGKILL)
-	kill(t, before[4]) // dies unwatched: nobody but the record knows that it is to run
+	kill(t, before[4]) // dies while no agent watches: only the record knows that it must run
 
 	for _, name := range []string{"journal", "journal.reserve"} {
 		if err := os.Remove(filepath.Join(data, name)); err != nil && !os.IsNotExist(err) {
@@ -71,10 +72,10 @@ func TestLostStateIsLaidDownAgain(t *testing.T) {
 			"session is open") > opened
 	})
 
-	ft.Until(t, 30*time.Second, func() string { return "what ran is not known again: " + agent.Output() },
+	ft.Until(t, 30*time.Second, func() string { return "running processes are not known again: " + agent.Output() },
 		func() bool { return f.known(before[:4]) })
 
-	ft.Until(t, 30*time.Second, func() string { return "what died meanwhile does not come back" },
+	ft.Until(t, 30*time.Second, func() string { return "the process that died meanwhile does not come back" },
 		func() bool { p := f.daemons[4].PID(); return p > 0 && p != before[4] })
 
 	for _, d := range f.daemons[:4] {
@@ -85,11 +86,11 @@ func TestLostStateIsLaidDownAgain(t *testing.T) {
 
 	kill(t, before[0])
 
-	ft.Until(t, 30*time.Second, func() string { return "is not kept any more" },
+	ft.Until(t, 30*time.Second, func() string { return "is no longer supervised" },
 		func() bool { p := f.daemons[0].PID(); return p > 0 && p != before[0] })
 }
 
-// What happens on a host and what its processes print can be read from the server.
+// TestEventsAndLogsThroughTheServer: the server shows the events of a host and the output of its processes.
 func TestEventsAndLogsThroughTheServer(t *testing.T) {
 	s := ft.StartServer(t, "")
 	s.StartAgent(t, 1, "")

@@ -44,7 +44,7 @@ func newReleaseKey(t *testing.T) releaseKey {
 	return releaseKey{private, pem.EncodeToMemory(&pem.Block{Type: "PUBLIC KEY", Bytes: der})}
 }
 
-// releaseOf makes a release of one program for this platform. change alters the manifest before it is signed.
+// releaseOf makes a release of one program for this platform. change changes the manifest before it is signed.
 func (k releaseKey) releaseOf(t *testing.T, version, file string, change func(*release.Manifest)) (dir string) {
 	t.Helper()
 	text, err := os.ReadFile(file)
@@ -86,7 +86,7 @@ func put(t *testing.T, path string, b []byte, mode os.FileMode) {
 	}
 }
 
-// updated is a host whose agent runs from a program file of its own, with a daemon that must not notice anything.
+// updated is a host whose agent runs from its own program file, with a daemon that must not be affected.
 type updated struct {
 	t       *testing.T
 	s       *ft.Server
@@ -127,7 +127,7 @@ func startUpdated(t *testing.T) *updated {
 	return u
 }
 
-// trial sets how long the next program may take; it is read when that starts.
+// trial sets how long the next program may take on trial. The program reads it at its start.
 func (u *updated) trial(limit string) {
 	u.t.Helper()
 	put(u.t, u.config, []byte("update-trial: "+limit+"\n"), 0o600)
@@ -138,14 +138,14 @@ func (u *updated) runs(version string) bool {
 	return err == nil && len(page.Hosts) == 1 && page.Hosts[0].Online && page.Hosts[0].Version == version
 }
 
-// update is `gozzard agent update` by the host's admin.
+// update runs `gozzard agent update` as the host's admin.
 func (u *updated) update(from string, more ...string) (string, error) {
 	cmd := exec.Command(u.program, append([]string{"agent", "update", "--data", u.state, "--from", from}, more...)...)
 	out, err := cmd.CombinedOutput()
 	return string(out), err
 }
 
-// untouched: the host is as it was, but for the version that runs.
+// untouched checks that the host is unchanged, except for the version that runs.
 func (u *updated) untouched(t *testing.T, version string) {
 	t.Helper()
 
@@ -181,9 +181,9 @@ func (u *updated) untouched(t *testing.T, version string) {
 	}
 }
 
-// TestTE8LocalUpdate: only a release that the owner's key signed, that is newer, whole and of this platform
-// replaces an agent; one that fails gives way to the one before. No process notices any of it, and the agent keeps
-// its pid.
+// TestTE8LocalUpdate: a release replaces an agent only if the owner's key signed it and if it is newer, complete and
+// for this platform. If it fails, the agent goes back to the version before. No process is affected, and the agent
+// keeps its pid.
 func TestTE8LocalUpdate(t *testing.T) {
 	u := startUpdated(t)
 	key, other := newReleaseKey(t), newReleaseKey(t)
@@ -199,6 +199,7 @@ func TestTE8LocalUpdate(t *testing.T) {
 		})
 	}
 
+	// Reject an update without a key, or with a key that others can write.
 	good := key.releaseOf(t, ft.NewVersion, file, nil)
 	refused("no key", "no release key on this host", good)
 	put(t, filepath.Join(u.state, "release.pub"), key.pem, 0o666)
@@ -218,6 +219,7 @@ func TestTE8LocalUpdate(t *testing.T) {
 		t.Fatal(err)
 	}
 
+	// Reject releases that are changed, unsigned, older, expired or for another platform.
 	altered := func(change func(dir string)) string {
 		dir := key.releaseOf(t, ft.NewVersion, file, nil)
 		change(dir)
@@ -266,6 +268,7 @@ func TestTE8LocalUpdate(t *testing.T) {
 	refused("a flipped bit", "is not the file that was signed", replaced(flipped))
 	refused("another version inside", `says that it is version "1.1.0"`, key.releaseOf(t, "1.1.1", file, nil))
 
+	// Install a good release.
 	out, err := u.update(good)
 	if err != nil || !strings.Contains(out, "release 1.1.0 is running") {
 		t.Fatalf("%v, %s\n%s", err, out, u.agent.Output())
@@ -277,6 +280,7 @@ func TestTE8LocalUpdate(t *testing.T) {
 		t.Errorf("the program before is not kept: %v", err)
 	}
 
+	// Go back from a release that hangs, and do not try it again.
 	u.trial("2s")
 	bad := key.releaseOf(t, ft.BrokenVersion, ft.ProgramOf(t, ft.BrokenVersion), nil)
 	if out, err = u.update(bad); err == nil || !strings.Contains(out,
@@ -292,12 +296,13 @@ func TestTE8LocalUpdate(t *testing.T) {
 
 	u.untouched(t, ft.NewVersion)
 
+	// Go back from a release that exits.
 	u.trial("1m")
 	u.dies(bad)
 }
 
-// dies: a program that ends during its trial is started again by whoever starts agents, and gives way to the one
-// before.
+// dies: a program that ends during its trial is started again, as a service manager does. Then the agent goes back to
+// the version before.
 func (u *updated) dies(bad string) {
 	t := u.t
 	put(t, u.broken, []byte("exit"), 0o600)

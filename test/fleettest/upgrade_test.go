@@ -17,9 +17,10 @@ import (
 	ft "github.com/gozzard/gozzard/test/fleettest"
 )
 
-// A new agent takes over by exec or by stop and start, and no process notices: same pids, started once, still
-// hosted and brought back when they die.
+// TestUpgradeTouchesNoProcess: a new agent takes over by exec or by stop and start, and no process is affected: same
+// pids, started once, still supervised and restarted when they die.
 func TestUpgradeTouchesNoProcess(t *testing.T) {
+	// Start an old version with daemons.
 	dir := t.TempDir()
 	if err := os.Chmod(dir, 0o755); err != nil {
 		t.Fatal(err)
@@ -76,6 +77,7 @@ func TestUpgradeTouchesNoProcess(t *testing.T) {
 		}
 	}
 
+	// A broken program file does not replace the agent.
 	replace("")
 	signalAgent(t, agent, syscall.SIGUSR2)
 
@@ -88,6 +90,7 @@ func TestUpgradeTouchesNoProcess(t *testing.T) {
 		t.Fatal("a broken program ended the agent")
 	}
 
+	// A new program takes over the process by exec.
 	replace("2.0.0-new")
 	pid := agent.PID()
 	signalAgent(t, agent, syscall.SIGUSR2)
@@ -104,7 +107,7 @@ func TestUpgradeTouchesNoProcess(t *testing.T) {
 	}
 
 	same("after exec")
-	// They are still the agent's children, so it is still known how they end.
+	// They are still the agent's children, so the agent still knows how they end.
 	kill(t, before[20])
 	ft.Until(t, 20*time.Second, func() string { return "no event of it" }, func() bool { return len(exits("p20")) > 0 })
 
@@ -114,6 +117,7 @@ func TestUpgradeTouchesNoProcess(t *testing.T) {
 
 	fleet.daemons, before = fleet.daemons[:20], before[:20]
 
+	// The agent stops and starts again.
 	agent.Kill(syscall.SIGTERM)
 	opened := strings.Count(agent.Output(), "session is open") // the server does not notice so short an absence
 	agent.Again()
@@ -125,6 +129,7 @@ func TestUpgradeTouchesNoProcess(t *testing.T) {
 
 	same("after stop and start")
 
+	// The agent still restarts what dies.
 	kill(t, before[0])
 
 	ft.Until(t, 20*time.Second, func() string { return "not brought back" },
@@ -140,7 +145,7 @@ func signalAgent(t *testing.T, p *ft.Program, sig syscall.Signal) {
 	}
 }
 
-// fleet is some hosted daemons on host 1.
+// fleet is a set of supervised daemons on host 1.
 type fleet struct {
 	t       *testing.T
 	s       *ft.Server
@@ -169,7 +174,7 @@ func startFleet(t *testing.T, s *ft.Server, n int) *fleet {
 		}
 	}
 
-	t.Cleanup(func() { // before the agent is gone: what is hosted would come back
+	t.Cleanup(func() { // while the agent still runs: it would restart supervised processes
 		for i := range n {
 			_, _ = s.Try("unregister_proc_info", ft.J{"meta": ft.J{"namespace": "gse",
 				"name": fmt.Sprintf("p%02d", i)}, "hosts": []ft.J{ft.Host(1)}})
@@ -191,7 +196,7 @@ func (f *fleet) pids() (pids []int) {
 	return pids
 }
 
-// known reports whether the server has every process as hosted with its pid.
+// known reports whether the server shows every process as supervised with its pid.
 func (f *fleet) known(pids []int) bool {
 	for i, want := range pids {
 		rows := f.s.Status("gse", fmt.Sprintf("p%02d", i), ft.Host(1))

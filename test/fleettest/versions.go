@@ -11,15 +11,15 @@ import (
 	"testing"
 )
 
-// The versions of the program that ProgramOf has.
+// The versions of the program that ProgramOf builds.
 const (
 	OldVersion    = "1.0.0"
 	NewVersion    = "1.1.0"
 	BrokenVersion = "1.2.0" // a release with a real fault, see below
 )
 
-// fault takes the place of a file of the program in the broken release: that hangs where an agent puts its parts
-// together, or ends there when the file that GOZZARD_BROKEN names says so.
+// fault replaces a file of the program in the broken release. The agent hangs during its startup, or exits there if the
+// file that GOZZARD_BROKEN names says so.
 const fault = `//go:build !failpoint
 
 package agentd
@@ -44,7 +44,7 @@ type versions struct {
 
 var built versions
 
-// ProgramOf is the program with a version of its own, as a release has it.
+// ProgramOf is the program with a given version, as in a release.
 func ProgramOf(t testing.TB, version string) string {
 	t.Helper()
 	built.once.Do(func() { built.err = built.build() })
@@ -66,7 +66,7 @@ func (v *versions) build() (err error) {
 	}
 
 	source := filepath.Join(root, "internal", "agentd", "failpoint_off.go")
-	if _, err := os.Stat(source); err != nil { // an overlay of a file that is not there would change nothing
+	if _, err := os.Stat(source); err != nil { // an overlay of a missing file would change nothing
 		return err
 	}
 	overlay, err := json.Marshal(map[string]any{"Replace": map[string]string{source: filepath.Join(v.dir,

@@ -9,18 +9,18 @@ import (
 	"time"
 )
 
-// The bounds of one input. Time is CPU time of the thread where the system tells it, so that a busy machine fails
-// nobody; what waits instead of computing is ended by the clock.
+// The bounds of one input. Time is the CPU time of the thread if the system reports it, so that a busy machine fails no
+// test. The clock ends an input that waits instead of computing.
 const (
 	maxWork  = time.Second
 	maxWait  = time.Minute
 	maxAlloc = 64 << 20
 
-	raceFactor = 8 // what the race detector makes of time and memory
+	raceFactor = 8 // how much more time and memory the race detector needs
 )
 
-// within runs fn and fails when it takes too long or allocates too much. An input that failed is shown in the form
-// in which it can be kept.
+// within runs fn and fails if it takes too long or allocates too much. It shows an input that failed in the form in
+// which it can be stored.
 func within(t *testing.T, fn reflect.Value, args []reflect.Value) {
 	t.Helper()
 	work, alloc := bounds()
@@ -60,7 +60,7 @@ func bounds() (work time.Duration, alloc uint64) {
 	return maxWork, maxAlloc
 }
 
-// allocated is all that this process ever allocated on its heap.
+// allocated is the total number of bytes that this process has allocated on its heap.
 func allocated() uint64 {
 	s := []metrics.Sample{{Name: "/gc/heap/allocs:bytes"}}
 	metrics.Read(s)

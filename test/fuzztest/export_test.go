@@ -2,7 +2,7 @@ package fuzztest
 
 import "time"
 
-// MaxWork is the bound of time.
+// MaxWork is the time limit.
 func MaxWork() time.Duration {
 	work, _ := bounds()
 	return work
@@ -11,5 +11,5 @@ func MaxWork() time.Duration {
 // ThreadTime is the CPU time of this thread.
 func ThreadTime() time.Duration { return threadTime() }
 
-// Race tells whether the race detector is on.
+// Race is whether the race detector is on.
 const Race = raceBuild

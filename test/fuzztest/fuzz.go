@@ -34,7 +34,7 @@ func (z *Target) Add(args ...any) {
 	z.f.Add(args...)
 }
 
-// Fuzz runs fn, a func(*testing.T, ...) as for testing.F, on the seeds, then on random inputs made from them.
+// Fuzz runs fn, a func(*testing.T, ...) as for testing.F, on the seeds and then on random inputs made from them.
 func (z *Target) Fuzz(fn any) {
 	z.f.Helper()
 	long, err := randomTime()
@@ -57,7 +57,7 @@ func (z *Target) Fuzz(fn any) {
 	z.f.Fuzz(bounded.Interface())
 }
 
-// randomTime is how long random inputs are to be tried here: not at all when the tool chain does that.
+// randomTime is how long this run tries random inputs: 0 if the tool chain does that.
 func randomTime() (time.Duration, error) {
 	for _, name := range []string{"test.fuzz", "test.fuzzworker"} {
 		if fl := flag.Lookup(name); fl != nil && fl.Value.String() != "" && fl.Value.String() != "false" {
@@ -78,7 +78,7 @@ func randomTime() (time.Duration, error) {
 	return d, nil
 }
 
-// tryRandom changes seeds until the time is over. The sequence depends on the target's name only.
+// tryRandom changes seeds until the time is over. The sequence depends only on the target's name.
 func (z *Target) tryRandom(t *testing.T, fn reflect.Value, long time.Duration) {
 	t.Helper()
 	h := fnv.New64a()
@@ -99,7 +99,7 @@ func (z *Target) tryRandom(t *testing.T, fn reflect.Value, long time.Duration) {
 	t.Logf("%d random inputs", tried)
 }
 
-// corpus writes an input in the form of the files below testdata/fuzz, so that it can be kept there.
+// corpus writes an input in the form of the files below testdata/fuzz, so that it can be stored there.
 func corpus(args []reflect.Value) string {
 	var b strings.Builder
 	b.WriteString("go test fuzz v1\n")

@@ -10,18 +10,18 @@ import (
 	"github.com/gozzard/gozzard/test/fuzztest"
 )
 
-// faulty is set in the process in which FuzzFaulty has a fault to find.
+// faulty is the variable that is set in a process in which FuzzFaulty has a fault to find.
 const faulty = "FUZZTEST_FAULT"
 
 var sink []byte
 
-// FuzzFaulty fails as the environment says; by itself it is a target without faults.
+// FuzzFaulty fails as the environment says. By default it is a target without faults.
 func FuzzFaulty(f *testing.F) {
 	z := fuzztest.New(f)
 	z.Add([]byte(`{"key":1}`), "text", uint8(3), true, 7)
 
 	z.Fuzz(func(t *testing.T, b []byte, s string, u uint8, yes bool, n int) {
-		if !bytes.Contains(b, []byte(`"key"`)) { // random inputs only
+		if !bytes.Contains(b, []byte(`"key"`)) { // only random inputs fail
 			switch os.Getenv(faulty) {
 			case "panic":
 				panic("found")
@@ -39,7 +39,7 @@ func FuzzFaulty(f *testing.F) {
 	})
 }
 
-// TestFaults: what is wrong with a target is found without -fuzz, and told with the input that shows it.
+// TestFaults: the package finds what is wrong with a target without -fuzz, and reports the input that shows it.
 func TestFaults(t *testing.T) {
 	self, err := os.Executable()
 	if err != nil {
@@ -49,7 +49,7 @@ func TestFaults(t *testing.T) {
 	for fault, want := range map[string]string{"panic": "found", "fatal": "found", "work": "at most",
 		"memory": "MiB, at most"} {
 		if fault == "work" && fuzztest.Race {
-			continue // the bound is eight times as far away, which is long on a busy machine
+			continue // the bound is eight times as high, which takes long on a busy machine
 		}
 		cmd := exec.Command(self, "-test.run=^FuzzFaulty$")
 		cmd.Env = append(os.Environ(), faulty+"="+fault, fuzztest.TimeVariable+"=20s")

@@ -9,11 +9,11 @@ import (
 )
 
 const (
-	maxInput = 64 << 10 // of one text after changes: what is long is tested on purpose elsewhere
+	maxInput = 64 << 10 // bytes of one text after changes: other tests cover long texts
 	maxSteps = 6        // changes of one input
 )
 
-// odd are pieces that readers stumble over.
+// odd are pieces of text that parsers often handle wrongly.
 var odd = []string{
 	"", " ", "\x00", "\n", "\r\n", "\t", "\"", "'", "\\", "\\u0000", "\\ud800", "\xff", "\xc0\x80", "\xef\xbb\xbf",
 	"\u202e", "\u2028", "中", "é",
@@ -113,7 +113,7 @@ func (m *mutator) number(n int64) int64 {
 }
 
 func (m *mutator) text(i int, b []byte) []byte {
-	for range m.rnd.IntN(maxSteps + 1) { // now and then none: the other arguments change
+	for range m.rnd.IntN(maxSteps + 1) { // sometimes none: the other arguments change
 		b = m.step(i, b)
 	}
 	return b[:min(len(b), maxInput)]
@@ -123,28 +123,28 @@ func (m *mutator) step(i int, b []byte) []byte {
 	at := m.rnd.IntN(len(b) + 1)
 	end := at + m.rnd.IntN(min(len(b)-at, 40)+1)
 	switch m.rnd.IntN(8) {
-	case 0: // a bit
+	case 0: // flip a bit
 		if at < len(b) {
 			b[at] ^= 1 << m.rnd.IntN(8)
 		}
 		return b
-	case 1: // a byte
+	case 1: // change a byte
 		return slices.Insert(b, at, byte(m.rnd.Uint32()))
-	case 2: // less
+	case 2: // remove a part
 		return slices.Delete(b, at, end)
-	case 3: // the end is missing
+	case 3: // cut off the end
 		return b[:at]
-	case 4: // twice and more often
+	case 4: // repeat a part
 		part := slices.Clone(b[at:end])
 		for range 1 + m.rnd.IntN(3)*m.rnd.IntN(20) {
 			b = slices.Insert(b, at, part...)
 		}
 		return b
-	case 5: // another seed's part
+	case 5: // insert a part of another seed
 		other := []byte(textOf(m.seeds[m.rnd.IntN(len(m.seeds))][i]))
 		from := m.rnd.IntN(len(other) + 1)
 		return slices.Replace(b, at, end, other[from:]...)
-	case 6: // a word in place of a word
+	case 6: // replace a word by another
 		if spots := word.FindAllIndex(b, 100); len(spots) > 0 {
 			s := spots[m.rnd.IntN(len(spots))]
 			return slices.Replace(b, s[0], s[1], []byte(m.piece())...)

@@ -2,5 +2,5 @@
 
 package fuzztest
 
-// raceBuild: the race detector is on, which takes time and memory.
+// raceBuild is whether the race detector is on, which costs time and memory.
 const raceBuild = false

@@ -6,5 +6,5 @@ import "time"
 
 var began = time.Now()
 
-// threadTime is the time that went by: what other threads used counts too.
+// threadTime is the elapsed time. The work of other threads counts too.
 func threadTime() time.Duration { return time.Since(began) }

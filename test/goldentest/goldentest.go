@@ -1,5 +1,5 @@
-// Package goldentest holds a door to its golden files: a request each, with what the control plane is asked for it
-// and what is answered.
+// Package goldentest compares a door with its golden files: each has a request, what the door asks the control plane
+// for it, and the answer.
 package goldentest
 
 import (
@@ -18,7 +18,7 @@ import (
 
 var update = flag.Bool("update", false, "write what is answered into the golden files")
 
-// Case is one request with what the plane is asked for it and what is answered.
+// Case is one request, what the door asks the control plane for it, and the answer.
 type Case struct {
 	About   string            `json:"about"`
 	Method  string            `json:"method,omitempty"`
@@ -30,8 +30,8 @@ type Case struct {
 	Answer  json.RawMessage   `json:"answer"`
 }
 
-// Run sends the request of every golden file, of which there are at least so many, to a door of its own. asked is
-// what that door has asked the plane for.
+// Run sends the request of every golden file to a new door. There must be at least that many files. asked is what that
+// door has asked the plane for.
 func Run(t *testing.T, least int, open func(t *testing.T) (door http.Handler, asked func() any)) {
 	t.Helper()
 	files, err := filepath.Glob("testdata/*.json")
@@ -76,7 +76,7 @@ func Run(t *testing.T, least int, open func(t *testing.T) (door http.Handler, as
 	}
 }
 
-// Send sends the request; the id of the request is taken out of the answer.
+// Send sends the request and removes the request id from the answer.
 func (g *Case) Send(h http.Handler) (int, json.RawMessage) {
 	method := g.Method
 	if method == "" {

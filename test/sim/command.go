@@ -84,19 +84,19 @@ func parseScript(text string) (script, error) {
 	return s, nil
 }
 
-// command is one command on its way. It goes on by timers, whether or not somebody waits for it.
+// command is one command under way. Timers move it on, whether or not a caller waits for it.
 type command struct {
 	host   *Host
 	run    supervise.Run
 	script script
-	result supervise.Result // of one that is settled
+	result supervise.Result // valid once it is settled
 	ended  chan struct{}
 
 	// Guarded by host.mu.
 	settled bool // has its result
 	killed  bool
 	timer   *time.Timer
-	proc    *process // of one that stays in front
+	proc    *process // of a command that stays in front
 }
 
 func (c *command) begin() {
@@ -128,7 +128,7 @@ func (c *command) begin() {
 	}
 }
 
-// end and everything below is called with host.mu held.
+// end and all functions below are called with host.mu held.
 func (c *command) end() {
 	res := supervise.Result{ExitCode: c.script.exit, Output: c.script.output}
 	if c.run.Action == gozzard.ActionQuery && res.Output == "" && !c.script.inert {
@@ -156,7 +156,7 @@ func (c *command) settle(res supervise.Result) {
 	}
 }
 
-// kill ends the command and what it would still have done.
+// kill ends the command and cancels what it would still have done.
 func (c *command) kill() {
 	c.killed = true
 	if c.timer != nil {
@@ -192,7 +192,8 @@ func (c *command) effect() {
 	}
 }
 
-// left is when a command in front has run long enough to be taken for the process.
+// left reports whether a command in front has run long enough to count as the process itself. If so, the command is no
+// longer in flight.
 func (c *command) left() bool {
 	if c.settled || c.proc == nil {
 		return false

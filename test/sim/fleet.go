@@ -17,21 +17,21 @@ import (
 	"github.com/gozzard/gozzard/internal/signing"
 )
 
-// FleetOptions says how large a simulated fleet is and whom it serves.
+// FleetOptions says how large a simulated fleet is and which server it serves.
 type FleetOptions struct {
 	Hosts  int
 	Cloud  int
 	Server string // address for agents
 	Secret string
-	// ServerKey is whom the hosts obey. They keep it together, as if they were one: thousands of files would only
-	// measure the disk.
+	// ServerKey is the key of the server that the hosts trust. All hosts share one key ring: thousands of files would
+	// only measure the disk.
 	ServerKey signing.Key
 	Dir       string // state folders of the agents
 	Log       *slog.Logger
 	Fatal     func(error)
 }
 
-// MaxFleet is how many hosts one simulated fleet can have: each has an address in 127.1.0.0/16 of its own.
+// MaxFleet is how many hosts one simulated fleet can have. Each has its own address in 127.1.0.0/16.
 const MaxFleet = 250 * 250
 
 // Addr is the address of the i-th simulated host, counted from 0.
@@ -74,14 +74,14 @@ func fleetRing(o FleetOptions) (*signing.KeyRing, error) {
 	if err != nil {
 		return nil, err
 	}
-	if o.ServerKey.Epoch < ring.Key().Epoch { // handed a newer one since
+	if o.ServerKey.Epoch < ring.Key().Epoch { // the fleet has received a newer key since
 		return ring, nil
 	}
 	return ring, ring.Trust(o.ServerKey)
 }
 
-// proving is how many hosts there are to one that verifies what it is told. On real ones each has a processor of
-// its own for that; here all of them share the few of one machine, often with the server that is looked at.
+// proving is the share of hosts that verify signatures: one in so many. Real hosts have their own processors for that.
+// Simulated ones share those of one machine, often with the server under test.
 const proving = 50
 
 func opener(ring *signing.KeyRing, id gozzard.AgentID, i int) func([]byte) ([]byte, error) {

@@ -11,8 +11,8 @@ import (
 	"github.com/gozzard/gozzard/internal/supervise"
 )
 
-// Host is a machine in memory. Its processes are what its commands make of them (see script), it outlives the
-// supervisors that use it, and it has no goroutine of its own, so that thousands fit into one program.
+// Host is a machine in memory. Its commands decide what processes it has (see script). It outlives the supervisors that
+// use it. It runs no goroutines, so that thousands of hosts fit into one program.
 type Host struct {
 	mu      sync.Mutex
 	boot    int
@@ -20,7 +20,7 @@ type Host struct {
 	procs   map[int]*process
 	keys    map[gozzard.Key]*history
 
-	kernel    string // what Limit answers
+	kernel    string // the result of Limit
 	kernelErr error
 }
 
@@ -32,22 +32,22 @@ type process struct {
 	id       supervise.Proc
 	started  time.Time
 	stubborn bool        // ignores TERM
-	ends     *time.Timer // of one that ends by itself
+	ends     *time.Timer // of a process that ends by itself
 	watches  map[*watch]struct{}
-	front    *command // that it is the process of
+	front    *command // the command that stays in front as this process
 }
 
 type watch struct{ exited func(supervise.Exit) }
 
-// history is what the machine remembers of a key.
+// history is what the machine remembers about a key.
 type history struct {
 	commands map[gozzard.Action]int // how often commands of each action began
-	started  int                    // processes made, by whomever
+	started  int                    // processes made, by commands or by hand
 	peak     int                    // the most that lived at the same time
 	usage    *supervise.Usage
-	limits   []gozzard.Resource    // what Limit was asked for
+	limits   []gozzard.Resource    // what Limit was called with
 	live     []*process            // oldest first
-	inFlight map[*command]struct{} // commands that still run or will still have an effect, given up ones included
+	inFlight map[*command]struct{} // commands that still run or will still have an effect, including abandoned ones
 }
 
 // NewHost makes a machine on which nothing runs.
@@ -78,7 +78,7 @@ func (h *Host) Watch(id supervise.Proc, exited func(supervise.Exit)) (func(), er
 		return nil, fmt.Errorf("no process %d", id.PID)
 	}
 
-	var once sync.Mutex // a stop that returned has waited for a call that was going on
+	var once sync.Mutex // a stop that has returned has waited for a running call
 	stopped := false
 	w := &watch{exited: func(e supervise.Exit) {
 		once.Lock()
@@ -129,7 +129,7 @@ func (h *Host) Signal(id supervise.Proc, sig supervise.Signal) error {
 	return nil
 }
 
-// Clear implements supervise.Host: nothing of the key lives on, nor does a command of it that was given up.
+// Clear implements supervise.Host: it ends all processes of the key and its abandoned commands.
 func (h *Host) Clear(key gozzard.Key) error {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -144,7 +144,7 @@ func (h *Host) Clear(key gozzard.Key) error {
 	return nil
 }
 
-// Sample implements supervise.Host: what SetUsage says, else a modest process.
+// Sample implements supervise.Host: it returns what SetUsage has set, by default the usage of a small process.
 func (h *Host) Sample(ids []supervise.Proc) []supervise.Usage {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -163,7 +163,7 @@ func (h *Host) Sample(ids []supervise.Proc) []supervise.Usage {
 	return out
 }
 
-// Limit implements supervise.Host: it notes what was asked for and answers what SetKernel says.
+// Limit implements supervise.Host: it records the limits and returns what SetKernel has set.
 func (h *Host) Limit(key gozzard.Key, r gozzard.Resource) (string, error) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -172,10 +172,10 @@ func (h *Host) Limit(key gozzard.Key, r gozzard.Resource) (string, error) {
 	return h.kernel, h.kernelErr
 }
 
-// OOMKills implements supervise.Host: nothing is ended for its memory but what Exit says.
+// OOMKills implements supervise.Host: no process is killed for its memory unless an Exit says so.
 func (h *Host) OOMKills(gozzard.Key) int { return 0 }
 
-// ReadLog implements supervise.Host: nothing is kept of what commands print.
+// ReadLog implements supervise.Host: the machine keeps no output of commands.
 func (h *Host) ReadLog(q gozzard.LogQuery) gozzard.LogChunk {
 	return gozzard.LogChunk{ID: q.ID, Error: "a simulated host keeps no logs"}
 }
@@ -194,14 +194,14 @@ func (h *Host) Inspect(id supervise.Proc) (gozzard.Detail, error) {
 	}, nil
 }
 
-// Launch makes a process as somebody does who works by hand.
+// Launch makes a process as if a person had started it by hand.
 func (h *Host) Launch(key gozzard.Key) supervise.Proc {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	return h.spawn(key).id
 }
 
-// End ends all processes of a key as by themselves and tells how many there were.
+// End ends all processes of a key as if they ended by themselves. It returns their number.
 func (h *Host) End(key gozzard.Key, e supervise.Exit) int {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -212,7 +212,7 @@ func (h *Host) End(key gozzard.Key, e supervise.Exit) int {
 	return len(ps)
 }
 
-// Reboot ends everything at once and nobody is told of it: a supervisor does not live through a reboot either.
+// Reboot ends everything at once without a call to a watcher: a supervisor does not survive a reboot either.
 func (h *Host) Reboot() {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -228,21 +228,21 @@ func (h *Host) Reboot() {
 	h.boot++
 }
 
-// SetUsage says what Sample measures of the key's processes from now on.
+// SetUsage sets what Sample returns for the key's processes from now on.
 func (h *Host) SetUsage(key gozzard.Key, u supervise.Usage) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	h.history(key).usage = &u
 }
 
-// SetKernel says what Limit answers from now on.
+// SetKernel sets what Limit returns from now on.
 func (h *Host) SetKernel(mode string, err error) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	h.kernel, h.kernelErr = mode, err
 }
 
-// Limits lists what the kernel was asked to hold a key's processes to.
+// Limits lists the limits that Limit was called with for a key.
 func (h *Host) Limits(key gozzard.Key) []gozzard.Resource {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -275,7 +275,7 @@ func (h *Host) Keys() []gozzard.Key {
 	return slices.Compact(keys)
 }
 
-// Starts counts the processes that were ever made of a key.
+// Starts counts all processes that were ever made for a key.
 func (h *Host) Starts(key gozzard.Key) int {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -295,7 +295,7 @@ func (h *Host) Peak(key gozzard.Key) int {
 	return 0
 }
 
-// Commands counts the commands of a key that were begun for an action; ActionQuery for version probes.
+// Commands counts the commands of a key that began for an action; ActionQuery counts version probes.
 func (h *Host) Commands(key gozzard.Key, a gozzard.Action) int {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -305,8 +305,8 @@ func (h *Host) Commands(key gozzard.Key, a gozzard.Action) int {
 	return 0
 }
 
-// InFlight counts the commands of a key that still run or will still have an effect, also those nobody waits for
-// any more.
+// InFlight counts the commands of a key that still run or will still have an effect, including those that no caller
+// waits for any more.
 func (h *Host) InFlight(key gozzard.Key) int {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -316,7 +316,7 @@ func (h *Host) InFlight(key gozzard.Key) int {
 	return 0
 }
 
-// The rest but Run is called with mu held.
+// All functions below except Run are called with mu held.
 
 func (h *Host) history(key gozzard.Key) *history {
 	k := h.keys[key]
@@ -376,7 +376,7 @@ func (h *Host) end(p *process, e supervise.Exit) {
 	}
 
 	for w := range p.watches {
-		go w.exited(e) // ends by itself: supervise.Host asks for another goroutine
+		go w.exited(e) // ends by itself: supervise.Host requires another goroutine
 	}
 
 	p.watches = nil
@@ -426,7 +426,7 @@ func (c *command) wait(ctx context.Context, front, timeout <-chan time.Time, hur
 	case <-timeout:
 		h.mu.Lock()
 		defer h.mu.Unlock()
-		if c.settled { // in the same moment
+		if c.settled { // it ended at the same moment
 			return c.result, nil
 		}
 		c.kill()
@@ -436,7 +436,7 @@ func (c *command) wait(ctx context.Context, front, timeout <-chan time.Time, hur
 	}
 }
 
-// leave is left for one who does not hold mu.
+// leave calls left for a caller that does not hold mu.
 func (c *command) leave() bool {
 	c.host.mu.Lock()
 	defer c.host.mu.Unlock()

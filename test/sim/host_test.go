@@ -72,7 +72,7 @@ func TestHostBehavesLikeAMachine(t *testing.T) {
 		synctest.Wait()
 
 		if len(exits) != 0 {
-			t.Error("a watch that was ended has told")
+			t.Error("a watch that was ended was called")
 		}
 		if _, err := h.Watch(f.Proc, nil); err == nil {
 			t.Error("watched what is gone")
@@ -180,7 +180,7 @@ func TestCommandInFront(t *testing.T) {
 		if res := front("hang"); res.Front || !res.TimedOut {
 			t.Errorf("%+v", res)
 		}
-		// a command must end
+		// Without the front option a command must end.
 		if res := run(t, h, gozzard.ActionStart, "front"); !res.TimedOut || len(h.Live(key)) != 0 {
 			t.Errorf("%+v", res)
 		}

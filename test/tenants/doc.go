@@ -1,3 +1,3 @@
-// Package tenants is about those who share a fleet: its tests go over every door as one of them and look for what
-// is another's.
+// Package tenants is about tenants that share a fleet: its tests call every door as one tenant and look for data of
+// another.
 package tenants

@@ -9,8 +9,9 @@ import (
 	"github.com/gozzard/gozzard"
 )
 
-// The world of these tests is the server of the program: its answers pass the limits, and its reports pass the filter of
-// addresses. An enrolled agent that claims the address of another tenant's host does not get it.
+// TestWorldHasTheGuardsOfTheProgram: the world of these tests is the server of the program. Its answers pass the
+// limits, and its reports pass the filter of addresses. An enrolled agent that claims the address of another tenant's
+// host does not get it.
 func TestWorldHasTheGuardsOfTheProgram(t *testing.T) {
 	w := newWorld(t, "")
 	rec := httptest.NewRecorder()
@@ -25,12 +26,12 @@ func TestWorldHasTheGuardsOfTheProgram(t *testing.T) {
 			Agent: "host-a1", Hostname: "again", OS: "linux",
 			Addrs: []gozzard.HostAddr{{IP: own}, {IP: foreign}}}}})
 	w.until("the second HELLO is there", func() bool {
-		h, ok := w.Plane.Resolve(everybody, gozzard.Target{Agent: "host-a1"})
+		h, ok := w.Plane.Resolve(admin, gozzard.Target{Agent: "host-a1"})
 		return ok && h.Info.Hostname == "again"
 	})
 
 	for ip, agent := range map[netip.Addr]gozzard.AgentID{own: "host-a1", foreign: "host-b1"} {
-		h, ok := w.Plane.Resolve(everybody, gozzard.Target{Addr: gozzard.HostAddr{IP: ip}})
+		h, ok := w.Plane.Resolve(admin, gozzard.Target{Addr: gozzard.HostAddr{IP: ip}})
 		if !ok || h.Info.Agent != agent {
 			t.Errorf("%s is %s, want %s", ip, h.Info.Agent, agent)
 		}

@@ -10,7 +10,7 @@ import (
 	"github.com/gozzard/gozzard/internal/sqlstore"
 )
 
-// enrolled makes every host of the world a member, as if it had joined with a token of its own.
+// enrolled makes every host of the world a member, as if each had joined with its own token.
 func enrolled(t testing.TB, store *sqlstore.Store, only string, at time.Time) {
 	t.Helper()
 

@@ -16,8 +16,8 @@ import (
 	"github.com/gozzard/gozzard/internal/enrol"
 )
 
-// writes reports whether a route changes something. Of our own API that is everything but GET; BlueKing's doors ask
-// by POST, too.
+// writes reports whether a route changes something. In our own API that is everything except GET. BlueKing's doors use
+// POST for queries, too.
 func (rt route) writes() bool {
 	if rt.door == "api" {
 		return rt.method != http.MethodGet
@@ -32,7 +32,7 @@ func (rt route) writes() bool {
 	}, path.Base(rt.path))
 }
 
-// What an answer comes to.
+// The outcomes of a request.
 const (
 	isRefused  = "refused"
 	isPerEntry = "refused entry by entry"
@@ -41,8 +41,8 @@ const (
 	isDone     = "done"
 )
 
-// comesTo tells what became of a request, by its answer and by the tasks that it made.
-func (w *world) comesTo(rt route, code int, answer string) string {
+// outcome is what happened to a request, by its answer and by the tasks that it made.
+func (w *world) outcome(rt route, code int, answer string) string {
 	w.t.Helper()
 	asked, done := 0, 0
 	for _, task := range w.tasks()[w.listed:] {
@@ -53,7 +53,7 @@ func (w *world) comesTo(rt route, code int, answer string) string {
 		}
 		for _, a := range attempts {
 			asked++
-			if a.State == gozzard.AttemptOK && !a.Action.ReadOnly() { // to look is no change
+			if a.State == gozzard.AttemptOK && !a.Action.ReadOnly() { // a query is no change
 				done++
 			}
 		}
@@ -106,7 +106,7 @@ func nativeAnswer(code, asked int) string {
 	return isDone
 }
 
-// refusedEntry reports whether an answer that is kept for each host says no for every one of them.
+// refusedEntry reports whether an answer with an entry for each host rejects every one of them.
 func refusedEntry(data json.RawMessage) bool {
 	var upgraded struct{ Failed, Success []string }
 	if json.Unmarshal(data, &upgraded) == nil && len(upgraded.Failed) > 0 {
@@ -129,12 +129,12 @@ func refusedEntry(data json.RawMessage) bool {
 	return true
 }
 
-// mayWrite is what the roles of this test are there for.
+// mayWrite lists the routes that a role of this test may write to.
 var mayWrite = map[string][]string{"enroller": {"POST /api/v1/enrol/tokens", "DELETE /api/v1/enrol/tokens/{id}",
 	"PUT /api/v1/enrol/agents/{agent}"}}
 
-// unproven are routes that an admin's requests of this test do not succeed at either, and why. That they refuse is
-// seen here all the same.
+// unproven lists routes at which the admin's requests of this test do not succeed either, and why. The test checks that
+// these routes reject the other roles all the same.
 var unproven = map[string]string{
 	"POST " + enrol.JoinPath:                      "by a token and over TLS: internal/enrol TestTS4Tokens",
 	"POST " + enrol.RenewPath:                     "by a certificate: internal/enrol TestRenewal",
@@ -177,8 +177,8 @@ func accountRequests(k int) map[string]*request {
 	return all
 }
 
-// furnish makes what the requests of the roles are about.
-func (w *world) furnish() {
+// makeTargets makes the objects that the requests of the roles name.
+func (w *world) makeTargets() {
 	w.t.Helper()
 
 	ask := func(path, body string) {
@@ -202,14 +202,14 @@ func (w *world) furnish() {
 	w.newTasks()
 }
 
-// TestTS1Refusals sends to every route that changes something requests that an admin is obeyed for, as callers
-// whose credentials are right and whose rights are not enough. Each must be told no: as a whole, entry by entry, or
-// that there is no such thing.
+// TestTS1Refusals sends requests to every route that changes something. The requests succeed for an admin. The callers
+// have valid credentials without sufficient rights. Each request must be rejected: as a whole, entry by entry, or with
+// "not found".
 func TestTS1Refusals(t *testing.T) {
 	w, free := newWorld(t, ""), newWorld(t, "")
 	m := newMaker(w, *seed)
-	w.furnish()
-	free.furnish()
+	w.makeTargets()
+	free.makeTargets()
 	m.jobs = 1
 	before := w.picture(t)
 	pairs, counts := 0, map[string]int{}
@@ -220,28 +220,28 @@ func TestTS1Refusals(t *testing.T) {
 		name := rt.method + " " + rt.path
 		for k, app := range []string{"viewer", "enroller", "nobody"} {
 			pairs++
-			// of a job that failed, which agents here do not: internal/blueking/gsekit
+			// A retry needs a job that failed, and the agents here do not fail: see internal/blueking/gsekit.
 			elsewhere := unproven[name] != "" || path.Base(rt.path) == "retry"
 			proven := elsewhere
 			for range 60 {
 				r := cmp.Or(accountRequests(k)[name], m.to(rt))
 				r.key = ""
 				code, got := w.send(app, r)
-				is := w.comesTo(rt, code, got)
+				is := w.outcome(rt, code, got)
 				counts[is]++
 				if is == isDone && !slices.Contains(mayWrite[app], name) {
 					t.Errorf("%s: %s\nis answered %d %.400s", app, r, code, got)
 				}
 				if is != isInvalid && !proven {
 					code, got := free.send("admin", r)
-					proven = free.comesTo(rt, code, got) == isDone
+					proven = free.outcome(rt, code, got) == isDone
 				}
 				if proven && is != isInvalid || elsewhere || slices.Contains(mayWrite[app], name) {
 					break
 				}
 			}
 			if !proven && !slices.Contains(mayWrite[app], name) {
-				t.Errorf("%s at %s: an admin was not obeyed either, which proves nothing", app, name)
+				t.Errorf("%s at %s: the admin was rejected as well, which proves nothing", app, name)
 			}
 		}
 	}

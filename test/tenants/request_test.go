@@ -16,16 +16,16 @@ import (
 	"github.com/gozzard/gozzard/internal/server"
 )
 
-// request is one call, to be sent to any world by anybody.
+// request is one call that any caller can send to any world.
 type request struct {
 	method, path string
 	body         string
-	key          string // of idempotency
+	key          string // idempotency key
 }
 
 func (r *request) String() string { return strings.TrimSpace(r.method + " " + r.path + " " + r.body) }
 
-// send asks as an app and gives the status and the answer without what is another one each time.
+// send sends a request as an app. It returns the status and the answer without the parts that differ each time.
 func (w *world) send(app string, r *request) (int, string) {
 	return w.sendAs(fmt.Sprintf(`{"bk_app_code":%q,"bk_app_secret":%q,"bk_username":"u"}`, app, app+"-secret"), r)
 }
@@ -64,21 +64,20 @@ func (w *world) sendAs(credentials string, r *request) (int, string) {
 	return rec.Code, volatile.ReplaceAllString(text, `$1`)
 }
 
-// volatile: ids of requests, numbers of events (they count for the whole fleet), and how long something took.
+// volatile matches ids of requests, numbers of events (they count for the whole fleet), and durations.
 var volatile = regexp.MustCompile(`("request_id"|"next"|"cost_time")\s*:\s*("[^"]*"|[\d.]+)|(?:"id":\d+,"agent")|(?m:^(?:id: \d+|:.*)$)`)
 
-// maker makes random requests for all doors: about what a tenant has, about what is another's, and about what there
-// is not.
+// maker makes random requests for all doors: about what a tenant has, what another tenant has, and what does not exist.
 type maker struct {
 	*rand.Rand
 	routes []route
-	tasks  int // that were made
+	tasks  int // number of tasks made
 	jobs   int
 }
 
 type route struct {
 	method, path, door string
-	open               bool // nobody is asked who he is
+	open               bool // needs no credentials
 }
 
 func newMaker(w *world, seed uint64) *maker {
@@ -194,11 +193,11 @@ func query(body object) string {
 
 var parameter = regexp.MustCompile(`\{[^}]*\}`)
 
-// fill puts values into the places of a path.
+// fill replaces the placeholders of a path by values.
 func (m *maker) fill(path string) string {
 	first := true
 	return parameter.ReplaceAllStringFunc(path, func(p string) string {
-		// the bus has the business in the body
+		// GSEKit has the business in the body.
 		biz := p == "{biz}" || p == "{}" && first && !strings.Contains(path, "/gsekit/")
 		first = false
 
@@ -236,7 +235,7 @@ func (m *maker) host() any {
 	return object{"ip": m.ip(), "bk_cloud_id": 0, "bk_supplier_id": 0, "bk_agent_id": m.agent()}
 }
 
-// gse has the fields of all its calls: each reads its own.
+// gse has the fields of all GSE calls. Each call reads its own.
 func (m *maker) gse() object {
 	one := func() object {
 		o := object{"meta": object{"namespace": m.namespace(), "name": m.name(), "labels": object{"proc_name": "p"}},

@@ -18,10 +18,9 @@ var (
 	seed     = flag.Uint64("seed", 1, "of the requests")
 )
 
-// TestTI3TwoTenants has two tenants send random requests to every call of every door of one server. What A is
-// answered must be, to the letter, what a server answers that has nothing but what A may see: no foreign row, no
-// foreign count, no other word for what is hidden than for what is not there. And nothing is done for anybody on
-// what is not his.
+// TestTI3TwoTenants sends random requests of two tenants to every call of every door of one server. The answers for A
+// must be byte for byte those of a server that has only what A may see: no foreign row, no foreign count, the same
+// words for what is hidden as for what does not exist. And no operation acts on what does not belong to its caller.
 func TestTI3TwoTenants(t *testing.T) {
 	whole, part := newWorld(t, ""), newWorld(t, "A")
 	m := newMaker(whole, *seed)
@@ -66,8 +65,8 @@ func TestTI3TwoTenants(t *testing.T) {
 		len(whole.did))
 }
 
-// given notes the tasks that a request made, by the name under which requests and answers have them. B's are not in
-// the world of A: there they have a number that none has.
+// given records the tasks that a request made, by the name that requests and answers use for them. B's tasks are not in
+// the world of A: there they have a number that no task has.
 func (m *maker) given(app string, whole, part *world) {
 	for _, id := range whole.newTasks() {
 		name := fmt.Sprintf("task-%d", m.tasks)
@@ -81,7 +80,7 @@ func (m *maker) given(app string, whole, part *world) {
 	}
 }
 
-// keepUp draws the numbers that another world's jobs have.
+// keepUp makes jobs until this world has used as many job numbers as the other one.
 func (w *world) keepUp(other *world) {
 	w.t.Helper()
 	w.settle()
@@ -99,8 +98,8 @@ func (w *world) keepUp(other *world) {
 	}
 }
 
-// checkEffects looks at all that agents were told and all that is recorded: each operation on what is its caller's,
-// and each definition of who may change it.
+// checkEffects checks everything that agents received and everything that is recorded: each operation acts on what
+// belongs to its caller, and each definition belongs to a caller that may change it.
 func (w *world) checkEffects(t *testing.T) {
 	t.Helper()
 	w.mu.Lock()
@@ -122,7 +121,7 @@ func (w *world) checkEffects(t *testing.T) {
 		t.Errorf("nothing was done by one of them: %v", byApp)
 	}
 
-	// TE6: what nobody may change is as it was.
+	// TE6: what no caller may change is unchanged.
 	kept := map[gozzard.ProcID]bool{}
 	for rec, err := range w.Store.Processes(t.Context(), nil) {
 		if err != nil {
@@ -159,17 +158,17 @@ func (w *world) checkEffects(t *testing.T) {
 	}
 
 	for _, biz := range []int{2, 3} {
-		if rec, err := w.Plane.Business(t.Context(), everybody, biz); err != nil || rec.Version != 1 {
+		if rec, err := w.Plane.Business(t.Context(), admin, biz); err != nil || rec.Version != 1 {
 			t.Errorf("business %d is at version %d: %v", biz, rec.Version, err)
 		}
 	}
 
-	if n, _ := w.Plane.Find(everybody, fleet.Filter{Agents: []gozzard.AgentID{"host-n1"}}, 0, 10); n != 1 {
-		t.Errorf("%d processes on a host that is nobody's", n)
+	if n, _ := w.Plane.Find(admin, fleet.Filter{Agents: []gozzard.AgentID{"host-n1"}}, 0, 10); n != 1 {
+		t.Errorf("%d processes on a host that belongs to no tenant", n)
 	}
 }
 
-// owns says in words of its own who may do what.
+// owns decides which tenant may do what, independently of the program's code.
 func owns(app string, agent gozzard.AgentID, namespace string) bool {
 	switch app {
 	case "A":

@@ -15,15 +15,16 @@ import (
 	"github.com/gozzard/gozzard/internal/nats"
 )
 
-// TestTS1Walk goes over every method of every path of every door with credentials that are missing, wrong, expired
-// or not enough, and looks that nothing but a refusal comes of it.
+// TestTS1Walk calls every method of every path of every door with credentials that are missing, wrong, expired or
+// insufficient, and checks that every answer is a rejection.
 func TestTS1Walk(t *testing.T) {
 	w := newWorld(t, "")
 	m := newMaker(w, *seed)
-	other := newWorld(t, "") // another server, that has the same apps with other secrets
+	other := newWorld(t, "") // another server, which has the same apps with other secrets
 	ours, theirs := w.newApp("twin"), other.newApp("twin")
 	before := w.picture(t)
 
+	// Send every kind of wrong credentials to every route.
 	header := func(app, secret, rest string) string {
 		return fmt.Sprintf(`{"bk_app_code":%q,"bk_app_secret":%q%s}`, app, secret, rest)
 	}
@@ -55,6 +56,7 @@ func TestTS1Walk(t *testing.T) {
 		}
 	}
 
+	// Valid credentials work.
 	if code, got := w.sendAs(header("plain", "plain-secret", `,"bk_token":"good"`),
 		&request{method: "GET", path: "/api/v1/hosts"}); code != 200 {
 		t.Errorf("the right token: %d %s", code, got)
@@ -65,6 +67,7 @@ func TestTS1Walk(t *testing.T) {
 		t.Errorf("our own secret: %d %s", code, got)
 	}
 
+	// The rejected requests have changed nothing.
 	if !t.Failed() {
 		fmt.Printf("threat TS1: %d pairs of route and credentials that are missing, wrong, expired or another server's: all refused\n", pairs)
 	}
@@ -75,6 +78,7 @@ func TestTS1Walk(t *testing.T) {
 		t.Errorf("strangers did something (-before +after):\n%s", diff)
 	}
 
+	// Callers with few rights see and change nothing that is not theirs.
 	for _, app := range []string{"viewer", "enroller", "nobody"} {
 		for _, rt := range m.routes {
 			for range 3 {
@@ -95,7 +99,7 @@ func TestTS1Walk(t *testing.T) {
 	}
 }
 
-// newApp makes an app that may do everything and tells its secret.
+// newApp makes an app that may do everything and returns its secret.
 func (w *world) newApp(code string) string {
 	w.t.Helper()
 	status, got := w.send("admin", &request{method: "POST", path: "/api/v1/apps",
@@ -112,8 +116,8 @@ var (
 	refused = regexp.MustCompile(`"result":\s*false`)
 )
 
-// isRefusal tells a refusal for want of credentials from any other answer. The compatible doors say it in their
-// numbers.
+// isRefusal reports whether an answer rejects a request for its credentials. The compatible doors say that with their
+// own codes.
 func isRefusal(rt route, code int, answer string) bool {
 	if rt.door == "api" {
 		return code == 400 && strings.Contains(answer, "X-Bkapi-Authorization") || code == 401 || code == 403
@@ -126,7 +130,7 @@ func isRefusal(rt route, code int, answer string) bool {
 	return false
 }
 
-// picture is all that a caller could have changed.
+// picture is everything that a caller could have changed.
 func (w *world) picture(t *testing.T) (lines []string) {
 	t.Helper()
 	w.settle()
@@ -150,7 +154,7 @@ func (w *world) picture(t *testing.T) (lines []string) {
 	}
 
 	lines = append(lines, fmt.Sprintf("%+v", groups))
-	for _, h := range w.Plane.Businesses(everybody) {
+	for _, h := range w.Plane.Businesses(admin) {
 		lines = append(lines, fmt.Sprintf("%+v", h))
 	}
 
@@ -183,7 +187,7 @@ func (w *world) picture(t *testing.T) (lines []string) {
 	return lines
 }
 
-// TestTS1FabricSubjects goes over the subjects of the fabric as nobody, with a wrong secret and as another agent.
+// TestTS1FabricSubjects tries the subjects of the fabric without credentials, with a wrong secret and as another agent.
 func TestTS1FabricSubjects(t *testing.T) {
 	secret := strings.Repeat("s", 40)
 	b, err := nats.StartBroker(nats.BrokerOptions{Listen: "127.0.0.1:0", Secret: secret})
@@ -201,6 +205,7 @@ func TestTS1FabricSubjects(t *testing.T) {
 		}
 	}
 
+	// Connect as one agent and count what the broker denies.
 	var denied atomic.Int64
 	conn, err := natsgo.Connect("nats://"+b.Addr(), natsgo.UserInfo("0.evil", secret), natsgo.ErrorHandler(
 		func(*natsgo.Conn, *natsgo.Subscription, error) { denied.Add(1) }))
@@ -220,6 +225,7 @@ func TestTS1FabricSubjects(t *testing.T) {
 		}
 	}
 
+	// Subjects of other agents.
 	for _, kind := range []string{"op", "res", "st"} {
 		for _, of := range []string{"0.victim", "1.evil", "0.*", "*.evil", ">", "0.evil.x"} {
 			subject := kind + "." + of
@@ -241,6 +247,7 @@ func TestTS1FabricSubjects(t *testing.T) {
 		}
 	}
 
+	// Subjects that no agent may publish to or subscribe to.
 	for _, subject := range []string{"op.0.evil", "_INBOX.x", "$SYS.REQ.SERVER.PING", "$JS.API.INFO"} {
 		if err := conn.Publish(subject, []byte("x")); err != nil {
 			t.Fatal(err)

@@ -28,8 +28,8 @@ import (
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
-// The fleet of these tests. Everything in it says who may see it: by its name, or by a tag in a place where answers
-// show it. A is the first tenant, B the second; what has neither letter is nobody's.
+// The fleet of these tests. Everything in it shows which tenant may see it: by its name, or by a tag in a place that
+// answers show. A is the first tenant, B the second. What has neither name belongs to no tenant.
 type place struct {
 	agent gozzard.AgentID
 	ip    string
@@ -48,8 +48,8 @@ type proc struct {
 	seen  string
 }
 
-// procs has each tenant's processes on his own hosts, on the shared one, and where he must not see them: on hosts
-// that are not his.
+// procs lists each tenant's processes on the tenant's own hosts, on the shared host, and where the tenant must not see
+// them: on other hosts.
 func procs() []proc {
 	p := func(agent gozzard.AgentID, namespace, name, seen string) proc {
 		return proc{agent, gozzard.Key{Namespace: namespace, Name: name}, seen}
@@ -69,10 +69,11 @@ func procs() []proc {
 	}
 }
 
-// tag is a word that no request has in it.
+// tag is a word that no request contains.
 func tag(seen string) string { return "qq" + seen + "qq" }
 
-// document is a business with a module that is partly, and a set that is wholly, on hosts that its tenant does not see.
+// document is a business with a module that is partly, and a set that is entirely, on hosts that its tenant does not
+// see.
 func document(biz int, own, shared, foreign, seen string, whole bool) string {
 	instance := func(id int, ip, seen string) string {
 		return fmt.Sprintf(`{id: %d, name: %s-%d, host: {ip: %s, cloud: 0}, processes: [{id: %d, name: java, user: root, work_path: /data,
@@ -140,8 +141,8 @@ type done struct {
 	op    gozzard.Op
 }
 
-// world is the server of the program with all its doors and limits. Its agents are here: they carry out at once what
-// they receive.
+// world is the server of the program with all its doors and limits. The test plays the agents: they carry out at once
+// what they receive.
 type world struct {
 	t      testing.TB
 	server *server.Server
@@ -150,8 +151,8 @@ type world struct {
 
 	mu     sync.Mutex
 	did    []done
-	given  []gozzard.Task // that the record has
-	rows   int64          // of the audit, that were read for that
+	given  []gozzard.Task // tasks of the record
+	rows   int64          // rows of the audit that were read for given
 	jobs   []int          // how many tasks each job has
 	looked int            // tasks that were waited for
 	listed int            // tasks that newTasks returned
@@ -159,19 +160,19 @@ type world struct {
 	inbox  chan func()
 }
 
-// names are the task ids of one world: the same task of two worlds has the same name.
+// names are the task ids of one world: the same task has the same name in two worlds.
 type names struct{ ids, names map[string]string }
 
 func (n *names) set(name, id string) { n.ids[name], n.names[id] = id, name }
 
 var taskID, taskName = regexp.MustCompile(`GSETASK:\d+:\d+`), regexp.MustCompile(`task-\d+`)
 
-// put puts ids in the places of names.
+// put replaces names by ids.
 func (n *names) put(s string) string {
 	return taskName.ReplaceAllStringFunc(s, func(name string) string { return n.ids[name] })
 }
 
-// take puts names in the places of ids. What was made just now has none yet.
+// take replaces ids by names. A task that was made just now has none yet.
 func (n *names) take(s string, made []gozzard.Task) string {
 	return taskID.ReplaceAllStringFunc(s, func(id string) string {
 		if slices.ContainsFunc(made, func(t gozzard.Task) bool { return taskname.Of(t.ID) == id }) {
@@ -181,17 +182,18 @@ func (n *names) take(s string, made []gozzard.Task) string {
 	})
 }
 
-var everybody = gozzard.Caller{App: "admin", User: "root", Rights: gozzard.Everything()}
+// admin may see and do everything.
+var admin = gozzard.Caller{App: "admin", User: "root", Rights: gozzard.Everything()}
 
 // newWorld makes the whole world, or only what one tenant may see of it.
 func newWorld(t testing.TB, only string) *world {
 	t.Helper()
 	w := &world{t: t, inbox: make(chan func(), 10_000), names: names{map[string]string{}, map[string]string{}}}
-	now := time.Date(2026, 7, 1, 2, 3, 4, 0, time.UTC) // nothing becomes late, and both worlds tell the same times
+	now := time.Date(2026, 7, 1, 2, 3, 4, 0, time.UTC) // nothing expires, and both worlds show the same times
 	data := t.TempDir()
-	w.furnishRecord(data, only, now)
+	w.makeRecord(data, only, now)
 
-	// The limits are those of the program, without those that count requests: tests ask faster than people.
+	// The limits are those of the program, except those that count requests: tests send requests faster than people.
 	limits := server.DefaultLimits()
 	limits.AppRate, limits.Failures, limits.InFlight, limits.HelloRate = 0, 0, 0, 0
 
@@ -214,8 +216,8 @@ func newWorld(t testing.TB, only string) *world {
 	return w
 }
 
-// furnishRecord makes the record that the server finds: its accounts and its enrolled hosts.
-func (w *world) furnishRecord(data, only string, at time.Time) {
+// makeRecord makes the record that the server finds: its accounts and its enrolled hosts.
+func (w *world) makeRecord(data, only string, at time.Time) {
 	w.t.Helper()
 	store, err := sqlstore.OpenSQLite(w.t.Context(), filepath.Join(data, "gozzard.db"),
 		sqlstore.Options{Fatal: func(err error) { w.t.Errorf("fatal: %v", err) }})
@@ -238,7 +240,7 @@ func (w *world) furnishRecord(data, only string, at time.Time) {
 	}
 }
 
-// A release that was published, and waits for nobody but somebody who may roll it.
+// A release that is published and that no upgrade has used yet.
 const (
 	released       = "1.2.3"
 	releasedDigest = "2d711642b726b04401627ca9fbac32f5c8530fb1903cc4db02258717921a4881" // of "x"
@@ -252,7 +254,7 @@ func (w *world) publish() {
 		}}
 	text, err := m.Encode()
 	if err == nil {
-		_, err = w.Upgrades.Publish(w.t.Context(), everybody, text, make([]byte, 64))
+		_, err = w.Upgrades.Publish(w.t.Context(), admin, text, make([]byte, 64))
 	}
 	if err == nil {
 		err = w.Upgrades.Upload(released, releasedDigest, strings.NewReader("x"))
@@ -262,7 +264,7 @@ func (w *world) publish() {
 	}
 }
 
-// run runs the control plane alone: jobs and upgrades stand still, so that two worlds can be compared.
+// run runs only the control plane: jobs and upgrades do not move, so that two worlds can be compared.
 func (w *world) run() {
 	ctx, cancel := context.WithCancel(context.Background())
 	var wg sync.WaitGroup
@@ -290,7 +292,7 @@ func (w *world) run() {
 	})
 }
 
-// populate brings in what one tenant may see, in the order of the whole.
+// populate adds what one tenant may see, in the order of the whole world.
 func (w *world) populate(only string) {
 	w.t.Helper()
 	whole := only == ""
@@ -304,7 +306,7 @@ func (w *world) populate(only string) {
 			Journal: gozzard.JournalPos{ID: [16]byte{1}, LSN: 1},
 			Hello:   &gozzard.Hello{Host: info}})
 		w.until("a host is there", func() bool {
-			_, ok := w.Plane.Resolve(everybody,
+			_, ok := w.Plane.Resolve(admin,
 				gozzard.Target{Agent: h.agent})
 			return ok
 		})
@@ -340,14 +342,14 @@ func (w *world) populate(only string) {
 		}
 		if whole || strings.Contains(b.Name, tag(only)) {
 			if _, err := w.Plane.ApplyTopology(w.t.Context(),
-				record.ApplyRequest{Caller: everybody, Business: b, Source: record.SourceFile}); err != nil {
+				record.ApplyRequest{Caller: admin, Business: b, Source: record.SourceFile}); err != nil {
 				w.t.Fatal(err)
 			}
 		}
 	}
 }
 
-// define records a process, as whoever owns it did once.
+// define records a process, as its owner would have done.
 func (w *world) define(p proc) {
 	w.t.Helper()
 	spec := &gozzard.Spec{Identity: gozzard.Identity{ProcName: "p", SetupPath: "/data", PIDPath: "/run/p.pid",
@@ -360,13 +362,13 @@ func (w *world) define(p proc) {
 
 func (w *world) operate(it gozzard.Item) {
 	w.t.Helper()
-	if _, err := w.Plane.Operate(w.t.Context(), &gozzard.Operation{Caller: everybody, Door: "api",
+	if _, err := w.Plane.Operate(w.t.Context(), &gozzard.Operation{Caller: admin, Door: "api",
 		Items: []gozzard.Item{it}}); err != nil {
 		w.t.Fatal(err)
 	}
 }
 
-// fabric is the agents of a world, in the place of the fabric.
+// fabric replaces the fabric by the agents of a world.
 type fabric struct{ *world }
 
 func (w *world) newFabric(o server.FabricOptions) (server.Fabric, error) {
@@ -381,7 +383,7 @@ func (fabric) Addr() string                  { return "127.0.0.1:1" }
 func (fabric) Run(ctx context.Context) error { <-ctx.Done(); return nil }
 func (fabric) Close()                        {}
 
-// Send has an agent carry out a command.
+// Send makes an agent carry out a command.
 func (w fabric) Send(to gozzard.AgentID, cloud int, cmd *gozzard.Command) error {
 	r := &gozzard.Report{Version: 1, Session: cmd.Session}
 	switch cmd.Kind {
@@ -419,7 +421,7 @@ func (w *world) until(what string, cond func() bool) {
 	}
 }
 
-// tasks are all tasks of the record. Each has the number of its row in the audit.
+// tasks lists all tasks of the record. Each has the number of its row in the audit.
 func (w *world) tasks() []gozzard.Task {
 	w.t.Helper()
 	for {
@@ -444,7 +446,7 @@ func (w *world) tasks() []gozzard.Task {
 	}
 }
 
-// newTasks are the ids of tasks since the last call.
+// newTasks lists the ids of tasks since the last call.
 func (w *world) newTasks() (ids []string) {
 	for _, t := range w.tasks()[w.listed:] {
 		ids = append(ids, taskname.Of(t.ID))
@@ -453,7 +455,7 @@ func (w *world) newTasks() (ids []string) {
 	return ids
 }
 
-// filler is the business of jobs that are there for their numbers only.
+// filler is the business of jobs that exist for their numbers only.
 const filler = 77
 
 // jobSizes is how many tasks each job of the record has. Jobs are numbered from 1 over all businesses.

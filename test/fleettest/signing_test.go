@@ -14,8 +14,8 @@ import (
 	ft "github.com/gozzard/gozzard/test/fleettest"
 )
 
-// TestTS8 with real programs: a server's key is rotated and agents follow; then the server comes back from an old
-// copy, and nobody obeys it.
+// TestTS8 with real programs: a server's key is rotated and agents follow. Then the server runs from an old copy, and
+// no agent accepts its commands.
 func TestTS8RotationAndAServerFromAnOldCopy(t *testing.T) {
 	s := ft.StartServer(t, "")
 	agent := s.StartAgent(t, 1, "")
@@ -57,7 +57,7 @@ func TestTS8RotationAndAServerFromAnOldCopy(t *testing.T) {
 		func() bool { return strings.Contains(agent.Output(), refusal) })
 
 	agent.Kill(syscall.SIGKILL)
-	agent.Again() // the join file is the old server's by now, and changes nothing
+	agent.Again() // the join file is the old server's by now, and has no effect
 
 	ft.Until(t, time.Minute, func() string { return "no refusal after a restart: " + agent.Output() }, func() bool {
 		return strings.Count(agent.Output(), refusal) >= 2

@@ -21,21 +21,21 @@ import (
 // AgentCaps are the capabilities of an agent in mode cap.
 var AgentCaps = []uintptr{unix.CAP_SETUID, unix.CAP_SETGID, unix.CAP_KILL}
 
-// Lodging is where an agent of an account other than root lives: folders that this account can reach, which those
-// of a test are not.
-type Lodging struct {
+// AgentHome has the folders of an agent whose account is not root. The account can reach them; it cannot reach the
+// folders of a test.
+type AgentHome struct {
 	*Program
 	Account string
-	Dir     string // root's, for everybody to read
-	State   string // the agent's
-	Rules   string // its policy: of root in Dir with capabilities, else its own in State
+	Dir     string // of root, readable for all
+	State   string // of the agent
+	Rules   string // its policy: of root in Dir with capabilities, otherwise of the agent in State
 }
 
-// StartAgentAs runs `gozzard agent` as host 127.0.0.n and as an account, with capabilities or without, under a policy.
-func (s *Server) StartAgentAs(t testing.TB, n int, account string, caps []uintptr, rules string) *Lodging {
+// StartAgentAs runs `gozzard agent` as host 127.0.0.n and as an account, with or without capabilities, under a policy.
+func (s *Server) StartAgentAs(t testing.TB, n int, account string, caps []uintptr, rules string) *AgentHome {
 	t.Helper()
-	l := Lodge(t, account)
-	s.Admit(t, l)
+	l := NewAgentHome(t, account)
+	s.CopyJoinSecret(t, l)
 	args := []string{"agent", "--data", l.State, "--server", s.Agents, "--ip", "127.0.0." + strconv.Itoa(n),
 		"--secret-file", filepath.Join(l.Dir, "join.secret")}
 	l.Rules = filepath.Join(l.State, policy.FileName)
@@ -53,67 +53,67 @@ func (s *Server) StartAgentAs(t testing.TB, n int, account string, caps []uintpt
 	return l
 }
 
-// Lodge makes the folders, with the program in them.
-func Lodge(t testing.TB, account string) *Lodging {
+// NewAgentHome makes the folders and copies the program into them.
+func NewAgentHome(t testing.TB, account string) *AgentHome {
 	t.Helper()
-	dir, err := os.MkdirTemp("", "gozzard-lodging-")
+	dir, err := os.MkdirTemp("", "gozzard-agent-home-")
 	if err != nil {
 		t.Fatal(err)
 	}
 
 	t.Cleanup(func() { _ = os.RemoveAll(dir) })
-	l := &Lodging{Account: account, Dir: dir, State: filepath.Join(dir, "state")}
+	l := &AgentHome{Account: account, Dir: dir, State: filepath.Join(dir, "state")}
 	err = errors.Join(os.Chmod(dir, 0o755), os.Mkdir(l.State, 0o700),
 		copyFile(Binary(t), filepath.Join(dir, "gozzard"), 0o755))
 	if err != nil {
 		t.Fatal(err)
 	}
 
-	l.Give(t, l.State)
+	l.Chown(t, l.State)
 	return l
 }
 
-// Admit lets the agent join the server.
-func (s *Server) Admit(t testing.TB, l *Lodging) {
+// CopyJoinSecret gives the agent the secret with which it joins the server.
+func (s *Server) CopyJoinSecret(t testing.TB, l *AgentHome) {
 	t.Helper()
 	path := filepath.Join(l.Dir, "join.secret")
 	if err := copyFile(filepath.Join(s.Data, "join.secret"), path, 0o600); err != nil {
 		t.Fatal(err)
 	}
-	l.Give(t, path)
+	l.Chown(t, path)
 }
 
 // WriteRules replaces the policy.
-func (l *Lodging) WriteRules(t testing.TB, text string) {
+func (l *AgentHome) WriteRules(t testing.TB, text string) {
 	t.Helper()
 	next := l.Rules + ".next"
 	if err := os.WriteFile(next, []byte(text), 0o644); err != nil {
 		t.Fatal(err)
 	}
 	if filepath.Dir(l.Rules) == l.State {
-		l.Give(t, next)
+		l.Chown(t, next)
 	}
 	if err := os.Rename(next, l.Rules); err != nil {
 		t.Fatal(err)
 	}
 }
 
-// Give makes a file the agent's account's.
-func (l *Lodging) Give(t testing.TB, path string) {
+// Chown gives a file to the agent's account.
+func (l *AgentHome) Chown(t testing.TB, path string) {
 	t.Helper()
-	Give(t, path, l.Account)
+	Chown(t, path, l.Account)
 }
 
-// Enter has the next Again start the program in a cgroup, nil in that of the test.
-func (l *Lodging) Enter(group *os.File) {
+// Enter makes the next Again start the program in a cgroup, or in that of the test if group is nil.
+func (l *AgentHome) Enter(group *os.File) {
 	l.attr.UseCgroupFD = group != nil
 	if group != nil {
 		l.attr.CgroupFD = int(group.Fd())
 	}
 }
 
-// Give makes a file somebody's.
-func Give(t testing.TB, path, account string) {
+// Chown gives a file to an account.
+func Chown(t testing.TB, path, account string) {
 	t.Helper()
 	c := Credential(t, account)
 	if err := os.Lchown(path, int(c.Uid), int(c.Gid)); err != nil {
@@ -121,7 +121,7 @@ func Give(t testing.TB, path, account string) {
 	}
 }
 
-// Credential is an account of this machine, which must be there, without further groups.
+// Credential is an account of this machine without supplementary groups. The account must exist.
 func Credential(t testing.TB, account string) *syscall.Credential {
 	t.Helper()
 	u, err := user.Lookup(account)
@@ -136,9 +136,9 @@ func Credential(t testing.TB, account string) *syscall.Credential {
 	return &syscall.Credential{Uid: uint32(uid), Gid: uint32(gid), Groups: []uint32{uint32(gid)}}
 }
 
-// copyFile is not a link: what is done to the copy leaves the original as it is. Another program does it, since a
-// descriptor of this one that is open for writing could be inherited by a child of another test, and nobody may run
-// a file that is being written.
+// copyFile copies, because a link would change the original together with the copy. A separate program does it: a child
+// of another test could inherit a descriptor of this process that is open for writing, and the kernel does not run a
+// file that is open for writing.
 func copyFile(from, to string, mode os.FileMode) error {
 	if out, err := exec.Command("cp", "--", from, to).CombinedOutput(); err != nil {
 		return fmt.Errorf("cp: %w: %s", err, out)
