@@ -134,12 +134,12 @@ func (p *procLog) lastLines(lines, limit int) (b []byte, at int64, err error) {
 	if lines <= 0 {
 		lines = chunkLines
 	}
-
 	end, err := p.position()
 	if err != nil {
 		return nil, 0, err
 	}
 
+	// Read the end of the log.
 	from := max(0, end-int64(limit))
 	for at = from; ; { // across gaps that rotation left
 		var more []byte
@@ -160,13 +160,15 @@ func (p *procLog) lastLines(lines, limit int) (b []byte, at int64, err error) {
 	if err != nil {
 		return nil, 0, err
 	}
-	if over := len(b) - limit; over > 0 { // it grew meanwhile
+
+	// Cut it to the limit, because the log may have grown, and to the lines.
+	if over := len(b) - limit; over > 0 {
 		b, from = b[over:], from+int64(over)
 	}
-
 	return cutLines(b, from, lines)
 }
 
+// cutLines returns the last lines of b, and the position where they begin. b begins at from.
 func cutLines(b []byte, from int64, lines int) ([]byte, int64, error) {
 	i := len(b)
 	if i > 0 && b[i-1] == '\n' {
