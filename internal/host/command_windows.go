@@ -221,7 +221,8 @@ func (h *Host) hasFront(c *command) bool {
 
 	members, err := jobMembers(c.job)
 	if err != nil {
-		h.log.Warn("cannot read the processes of a command", "ns", c.run.Key.Namespace, "proc", c.run.Key.Name, "err", err)
+		h.log.Warn("cannot read the processes of a command", "ns", c.run.Key.Namespace, "proc", c.run.Key.Name,
+			"err", err)
 	}
 	for _, pid := range members {
 		if id.ProcName == "" && pid != hint {

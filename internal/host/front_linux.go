@@ -117,14 +117,16 @@ func (h *Host) startedBy(c *command) []int {
 	if c.group != nil {
 		pids, err := treeProcs(c.group.dir, nil)
 		if err != nil {
-			h.log.Warn("cannot read the processes of a command", "ns", c.run.Key.Namespace, "proc", c.run.Key.Name, "err", err)
+			h.log.Warn("cannot read the processes of a command", "ns", c.run.Key.Namespace,
+				"proc", c.run.Key.Name, "err", err)
 		}
 		return pids
 	}
 
 	stats, err := h.sessionMembers(c.cmd.Process.Pid)
 	if err != nil {
-		h.log.Warn("cannot read the processes of a command", "ns", c.run.Key.Namespace, "proc", c.run.Key.Name, "err", err)
+		h.log.Warn("cannot read the processes of a command", "ns", c.run.Key.Namespace,
+			"proc", c.run.Key.Name, "err", err)
 	}
 
 	pids := make([]int, len(stats))

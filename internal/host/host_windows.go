@@ -29,8 +29,8 @@ const (
 	sweepEvery = 30 * time.Second // the same for output without a writer
 )
 
-// Host is the machine of this agent. It is safe for concurrent use. Processes are held by handles and start time, and found through the job object that they
-// were started in.
+// Host is the machine of this agent. It is safe for concurrent use. Processes are identified by handle and start time,
+// and found through the job object that they were started in.
 type Host struct {
 	log      *slog.Logger
 	dir      string // of output

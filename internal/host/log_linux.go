@@ -322,8 +322,8 @@ func (p *procLog) rotate(size int64, age time.Duration) (hot bool, last time.Tim
 	return hot, fi.ModTime(), p.expire(age)
 }
 
-// copyAndTruncate copies the end of current.log to a new file and truncates current.log. If there is no space for the copy,
-// the text is dropped: the log must not fill the disk.
+// copyAndTruncate copies the end of current.log to a new file and truncates current.log. If there is no space for the
+// copy, the text is dropped: the log must not fill the disk.
 func (p *procLog) copyAndTruncate(fi os.FileInfo, size int64) error {
 	// Copy the end.
 	f, err := os.OpenFile(p.current(), os.O_RDWR|unix.O_NOFOLLOW|unix.O_NONBLOCK, 0)

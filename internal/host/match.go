@@ -78,7 +78,8 @@ func (n names) script() string {
 // an argument counts as a name: an editor that has the file of a service open is not the service.
 func isInterpreter(base string) bool {
 	switch strings.TrimRight(base, "0123456789.-") {
-	case "sh", "bash", "dash", "ash", "ksh", "mksh", "zsh", "busybox", "python", "pypy", "perl", "ruby", "node", "nodejs", "php", "php-cli", "java", "lua", "luajit", "tclsh", "mono", "dotnet", "Rscript", "R", "guile", "deno", "bun":
+	case "sh", "bash", "dash", "ash", "ksh", "mksh", "zsh", "busybox", "python", "pypy", "perl", "ruby", "node",
+		"nodejs", "php", "php-cli", "java", "lua", "luajit", "tclsh", "mono", "dotnet", "Rscript", "R", "guile", "deno", "bun":
 		return true
 	}
 	return false

@@ -95,7 +95,8 @@ func argsOf(h windows.Handle) ([]string, error) {
 	buf := make([]uintptr, longest/unsafe.Sizeof(uintptr(0))+1)
 	size := uint32(len(buf)) * uint32(unsafe.Sizeof(uintptr(0)))
 	var n uint32
-	err := windows.NtQueryInformationProcess(h, windows.ProcessCommandLineInformation, unsafe.Pointer(&buf[0]), size, &n)
+	err := windows.NtQueryInformationProcess(h, windows.ProcessCommandLineInformation,
+		unsafe.Pointer(&buf[0]), size, &n)
 	if err != nil {
 		return nil, os.NewSyscallError("NtQueryInformationProcess", err)
 	}

@@ -22,9 +22,9 @@ type subtree struct {
 	shared bool // the agent is a member of top
 }
 
-// ownSubtree finds the part that this agent may use: the whole tree if it is writable, as for root; otherwise the group that this program was
-// started in, if it was delegated to its account. A group with members cannot enable controllers: a service manager
-// such as systemd could not start the agent there again.
+// ownSubtree finds the part that this agent may use: the whole tree if it is writable, as for root; otherwise the
+// group that this program was started in, if it was delegated to its account. A group with members cannot enable
+// controllers: a service manager such as systemd could not start the agent there again.
 func ownSubtree(fs procfs.FS, mount string) (subtree, error) {
 	// Check that this is a cgroup v2 mount.
 	var sfs unix.Statfs_t
