@@ -190,7 +190,7 @@ func TestCommandThatIsNotTheProcessIsNotTakenForIt(t *testing.T) {
 
 const abort = syscall.SIGABRT
 
-func TestExitTellsOfACore(t *testing.T) {
+func TestExitReportsACore(t *testing.T) {
 	f := newHost(t)
 	f.needsCgroups()
 	k, s := f.key("a"), f.spec("svc")

@@ -262,7 +262,7 @@ func TestNewRefuses(t *testing.T) {
 	}
 }
 
-func TestRunTellsHowACommandEnded(t *testing.T) {
+func TestRunReportsHowACommandEnded(t *testing.T) {
 	f := newHost(t)
 	k, s := f.key("命令"), f.spec("x")
 	for _, c := range []struct {

@@ -235,7 +235,7 @@ func TestShellThatMustEndIsNotTheProcess(t *testing.T) {
 }
 
 // Find reports that no process of a key is left, and when the pid file was written.
-func TestFindTellsThatNothingIsLeft(t *testing.T) {
+func TestFindReportsThatNothingIsLeft(t *testing.T) {
 	f := newHost(t)
 	f.needsCgroups()
 	k, s := f.key("a"), f.spec("svc")
