@@ -45,7 +45,7 @@ type AuditLink struct {
 }
 
 // AuditHead is the newest row of a chain. A copy of it that is kept elsewhere proves later that no earlier row was
-// changed, even to a person who does not trust the administrator of the record.
+// changed, even if the reader does not trust the administrator of the record.
 type AuditHead struct {
 	Seq  int64     `json:"seq"`
 	Hash AuditHash `json:"hash"`

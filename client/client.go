@@ -23,7 +23,7 @@ import (
 	"github.com/gozzard/gozzard"
 )
 
-// Credentials identify a caller: an app, and the user for whom it asks. The user is given by a token, or by name if
+// Credentials identify a caller: an app, and the user that it acts for. The user is given by a token, or by name if
 // the app may name users. A person without an app has only a token.
 type Credentials struct {
 	AppCode   string `json:"bk_app_code"`

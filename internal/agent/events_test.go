@@ -35,7 +35,7 @@ func ascending(events []gozzard.Event) bool {
 	})
 }
 
-func TestEventsAreToldOnceInOrder(t *testing.T) {
+func TestEventsAreReportedOnceInOrder(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		r := online(t)
 		defer r.stop()

@@ -46,11 +46,11 @@ func openActLog(dir string, log *slog.Logger) (*actLog, error) {
 	return &actLog{ring: ring, log: log, now: time.Now}, nil
 }
 
-// commandLine is a command as it came. Its kind is "told" in the file.
+// commandLine is a received command. Its kind is "told" in the file, as in files of earlier versions.
 type commandLine struct {
 	At       time.Time `json:"at"`
 	Kind     string    `json:"kind"` // "told"
-	Key      string    `json:"key"`  // that signed it
+	Key      string    `json:"key"`  // the key that signed it
 	Ops      []string  `json:"ops"`
 	Envelope []byte    `json:"envelope"` // base64 in JSON
 }

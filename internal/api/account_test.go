@@ -50,7 +50,7 @@ func newAccountServer(t *testing.T, provider *auth.Provider) *accountServer {
 		Provider: provider})}
 }
 
-// as sets the credentials of a request.
+// as sets the credentials of the caller in a request.
 type as func(*http.Request)
 
 func app(code, secret string) as {
@@ -65,7 +65,8 @@ func person(token string) as {
 	return func(r *http.Request) { r.Header.Set("Authorization", "Bearer "+token) }
 }
 
-func nobody(*http.Request) {}
+// anonymous sets no credentials.
+func anonymous(*http.Request) {}
 
 var admin = app("admin", secret)
 
@@ -134,10 +135,10 @@ func TestUsersOverTheAPI(t *testing.T) {
 	d.do(admin, "POST", "/api/v1/users",
 		`{"name":"alice","password":"a long password","grants":[{"role":"viewer","nets":["10.0.0.0/8"]}]}`, 201, nil)
 	d.do(admin, "POST", "/api/v1/users", `{"name":"bob"}`, 201, nil)
-	d.do(nobody, "POST", "/api/v1/login", `{"user":"alice","password":"a wrong password"}`, 401, nil)
-	d.do(nobody, "POST", "/api/v1/login", `{"user":"bob","password":""}`, 401, nil)
+	d.do(anonymous, "POST", "/api/v1/login", `{"user":"alice","password":"a wrong password"}`, 401, nil)
+	d.do(anonymous, "POST", "/api/v1/login", `{"user":"bob","password":""}`, 401, nil)
 	var session, token, other secretAnswer
-	d.do(nobody, "POST", "/api/v1/login", `{"user":"alice","password":"a long password"}`, 200, &session)
+	d.do(anonymous, "POST", "/api/v1/login", `{"user":"alice","password":"a long password"}`, 200, &session)
 	alice := person(session.Token)
 	if caller := d.do(alice, "GET", "/api/v1/whoami", "", 200, nil); !strings.Contains(caller,
 		`"app":"user:alice","user":"alice","asserted":false`) {
@@ -180,7 +181,7 @@ func TestUsersOverTheAPI(t *testing.T) {
 	d.do(alice, "PUT", "/api/v1/users/alice/password", `{"old":"a long password","password":"another password"}`, 200,
 		nil)
 	d.do(alice, "GET", "/api/v1/whoami", "", 401, nil)
-	d.do(nobody, "POST", "/api/v1/login", `{"user":"alice","password":"another password"}`, 200, &session)
+	d.do(anonymous, "POST", "/api/v1/login", `{"user":"alice","password":"another password"}`, 200, &session)
 	d.do(person(session.Token), "POST", "/api/v1/logout", "", 200, nil)
 	d.do(person(session.Token), "GET", "/api/v1/whoami", "", 401, nil)
 
@@ -236,7 +237,7 @@ func TestAccountsNeedAnAdmin(t *testing.T) {
 	body := `{"code":"evil","name":"evil","app":"near","grant":{"role":"admin"},"disabled":true}`
 	for _, p := range paths {
 		method, path, _ := strings.Cut(p, " ")
-		d.do(nobody, method, path, body, 401, nil)
+		d.do(anonymous, method, path, body, 401, nil)
 		d.do(app("near", "guess"), method, path, body, 401, nil)
 		d.do(person("guess"), method, path, body, 401, nil)
 		for _, caller := range []as{app("near", near.Secret), app("far", far.Secret), person(token.Token)} {

@@ -87,10 +87,10 @@ func TestProviderLogin(t *testing.T) {
 	there.Claims = func(c map[string]any) { c["sub"] = "somebody else" }
 
 	if code, _ := login(b, b); code != http.StatusForbidden {
-		t.Fatalf("somebody else with the same address gets %d", code)
+		t.Fatalf("another person with the same address gets %d", code)
 	}
 
-	d.do(nobody, "GET", "/login/oidc/callback?error=access_denied", "", 401, nil)
-	d.do(nobody, "GET", "/login/oidc/callback", "", 401, nil)
-	newAccountServer(t, nil).do(nobody, "GET", "/login/oidc", "", 404, nil)
+	d.do(anonymous, "GET", "/login/oidc/callback?error=access_denied", "", 401, nil)
+	d.do(anonymous, "GET", "/login/oidc/callback", "", 401, nil)
+	newAccountServer(t, nil).do(anonymous, "GET", "/login/oidc", "", 404, nil)
 }

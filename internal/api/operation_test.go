@@ -203,7 +203,7 @@ func TestBadRequestsChangeNothing(t *testing.T) {
 	}
 }
 
-func TestAllFaultsAreTold(t *testing.T) {
+func TestAllFaultsAreReported(t *testing.T) {
 	s := newServer(t)
 	r := s.call("POST", "/api/v1/operations",
 		`{"action":"go","names":["a:b",""],"hosts":[{"cloud":-1,"ip":"x"}],"foo":1}`)

@@ -202,7 +202,7 @@ func TestBadTopologyChangesNothing(t *testing.T) {
 	}
 }
 
-func TestAllFaultsOfADocumentAreTold(t *testing.T) {
+func TestAllFaultsOfADocumentAreReported(t *testing.T) {
 	s := newBusinessServer(t)
 	bad := strings.NewReplacer("env: 1", "env: 9", "{id: 48, name: nginx", "{id: 46, nam: nginx", "ip: 10.0.0.2",
 		"ip: 10.0.0").Replace(shop)

@@ -14,8 +14,8 @@ import (
 	"github.com/gozzard/gozzard/internal/auth"
 )
 
-// shelf is a store in memory. The real one has the contract of storetest.
-type shelf struct {
+// memoryStore is a store in memory. The contract tests of storetest check the real store.
+type memoryStore struct {
 	mu     sync.Mutex
 	apps   map[string]auth.App
 	users  map[string]auth.User
@@ -24,7 +24,7 @@ type shelf struct {
 	broken error
 }
 
-func (s *shelf) LoadAccounts(context.Context) (auth.Config, bool, error) {
+func (s *memoryStore) LoadAccounts(context.Context) (auth.Config, bool, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return auth.Config{Apps: slices.Collect(maps.Values(s.apps)), Users: slices.Collect(maps.Values(s.users)),
@@ -32,7 +32,7 @@ func (s *shelf) LoadAccounts(context.Context) (auth.Config, bool, error) {
 		len(s.acts) > 0, nil
 }
 
-func (s *shelf) ChangeAccounts(_ context.Context, c auth.Change) error {
+func (s *memoryStore) ChangeAccounts(_ context.Context, c auth.Change) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 
@@ -69,8 +69,8 @@ func (s *shelf) ChangeAccounts(_ context.Context, c auth.Change) error {
 	return nil
 }
 
-func newShelf() *shelf {
-	return &shelf{apps: map[string]auth.App{}, users: map[string]auth.User{}, tokens: map[auth.Digest]auth.Token{}}
+func newMemoryStore() *memoryStore {
+	return &memoryStore{apps: map[string]auth.App{}, users: map[string]auth.User{}, tokens: map[auth.Digest]auth.Token{}}
 }
 
 // clock is a time that tests move.
@@ -93,7 +93,7 @@ func (c *clock) pass(d time.Duration) {
 
 type rig struct {
 	*auth.Accounts
-	store *shelf
+	store *memoryStore
 	clock *clock
 
 	mu      sync.Mutex
@@ -106,10 +106,10 @@ func (r *rig) refuse(rule string) {
 	r.refused = append(r.refused, rule)
 }
 
-// newRig has the app admin with the secret root, who may do everything.
+// newRig has the app admin with the secret root. The app has all rights.
 func newRig(t *testing.T, edit ...func(*auth.Options)) *rig {
 	t.Helper()
-	r := &rig{store: newShelf(), clock: &clock{now: time.Date(2026, 3, 4, 5, 6, 7, 0, time.UTC)}}
+	r := &rig{store: newMemoryStore(), clock: &clock{now: time.Date(2026, 3, 4, 5, 6, 7, 0, time.UTC)}}
 	o := auth.Options{Now: r.clock.Now, Refused: r.refuse}
 	for _, f := range edit {
 		f(&o)
@@ -238,13 +238,13 @@ func TestGrantsApplyAtOnce(t *testing.T) {
 		return caller.Rights.May(gozzard.ActionStart, "JOB_BIZ_2", nil)
 	}
 	if !may("stranger") || may("alice") {
-		t.Fatal("a stranger is not limited by the app alone, or a user without grants may something")
+		t.Fatal("an unknown user is not limited by the app alone, or a user without grants has a right")
 	}
 
 	must(t, r.AddGrant(ctx, by, alice, gozzard.Grant{Role: gozzard.RoleViewer}))
 
 	if may("alice") {
-		t.Fatal("an app gives a viewer more than he has")
+		t.Fatal("an app gives a viewer more rights than the viewer has")
 	}
 
 	must(t, r.AddGrant(ctx, by, alice, gozzard.Grant{Role: gozzard.RoleAdmin}))
@@ -418,7 +418,7 @@ func TestPersonIsNoApp(t *testing.T) {
 	}
 	if r.Directory().RightsOf(gozzard.Caller{App: "user:admin", User: "admin"}) != nil ||
 		r.Directory().RightsOf(gozzard.Caller{App: "user:alice", User: "bob"}) != nil {
-		t.Fatal("a person who is not known has rights")
+		t.Fatal("an unknown person has rights")
 	}
 }
 

@@ -22,7 +22,7 @@ func config() auth.Config {
 }
 
 func TestCheck(t *testing.T) {
-	book, err := auth.New(config())
+	directory, err := auth.New(config())
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -64,7 +64,7 @@ func TestCheck(t *testing.T) {
 			gozzard.Caller{}, gozzard.ErrUnauthenticated},
 	} {
 		t.Run(c.name, func(t *testing.T) {
-			got, app, err := book.Check(t.Context(), c.cred)
+			got, app, err := directory.Check(t.Context(), c.cred)
 
 			if c.kind != "" {
 				if err == nil || gozzard.KindOf(err) != c.kind {
@@ -95,12 +95,12 @@ func text(d auth.Digest) string {
 }
 
 func TestUnknownAppAndWrongSecretLookTheSame(t *testing.T) {
-	book, err := auth.New(config())
+	directory, err := auth.New(config())
 	if err != nil {
 		t.Fatal(err)
 	}
-	_, _, unknown := book.Check(t.Context(), auth.Credentials{App: "nobody", Secret: "x", User: "u"})
-	_, _, wrong := book.Check(t.Context(), auth.Credentials{App: "plain", Secret: "x", User: "u"})
+	_, _, unknown := directory.Check(t.Context(), auth.Credentials{App: "nobody", Secret: "x", User: "u"})
+	_, _, wrong := directory.Check(t.Context(), auth.Credentials{App: "plain", Secret: "x", User: "u"})
 	if unknown.Error() != wrong.Error() {
 		t.Fatalf("%q differs from %q", unknown, wrong)
 	}

@@ -256,7 +256,7 @@ func (b *Directory) CheckApp(c Credentials) (App, error) {
 	return e.app, nil
 }
 
-// Check identifies the app and the user. A valid token decides who the user is; without one, an app on the white list
+// Check identifies the app and the user. A valid token names the user; without a token, an app on the white list
 // may name the user.
 func (b *Directory) Check(ctx context.Context, c Credentials) (gozzard.Caller, App, error) {
 	app, err := b.CheckApp(c)

@@ -3,7 +3,7 @@ package auth
 // Compared is one comparison of secrets: the lengths of its two sides.
 type Compared [2]int
 
-// Comparisons runs f and gives the comparisons of secrets that the book made meanwhile.
+// Comparisons runs f and returns the comparisons of secrets that the directory made in it.
 func (b *Directory) Comparisons(f func()) []Compared {
 	var made []Compared
 	plain := b.compare

@@ -9,7 +9,7 @@ import (
 )
 
 // Gate limits how often a caller may send requests to any door. It is in the context of a request, because only the
-// door finds out who the caller is. The door words what the gate refuses.
+// door identifies the caller. The door also writes the answer to a request that the gate rejects.
 type Gate interface {
 	// Enter is called before the credentials are read.
 	Enter() error

@@ -43,7 +43,7 @@ func grants() *rapid.Generator[[]gozzard.Grant] {
 	}), 0, 3)
 }
 
-// TestIntersectGivesNoMore holds every right that an intersection gives against both sides.
+// TestIntersectGivesNoMore: both sides have every right that their intersection has.
 func TestIntersectGivesNoMore(t *testing.T) {
 	spaces := []string{"a", "ab", "abc", "xb", "GSEKIT_BIZ_1", "GSEKIT_BIZ_2", "JOB_BIZ_2", "JOB_BIZ_3"}
 	hosts := [][]gozzard.HostAddr{nil, {host(0, "10.1.2.3")}, {host(1, "10.200.0.1")},
@@ -87,7 +87,7 @@ func host(cloud int, ip string) gozzard.HostAddr {
 	return gozzard.HostAddr{Cloud: cloud, IP: netip.MustParseAddr(ip)}
 }
 
-// TestIntersectKeepsWhatIsPlain: it must not be less either, where that can be said.
+// TestIntersectKeepsWhatIsPlain: in simple cases an intersection has every right that both sides have.
 func TestIntersectKeepsWhatIsPlain(t *testing.T) {
 	net := netip.MustParsePrefix
 	operator := gozzard.Grant{Role: gozzard.RoleOperator, Businesses: []int{2, 3},

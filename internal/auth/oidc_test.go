@@ -74,7 +74,7 @@ func TestProvider(t *testing.T) {
 	}
 }
 
-// The server starts without its provider, and finds it when it comes back.
+// The server starts while its provider is down, and uses the provider when it is up again.
 func TestProviderAway(t *testing.T) {
 	there := fleettest.NewProvider(t)
 	down := true

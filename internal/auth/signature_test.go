@@ -65,7 +65,7 @@ func TestSignature(t *testing.T) {
 	}
 }
 
-// A server that was started again does not know which nonces were used before.
+// A restarted server does not know which nonces were used before.
 func TestSignatureFromBeforeTheStart(t *testing.T) {
 	r := newRig(t)
 	secret, err := r.CreateApp(t.Context(), by, auth.App{Code: "signs", AssertsUsers: true}, true)

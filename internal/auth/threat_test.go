@@ -22,14 +22,14 @@ func TestTS2EqualWork(t *testing.T) {
 
 func equalWorkForSecrets(t *testing.T) {
 	secret, older := auth.NewSecret(), auth.NewSecret()
-	book, err := auth.New(auth.Config{Apps: []auth.App{
+	directory, err := auth.New(auth.Config{Apps: []auth.App{
 		{Code: "two", Secrets: []auth.Digest{auth.Hash(secret), auth.Hash(older)}},
 		{Code: "one", Secrets: []auth.Digest{auth.Hash(secret)}},
 	}})
 	must(t, err)
 
-	// As many comparisons as an app may have secrets, each of whole digests: of a secret itself the first wrong
-	// byte could be timed.
+	// Every guess makes as many comparisons as an app may have secrets, each of complete digests. A comparison of the
+	// secrets themselves would show by its time where the first wrong byte is.
 	want := []auth.Compared{{sha256.Size, sha256.Size}, {sha256.Size, sha256.Size}}
 	for name, tt := range map[string]struct {
 		app, secret string
@@ -46,8 +46,8 @@ func equalWorkForSecrets(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			var err error
-			made := book.Comparisons(func() {
-				_, err = book.CheckApp(auth.Credentials{App: tt.app,
+			made := directory.Comparisons(func() {
+				_, err = directory.CheckApp(auth.Credentials{App: tt.app,
 					Secret: tt.secret})
 			})
 			if (err == nil) != tt.right {
@@ -62,7 +62,7 @@ func equalWorkForSecrets(t *testing.T) {
 
 func equalWorkForSignatures(t *testing.T) {
 	const key, text = "a key that signs", "POSThost/path?a=b"
-	book, err := auth.New(auth.Config{Apps: []auth.App{
+	directory, err := auth.New(auth.Config{Apps: []auth.App{
 		{Code: "signs", Secrets: []auth.Digest{auth.Hash(key)}, SignKeys: []string{key}},
 		{Code: "plain", Secrets: []auth.Digest{auth.Hash("x")}},
 	}})
@@ -84,7 +84,7 @@ func equalWorkForSignatures(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			s := &auth.Signature{Value: tt.value, Text: text, Nonce: name, At: time.Now()}
 			var err error
-			made := book.Comparisons(func() { _, err = book.CheckApp(auth.Credentials{App: tt.app, Signature: s}) })
+			made := directory.Comparisons(func() { _, err = directory.CheckApp(auth.Credentials{App: tt.app, Signature: s}) })
 			if (err == nil) != tt.right {
 				t.Errorf("the answer is %v", err)
 			}
@@ -95,8 +95,8 @@ func equalWorkForSignatures(t *testing.T) {
 	}
 }
 
-// equalWorkForPasswords looks at memory: a password is hashed in 19 MiB, and nothing else in a login takes a
-// hundredth of that.
+// equalWorkForPasswords measures memory: hashing a password takes 19 MiB, and nothing else in a login takes a hundredth
+// of that.
 func equalWorkForPasswords(t *testing.T) {
 	const once, tolerance = 19 << 20, 2 << 20
 	r := newRig(t)
@@ -125,7 +125,7 @@ func equalWorkForPasswords(t *testing.T) {
 	}
 }
 
-// TestTS2AtRest looks for what could be used in what is kept.
+// TestTS2AtRest: the store contains no secret that a thief of the database could use.
 func TestTS2AtRest(t *testing.T) {
 	r := newRig(t)
 	ctx := t.Context()
@@ -148,7 +148,7 @@ func TestTS2AtRest(t *testing.T) {
 	}
 }
 
-// TestTS3 lets an app name users in every way there is.
+// TestTS3 names users in every way that a request of an app has.
 func TestTS3(t *testing.T) {
 	r := newRig(t)
 	ctx := t.Context()

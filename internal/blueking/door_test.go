@@ -43,7 +43,7 @@ type seen struct {
 	code  int
 }
 
-// door is a small API whose calls do what their names say.
+// door is a small API with one call for each case of these tests.
 func door(t testing.TB, log io.Writer) (*blueking.Handler, *[]seen) {
 	var observed []seen
 
@@ -113,7 +113,7 @@ func do(t testing.TB, h http.Handler, r *http.Request) reply {
 
 	for _, name := range []string{"result", "code", "message", "data", "request_id"} {
 		if _, ok := out.env[name]; !ok || len(out.env) != 5 {
-			t.Fatalf("envelope lacks %s or has more: %.300s", name, w.Body)
+			t.Fatalf("envelope has no %s, or has more than five names: %.300s", name, w.Body)
 		}
 	}
 
@@ -228,7 +228,7 @@ func TestCredentials(t *testing.T) {
 	}
 }
 
-// TE9: a page of another site can make a browser send its login along, but not make it count.
+// TE9: a page of another site can make a browser send the cookie of a login, but the door ignores the cookie.
 func TestTE9CookiesOfOtherSites(t *testing.T) {
 	h, _ := door(t, io.Discard)
 	ask := func(method string, headers ...string) int {
@@ -366,7 +366,7 @@ func TestPaths(t *testing.T) {
 	}
 }
 
-// raw sends a request whose path no client library has touched.
+// raw sends a request whose path is not changed by a client library.
 func raw(t *testing.T, server *httptest.Server, path, body string) (int, string) {
 	t.Helper()
 	conn, err := net.Dial("tcp", server.Listener.Addr().String())
@@ -497,7 +497,7 @@ func TestBodies(t *testing.T) {
 	}
 }
 
-// counter counts what is read of a body.
+// counter counts how many bytes of a body are read.
 type counter struct {
 	io.Reader
 	n int
@@ -525,7 +525,8 @@ func TestStrangersAreNotReadOut(t *testing.T) {
 	}
 }
 
-// TestRefusedBodiesGetTheirAnswer sends bodies over the limit as most clients do: all of it, then they listen.
+// TestRefusedBodiesGetTheirAnswer sends bodies over the limit as most clients do: they send the whole body before they
+// read the answer.
 func TestRefusedBodiesGetTheirAnswer(t *testing.T) {
 	h, _ := door(t, io.Discard)
 	server := httptest.NewServer(h)

@@ -11,8 +11,8 @@ import (
 	"github.com/gozzard/gozzard/test/fuzztest"
 )
 
-// FuzzCredentials: whatever stands in headers, cookie, query and body, nobody is known without a secret that is
-// known, and no refusal repeats one.
+// FuzzCredentials: whatever is in headers, cookie, query and body, no caller is identified without a valid secret, and
+// no rejection repeats a secret.
 func FuzzCredentials(f *testing.F) {
 	z := fuzztest.New(f)
 	z.Add(`{"bk_app_code":"trusted","bk_app_secret":"secret","bk_username":"bob"}`, "", "", "", []byte(nil))

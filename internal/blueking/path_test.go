@@ -13,7 +13,7 @@ import (
 	"github.com/gozzard/gozzard/internal/blueking"
 )
 
-// app is a door with numbers in its paths, words of its own and no message for success.
+// app is a door with numbers in its paths, its own error sentences and no message for success.
 func app(t testing.TB) *blueking.Handler {
 	t.Helper()
 

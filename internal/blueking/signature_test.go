@@ -15,7 +15,7 @@ import (
 	"github.com/gozzard/gozzard/internal/blueking"
 )
 
-// signedDoor has one call, of an app that signs and one that does not.
+// signedDoor has one call, and two apps: one signs its requests, the other does not.
 func signedDoor(t *testing.T) http.Handler {
 	t.Helper()
 	b, err := auth.New(auth.Config{Apps: []auth.App{
@@ -35,7 +35,7 @@ func signedDoor(t *testing.T) http.Handler {
 	})
 }
 
-// send sends a request signed as a client does it: by the text it puts together from its own parameters.
+// send sends a request that is signed as clients sign: over the text that they make of their parameters.
 func send(h http.Handler, method, key string, params map[string]string, body string,
 	edit func(q url.Values, r *http.Request)) *httptest.ResponseRecorder {
 	const path = "/api/c/compapi/v2/x/who/"

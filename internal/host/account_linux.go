@@ -37,18 +37,22 @@ func lookupAccount(name string) (account, error) {
 
 func newAccount(u *user.User) (account, error) {
 	a := account{name: u.Username, home: u.HomeDir}
+
+	// Look up the groups.
 	ids, err := u.GroupIds()
 	if err != nil {
 		return a, fmt.Errorf("cannot look up groups of user %s: %w", u.Username, err)
 	}
 
+	// Read the numbers of the user and its main group.
 	uid, errU := strconv.ParseUint(u.Uid, 10, 32)
 	gid, errG := strconv.ParseUint(u.Gid, 10, 32)
 	if err := errors.Join(errU, errG); err != nil {
 		return a, fmt.Errorf("user %s has no numeric ids: %w", u.Username, err)
 	}
-
 	a.uid, a.gid = uint32(uid), uint32(gid)
+
+	// Read the numbers of its other groups.
 	for _, id := range ids {
 		g, err := strconv.ParseUint(id, 10, 32)
 		if err != nil {

@@ -10,7 +10,7 @@ import (
 // accounts caches look-ups as long as the account files do not change.
 type accounts struct {
 	find  func(name string) (account, error)
-	files [2]string // that it reads
+	files [2]string // the files that find reads
 	// minimum age of a file version before it is cached: two changes within one tick of the file system clock have
 	// the same time
 	settle time.Duration
@@ -49,29 +49,31 @@ func (a *accounts) now() (s accountStamp, settled bool) {
 
 // lookup finds an account. Only accounts that exist are cached, so that invented names take no memory.
 func (a *accounts) lookup(name string) (account, error) {
+	// Without a reliable version of the files, do not use the cache.
 	stamp, settled := a.now()
 	if !settled {
 		return a.find(name)
 	}
 
+	// Look into the cache, which is emptied when the files have changed.
 	a.mu.Lock()
 	if a.stamp != stamp {
 		a.stamp, a.byName = stamp, map[string]account{}
 	}
-
 	found, ok := a.byName[name]
 	a.mu.Unlock()
-
 	if ok {
 		return found, nil
 	}
 
+	// Read the files.
 	found, err := a.find(name)
 	if err != nil {
 		return found, err
 	}
 
-	if after, _ := a.now(); after == stamp { // both files were read in one version
+	// Cache the account if both files were read in one version.
+	if after, _ := a.now(); after == stamp {
 		a.mu.Lock()
 		if a.stamp == stamp {
 			a.byName[name] = found

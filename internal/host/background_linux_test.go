@@ -33,20 +33,20 @@ func TestStopInTheBackgroundRunsToItsEnd(t *testing.T) {
 			}
 
 			if _, err := os.Stat(f.dir + "/ended"); err != nil {
-				t.Error("what was in the background did not come to its end")
+				t.Error("the background process did not run to its end")
 			}
 			if res := run("sleep 300 & echo $! >late", 200*time.Millisecond); res.ExitCode != 0 || res.TimedOut {
 				t.Errorf("%+v", res)
 			}
 			if pid := readPID(t, f.dir+"/late"); alive(pid) {
 				f.kills(pid)
-				t.Error("what did not end in its time still runs")
+				t.Error("a background process that took too long is still running")
 			}
 		})
 	}
 }
 
-// The pair of scripts that Job's callers have, with the commands that Job makes of them.
+// The start and stop scripts that callers of Job usually have run with the commands that the Job door makes of them.
 func TestScriptsInTheBackground(t *testing.T) {
 	v := newSupervised(t)
 	write := func(name, text string) {

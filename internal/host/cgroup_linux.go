@@ -52,6 +52,8 @@ type runGroup struct {
 // is missing.
 func openCgroups(p subtree, instance string) (*cgroups, error) {
 	c := &cgroups{base: filepath.Join(p.top, "gozzard", instance), shared: p.shared, inUse: map[string]bool{}}
+
+	// Make the folder.
 	err := os.MkdirAll(c.base, 0o755)
 	for range 10 {
 		if !errors.Is(err, fs.ErrNotExist) {
@@ -59,14 +61,16 @@ func openCgroups(p subtree, instance string) (*cgroups, error) {
 		}
 		err = os.MkdirAll(c.base, 0o755) // another agent has just removed the folder above, which was empty
 	}
-
 	if err != nil {
 		return nil, err
 	}
+
+	// Check that it can be used.
 	if err := c.probe(); err != nil {
 		return nil, fmt.Errorf("cannot start a program in a cgroup: %w", err)
 	}
 
+	// Remove what an earlier agent left empty.
 	c.tidy()
 	return c, nil
 }
@@ -78,10 +82,12 @@ func (c *cgroups) probe() error {
 	if err != nil {
 		return err
 	}
+
 	cmd := exec.Command(shell, "-c", ":")
 	cmd.Env = []string{"PATH=" + defaultPath}
 	cmd.SysProcAttr = &syscall.SysProcAttr{UseCgroupFD: true, CgroupFD: int(g.fd.Fd())}
 	err = onOwnThread(func() error { return errors.Join(dropPowers(), cmd.Run()) })
+
 	g.fd.Close()
 	c.release(g)
 	return err
@@ -115,6 +121,7 @@ func (c *cgroups) make(folder, name string) (*runGroup, error) {
 	dir := filepath.Join(c.base, folder, name)
 	c.mu.Lock()
 	defer c.mu.Unlock()
+
 	if err := os.MkdirAll(dir, 0o755); err != nil {
 		return nil, fmt.Errorf("cannot make cgroup: %w", err)
 	}
@@ -189,7 +196,6 @@ func (c *cgroups) clear(k gozzard.Key) error {
 
 	c.mu.Lock()
 	defer c.mu.Unlock()
-
 	for _, run := range folders(dir) {
 		if p := filepath.Join(dir, run); !c.inUse[p] {
 			if err := removeTree(p); err != nil {
@@ -197,7 +203,6 @@ func (c *cgroups) clear(k gozzard.Key) error {
 			}
 		}
 	}
-
 	_ = os.Remove(dir) // fails while a command is running, because its group stays
 	return nil
 }
@@ -260,27 +265,28 @@ func killMembers(dir string) error {
 // killMember kills a process if it is still a member after its pidfd was opened: the pid alone may belong to
 // another process by now.
 func killMember(dir string, pid int) error {
+	// Hold the process.
 	fd, err := openPidfd(pid)
 	defer closeFD(fd)
-
 	if errors.Is(err, unix.ESRCH) {
 		return nil
 	}
 
+	// Leave a process that is not a member any more.
 	now, lookErr := treeProcs(dir, nil)
 	if lookErr != nil || !slices.Contains(now, pid) {
 		return lookErr
 	}
+
+	// Kill it. A process that has ended in between is no error.
 	if fd < 0 {
 		err = unix.Kill(pid, unix.SIGKILL) // Linux before 5.3, or no descriptor is left
 	} else {
 		err = unix.PidfdSendSignal(fd, unix.SIGKILL, nil, 0)
 	}
-
 	if errors.Is(err, unix.ESRCH) {
 		return nil
 	}
-
 	return err
 }
 

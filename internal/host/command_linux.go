@@ -25,7 +25,7 @@ const (
 // command is one run of a shell command.
 type command struct {
 	run    supervise.Run
-	who    account
+	runAs  account
 	dir    *folder // open until the shell is in it
 	cmd    *exec.Cmd
 	plain  bool      // the program was started in place of the shell
@@ -51,6 +51,7 @@ func (c *command) wait() error {
 // prepare checks a run and sets up everything except the process. The text of the definition is the only shell
 // text; what the agent knows about the process is passed as environment variables.
 func (h *Host) prepare(r supervise.Run) (*command, error) {
+	// Reject a command that cannot run here.
 	if strings.IndexByte(r.Command, 0) >= 0 {
 		return nil, errors.New("the command has a NUL character")
 	}
@@ -58,20 +59,20 @@ func (h *Host) prepare(r supervise.Run) (*command, error) {
 		return nil, err
 	}
 
-	who, cred, err := h.actAs(r.Spec.Identity.User)
+	// Choose the account, and open the folder with the rights of the account.
+	runAs, cred, err := h.actAs(r.Spec.Identity.User)
+	if err != nil {
+		return nil, err
+	}
+	dir, err := h.openFolder(r.Spec.Identity.SetupPath, runAs.name, cred)
 	if err != nil {
 		return nil, err
 	}
 
-	dir, err := h.openFolder(r.Spec.Identity.SetupPath, who.name, cred)
-	if err != nil {
-		return nil, err
-	}
-
-	c := &command{run: r, who: who, dir: dir, exited: make(chan struct{})}
+	// Make the group that the shell starts in.
+	c := &command{run: r, runAs: runAs, dir: dir, exited: make(chan struct{})}
 	name := runName(r)
 	attr := &syscall.SysProcAttr{Setsid: true, Credential: cred}
-
 	if h.groups != nil {
 		if c.group, err = h.groups.begin(r.Key, name); err != nil {
 			h.discard(c)
@@ -81,13 +82,15 @@ func (h *Host) prepare(r supervise.Run) (*command, error) {
 		h.limits.prepare(keyFolder(r.Key))
 	}
 
-	if c.out, err = h.openOutput(r, name, who); err != nil {
+	// Open the output.
+	if c.out, err = h.openOutput(r, name, runAs); err != nil {
 		h.discard(c)
 		return nil, err
 	}
 
+	// Describe the shell.
 	c.cmd = &exec.Cmd{
-		Path: shell, Args: []string{shell, "-c", r.Command}, Dir: dir.path(), Env: environment(r, who),
+		Path: shell, Args: []string{shell, "-c", r.Command}, Dir: dir.path(), Env: environment(r, runAs),
 		Stdout: c.out.file, Stderr: c.out.file, SysProcAttr: attr,
 	}
 	return c, nil
@@ -110,10 +113,11 @@ func (c *command) withoutShell() *exec.Cmd {
 }
 
 // openOutput opens the file for the output of a command.
-func (h *Host) openOutput(r supervise.Run, name string, who account) (*output, error) {
+func (h *Host) openOutput(r supervise.Run, name string, runAs account) (*output, error) {
 	if !r.Keeps || r.Action == gozzard.ActionReload {
-		return h.outputs.create(keyFolder(r.Key)+"."+name, who, h.groups != nil)
+		return h.outputs.create(keyFolder(r.Key)+"."+name, runAs, h.groups != nil)
 	}
+
 	log, f, err := h.logs.create(keyFolder(r.Key))
 	if err != nil {
 		return nil, err
@@ -127,6 +131,7 @@ func (h *Host) openOutput(r supervise.Run, name string, who account) (*output, e
 
 // start starts the shell and watches for its end.
 func (h *Host) start(c *command) error {
+	// Start the shell and record its pid.
 	err := h.shells.start(c, func() (int, error) {
 		if err := h.spawn(c); err != nil {
 			return 0, err
@@ -136,16 +141,17 @@ func (h *Host) start(c *command) error {
 	if err != nil {
 		h.discard(c)
 		if errors.Is(err, unix.EACCES) {
-			return fmt.Errorf("setup_path %s: user %s may not enter it", c.dir.name, c.who.name)
+			return fmt.Errorf("setup_path %s: user %s may not enter it", c.dir.name, c.runAs.name)
 		}
 		return fmt.Errorf("cannot start shell: %w", err)
 	}
 
 	h.resetOOMScore(c)
-	_ = c.dir.file.Close()
 
+	// Close what only the start needed.
+	_ = c.dir.file.Close()
 	if c.group != nil {
-		_ = c.group.fd.Close() // only needed for the start
+		_ = c.group.fd.Close()
 	}
 	if c.out.log != nil {
 		if err := c.out.close(); err != nil { // the process keeps it open; the agent does not need it
@@ -153,25 +159,24 @@ func (h *Host) start(c *command) error {
 		}
 	}
 
+	// Watch for the end of the shell.
 	pid, fd := c.cmd.Process.Pid, -1
-
 	if h.hasPidfd {
 		if fd, err = openPidfd(pid); err != nil { // no descriptor is left: the process is polled instead
 			h.log.Warn("command is watched without pidfd", "pid", pid, "err", err)
 		}
 	}
-
 	running := func() bool {
 		st, err := h.proc.Stat(pid) // not collected yet, so the pid still belongs to it
 		return err == nil && !st.Dead()
 	}
-
 	c.unhook, err = h.watch.add(pid, fd, running, func() { close(c.exited) })
 	if err != nil {
 		h.leave(c)
 		return err
 	}
 
+	// Check that it runs as the right account.
 	return h.checkStarted(c)
 }
 
@@ -183,7 +188,7 @@ func (h *Host) checkStarted(c *command) error {
 		return nil
 	}
 	h.cutOff(c)
-	return fmt.Errorf("cannot run as %s: %s", c.who.name, reason)
+	return fmt.Errorf("cannot run as %s: %s", c.runAs.name, reason)
 }
 
 // discard releases what prepare acquired.
@@ -214,8 +219,8 @@ func runName(r supervise.Run) string {
 }
 
 // environment is the same for every command of an account, whatever environment the agent was started with.
-func environment(r supervise.Run, who account) []string {
-	home := who.home
+func environment(r supervise.Run, runAs account) []string {
+	home := runAs.home
 	if home == "" {
 		home = "/"
 	}
@@ -223,8 +228,8 @@ func environment(r supervise.Run, who account) []string {
 	env := []string{
 		"PATH=" + defaultPath,
 		"HOME=" + home,
-		"USER=" + who.name,
-		"LOGNAME=" + who.name,
+		"USER=" + runAs.name,
+		"LOGNAME=" + runAs.name,
 		"SHELL=" + shell,
 		"LANG=C.UTF-8",
 		"GOZZARD_NAMESPACE=" + r.Key.Namespace,

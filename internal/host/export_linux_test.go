@@ -8,7 +8,7 @@ import (
 // ForgetPidfd makes a host work as on a kernel without pidfd.
 func ForgetPidfd(h *Host) { h.hasPidfd = false }
 
-// Tidy does at once what a host does now and then.
+// Tidy does at once what a host otherwise does from time to time.
 func Tidy(h *Host) {
 	h.tidy(true)
 	h.rotateLogs()
@@ -31,14 +31,14 @@ func CredentialsDiffer(has procfs.Credentials, uid, gid uint32, groups []uint32,
 	return differs(has, uid, gid, groups, confined)
 }
 
-// PassOnce does the part of a sample that looks at every process of the machine.
+// PassOnce does the part of a sample that reads every process of the machine.
 func PassOnce(h *Host) error {
 	h.sampler.mu.Lock()
 	defer h.sampler.mu.Unlock()
 	return h.sampler.readAll()
 }
 
-// Accounts makes look-ups of users that go through find, remembered as long as two files stay as they are.
+// Accounts returns a cached look-up of users. The cache uses find and is valid as long as two files do not change.
 func Accounts(files [2]string, find func(name string) (uid uint32, err error)) (lookup func(name string) (uid uint32,
 	err error)) {
 	a := &accounts{files: files, find: func(name string) (account, error) {
@@ -54,7 +54,7 @@ func Accounts(files [2]string, find func(name string) (uid uint32, err error)) (
 // PlainExec splits a command that needs no shell.
 func PlainExec(text string) ([]string, bool) { return plainExec(text) }
 
-// ModeOf judges a number of an account and its effective capabilities.
+// ModeOf decides the mode from the number of an account and its effective capabilities.
 func ModeOf(uid uint32, effective uint64) gozzard.AgentMode { return modeOf(uid, effective) }
 
 // KillMembers kills the processes that a folder lists.

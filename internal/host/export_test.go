@@ -1,14 +1,14 @@
 package host
 
-// The seams of the tests, on every system.
+// Unexported functions that the tests of every system call.
 
-// CleanOutput is what is kept of output.
+// CleanOutput returns the part of output that is stored.
 func CleanOutput(b []byte, cut bool) string { return cleanOutput(b, cut) }
 
-// CleanCmdline is what is shown of a command line.
+// CleanCmdline returns a command line as it is shown.
 func CleanCmdline(args []string) string { return cleanCmdline(args) }
 
-// MatchName reports whether a process with these names goes by another.
+// MatchName reports whether a process with these names matches a name.
 func MatchName(want, comm, exe string, args []string) bool {
 	return names{comm: comm, exe: exe, args: args}.match(want)
 }

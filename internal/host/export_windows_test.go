@@ -7,7 +7,7 @@ import (
 	"golang.org/x/sys/windows"
 )
 
-// SweepOutput tidies output now.
+// SweepOutput removes and empties output files at once.
 func (h *Host) SweepOutput() error { return h.sweepOutput() }
 
 // Images lists all processes that can be opened by pid, with the names of their programs.

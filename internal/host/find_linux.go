@@ -21,8 +21,9 @@ const argBytes = 4 << 10
 // name and owner match the definition.
 func (h *Host) Find(key gozzard.Key, spec *gozzard.Spec) (supervise.Found, error) {
 	id := spec.Identity
-	var owner *account
 
+	// Look up the account that must own the process.
+	var owner *account
 	if id.User != "" {
 		a, err := h.accounts.lookup(id.User)
 		if errors.Is(err, errNoUser) {
@@ -34,15 +35,15 @@ func (h *Host) Find(key gozzard.Key, spec *gozzard.Spec) (supervise.Found, error
 		owner = &a
 	}
 
+	// Read the pid file.
 	var written time.Time
 	hint, hintReason := 0, "no pid file is defined"
-
 	if id.PIDPath != "" {
 		hint, written, hintReason = h.readPIDFile(id.PIDPath, owner)
 	}
 
+	// List the processes of the cgroup.
 	var members []int
-
 	if h.groups != nil {
 		var err error
 		if members, err = h.groups.members(key); err != nil {
@@ -50,6 +51,7 @@ func (h *Host) Find(key gozzard.Key, spec *gozzard.Spec) (supervise.Found, error
 		}
 	}
 
+	// Choose one of them, or the process that the pid file names.
 	st, groupReason := h.findMember(members, hint, id.ProcName, owner)
 	if st.PID == 0 && hint != 0 {
 		st, hintReason = h.verify(hint, id.ProcName, owner)
@@ -58,16 +60,17 @@ func (h *Host) Find(key gozzard.Key, spec *gozzard.Spec) (supervise.Found, error
 		}
 	}
 
+	// Explain why no process was found.
 	if st.PID == 0 {
 		empty := len(members) == 0 && h.groups != nil && h.groups.isEmpty(key)
 		return supervise.Found{Reason: joinReasons(groupReason, hintReason), Empty: empty, PIDFileAt: written}, nil
 	}
 
+	// Report the process with its start time.
 	boot, err := bootTime()
 	if err != nil {
 		return supervise.Found{}, fmt.Errorf("cannot read the start time of %s: %w", key, err)
 	}
-
 	return supervise.Found{
 		Proc:      supervise.Proc{BootID: h.bootID, PID: st.PID, Start: st.Start},
 		StartedAt: boot.Add(ticks(st.Start)),
@@ -106,17 +109,19 @@ func (h *Host) findMember(members []int, hint int, name string, owner *account) 
 // The start time is read before and after, so everything between belongs to one process. The reason is worded to
 // follow "pid n,".
 func (h *Host) verify(pid int, name string, owner *account) (procfs.Stat, string) {
+	// Most pids are not the shell of a command.
 	c := h.shells.of(pid)
 	if c == nil {
 		return h.identify(pid, name, owner)
 	}
 
+	// Reject a shell that has not become the process.
 	const isShell = "which is the shell of a running command"
-
 	if c.run.Front <= 0 || h.shellImage(c) != imageOther {
 		return procfs.Stat{}, isShell
 	}
 
+	// Identify the program that took the place of the shell.
 	st, reason := h.identify(pid, name, owner)
 	switch {
 	case st.PID == 0:
@@ -125,7 +130,7 @@ func (h *Host) verify(pid int, name string, owner *account) (procfs.Stat, string
 		return procfs.Stat{}, isShell
 	}
 
-	// the caller will ask for its exit status
+	// Remember its command, because the caller will ask for its exit status.
 	h.fronts.add(supervise.Proc{BootID: h.bootID, PID: pid, Start: st.Start}, c)
 	return st, ""
 }
@@ -134,10 +139,12 @@ func (h *Host) verify(pid int, name string, owner *account) (procfs.Stat, string
 func (h *Host) identify(pid int, name string, owner *account) (procfs.Stat, string) {
 	none := procfs.Stat{}
 
+	// Reject pids that can never be a managed process.
 	if pid == 1 || pid == os.Getpid() {
 		return none, "which is not a process to be managed"
 	}
 
+	// Reject what is not a live program.
 	before, err := h.proc.Stat(pid)
 	switch {
 	case errors.Is(err, procfs.ErrGone):
@@ -150,17 +157,18 @@ func (h *Host) identify(pid int, name string, owner *account) (procfs.Stat, stri
 		return none, "which is a thread of the kernel"
 	}
 
+	// Compare name and owner.
 	if name != "" {
 		n := h.namesOf(pid, &before)
 		if !n.match(name) {
 			return none, fmt.Sprintf("whose command is %q, not %q", n.shown(), name)
 		}
 	}
-
 	if reason := h.checkOwner(pid, owner); reason != "" {
 		return none, reason
 	}
 
+	// Check that all of this was read from one process.
 	after, err := h.proc.Stat(pid)
 	if err != nil || after.Start != before.Start || after.Dead() {
 		return none, "which has just ended"

@@ -15,23 +15,25 @@ import (
 	"github.com/gozzard/gozzard/internal/supervise"
 )
 
-// Find looks for the live process of a definition. What it finds in the job was started by us; of several the pid
-// file chooses, else the oldest is it. A pid outside the job counts only when its name says the same as the pid
-// file.
+// Find looks for the live process of a definition. A process in the job was started by this agent; if there are
+// several, the pid file chooses, otherwise the oldest is taken. A pid outside of the job counts only when its name
+// matches the definition.
 func (h *Host) Find(key gozzard.Key, spec *gozzard.Spec) (supervise.Found, error) {
+	// Read the pid file.
 	id := spec.Identity
 	var written time.Time
 	hint, hintReason := 0, "no pid file is defined"
-
 	if id.PIDPath != "" {
 		hint, written, hintReason = readPIDFile(id.PIDPath)
 	}
 
+	// List the processes of the job.
 	members, err := h.jobs.members(key)
 	if err != nil {
 		return supervise.Found{}, fmt.Errorf("cannot look for %s: %w", key, err)
 	}
 
+	// Choose one of them, or the process that the pid file names.
 	p, groupReason := h.findMember(members, hint, id.ProcName)
 	if p.IsZero() && hint != 0 {
 		if p, hintReason = h.verify(hint, id.ProcName); p.IsZero() {
@@ -39,15 +41,17 @@ func (h *Host) Find(key gozzard.Key, spec *gozzard.Spec) (supervise.Found, error
 		}
 	}
 
+	// Explain why no process was found.
 	if p.IsZero() {
 		reasons := slices.DeleteFunc([]string{groupReason, hintReason}, func(s string) bool { return s == "" })
 		return supervise.Found{Reason: strings.Join(reasons, "; "), Empty: len(members) == 0, PIDFileAt: written}, nil
 	}
 
+	// Give it a handle of the job, so that the name of the job lives as long as the process.
 	byJob := slices.Contains(members, p.PID)
 	if byJob {
 		if err := h.jobs.give(key, p); err != nil && !errors.Is(err, os.ErrProcessDone) {
-			h.log.Warn("an agent that starts again may find this process by pid file only", "ns", key.Namespace,
+			h.log.Warn("a restarted agent may find this process by pid file only", "ns", key.Namespace,
 				"proc", key.Name, "err", err)
 		}
 	}
@@ -55,8 +59,7 @@ func (h *Host) Find(key gozzard.Key, spec *gozzard.Spec) (supervise.Found, error
 	return supervise.Found{Proc: p, StartedAt: startTime(p.Start), ByCgroup: byJob}, nil
 }
 
-// findMember chooses among the processes of the job. Without a name to go by there is nothing to choose with, and
-// the pid file decides alone.
+// findMember chooses among the processes of the job. Without a name to compare, the pid file decides alone.
 func (h *Host) findMember(members []int, hint int, name string) (supervise.Proc, string) {
 	if name == "" {
 		return supervise.Proc{}, ""
@@ -83,11 +86,11 @@ func (h *Host) findMember(members []int, hint int, name string) (supervise.Proc,
 	return best, fmt.Sprintf("of the started processes (%d running) none is %q", others, name)
 }
 
-// verify checks that a pid is a live process of that name, and no shell of a command in flight. All is read through
-// one handle, so it is of one process. The reason is worded to follow "pid n,".
+// verify checks that a pid is a live process with the given name, and not a shell of a running command. Everything is
+// read through one handle, so it belongs to one process. The reason is worded to follow "pid n,".
 func (h *Host) verify(pid int, name string) (supervise.Proc, string) {
+	// Reject pids that can never be a managed process.
 	none := supervise.Proc{}
-
 	if pid == os.Getpid() {
 		return none, "which is not a process to be managed"
 	}
@@ -95,6 +98,7 @@ func (h *Host) verify(pid int, name string) (supervise.Proc, string) {
 		return none, "which is the shell of a running command"
 	}
 
+	// Hold the process.
 	process, err := openPID(pid, 0)
 	switch {
 	case errors.Is(err, os.ErrProcessDone):
@@ -102,13 +106,13 @@ func (h *Host) verify(pid int, name string) (supervise.Proc, string) {
 	case err != nil:
 		return none, fmt.Sprintf("which cannot be read: %v", err)
 	}
-
 	defer windows.CloseHandle(process)
+
+	// Read its start time and compare its name.
 	start, err := startOf(process)
 	if err != nil {
 		return none, fmt.Sprintf("which cannot be read: %v", err)
 	}
-
 	if name != "" {
 		n := namesOf(process)
 		if !n.match(trimProgram(name)) {
@@ -116,6 +120,7 @@ func (h *Host) verify(pid int, name string) (supervise.Proc, string) {
 		}
 	}
 
+	// Reject a process that has ended and is only held open.
 	if hasEnded(process) {
 		return none, "which has ended"
 	}
@@ -123,8 +128,8 @@ func (h *Host) verify(pid int, name string) (supervise.Proc, string) {
 	return supervise.Proc{BootID: h.bootID, PID: pid, Start: start}, ""
 }
 
-// namesOf reads what a process is called, with the slashes and in the case that names compare in. What cannot be
-// read does not count.
+// namesOf reads the names of a process, in lower case and with forward slashes, so that they can be compared. Names
+// that cannot be read do not count.
 func namesOf(process windows.Handle) names {
 	var n names
 	if image, err := imageOf(process); err == nil {
@@ -139,5 +144,5 @@ func namesOf(process windows.Handle) names {
 	return n
 }
 
-// trimProgram: names have no case here, and programs are called with and without their ending.
+// trimProgram makes names comparable: Windows ignores case in names, and the ending .exe may be left out.
 func trimProgram(name string) string { return strings.TrimSuffix(strings.ToLower(name), ".exe") }

@@ -23,6 +23,7 @@ type folder struct {
 // folder that it may not enter. Then the policy of the host decides about the real path. Without a setup path the
 // folder is the root folder.
 func (h *Host) openFolder(path, user string, cred *syscall.Credential) (*folder, error) {
+	// Reject a path that is not clean and absolute.
 	if path == "" {
 		path = "/"
 	}
@@ -30,6 +31,7 @@ func (h *Host) openFolder(path, user string, cred *syscall.Credential) (*folder,
 		return nil, fmt.Errorf("setup_path %q: not a clean absolute path", path)
 	}
 
+	// Open it with the rights of the account.
 	fd := -1
 	open := func() (err error) {
 		for err = unix.EINTR; errors.Is(err, unix.EINTR); { // a network file system may be interrupted
@@ -37,8 +39,9 @@ func (h *Host) openFolder(path, user string, cred *syscall.Credential) (*folder,
 		}
 		return err
 	}
-
 	err := asAccount(cred, open)
+
+	// Explain an error in the words of the definition.
 	switch {
 	case errors.Is(err, unix.ENOENT):
 		return nil, fmt.Errorf("setup_path %s: no such directory", path)
@@ -52,6 +55,7 @@ func (h *Host) openFolder(path, user string, cred *syscall.Credential) (*folder,
 		return nil, fmt.Errorf("setup_path %s: %w", path, err)
 	}
 
+	// Ask the policy about the real path.
 	d := &folder{name: path, file: os.NewFile(uintptr(fd), path)}
 	if d.real, err = os.Readlink(d.path()); err == nil && h.permit != nil {
 		err = h.permit(user, d.real)
@@ -72,12 +76,12 @@ func asAccount(cred *syscall.Credential, fn func() error) error {
 		return fn()
 	}
 	return onOwnThread(func() error {
+		// These calls change this thread only.
 		groups := make([]int, len(cred.Groups))
 		for i, g := range cred.Groups {
 			groups[i] = int(g)
 		}
-
-		if err := unix.Setgroups(groups); err != nil { // of this thread only, as the next two
+		if err := unix.Setgroups(groups); err != nil {
 			return os.NewSyscallError("setgroups", err)
 		}
 		if err := unix.Setfsgid(int(cred.Gid)); err != nil {
@@ -86,7 +90,8 @@ func asAccount(cred *syscall.Credential, fn func() error) error {
 		if err := unix.Setfsuid(int(cred.Uid)); err != nil { // also drops root's capabilities over files
 			return os.NewSyscallError("setfsuid", err)
 		}
-		// the previous call reports no error
+
+		// The last call reports no error, so check what it did.
 		if now, err := unix.SetfsuidRetUid(-1); err != nil || now != int(cred.Uid) {
 			return fmt.Errorf("cannot act as uid %d", cred.Uid)
 		}

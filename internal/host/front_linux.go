@@ -86,13 +86,11 @@ func (f *fronts) tidy() {
 func (h *Host) findFront(c *command) supervise.Proc {
 	id := c.run.Spec.Identity
 	var owner *account
-
 	if id.User != "" {
-		owner = &c.who
+		owner = &c.runAs
 	}
 
 	hint := 0
-
 	if id.PIDPath != "" {
 		hint, _, _ = h.readPIDFile(id.PIDPath, owner)
 	}
@@ -119,14 +117,16 @@ func (h *Host) startedBy(c *command) []int {
 	if c.group != nil {
 		pids, err := treeProcs(c.group.dir, nil)
 		if err != nil {
-			h.log.Warn("cannot read the processes of a command", "ns", c.run.Key.Namespace, "proc", c.run.Key.Name, "err", err)
+			h.log.Warn("cannot read the processes of a command", "ns", c.run.Key.Namespace,
+				"proc", c.run.Key.Name, "err", err)
 		}
 		return pids
 	}
 
 	stats, err := h.sessionMembers(c.cmd.Process.Pid)
 	if err != nil {
-		h.log.Warn("cannot read the processes of a command", "ns", c.run.Key.Namespace, "proc", c.run.Key.Name, "err", err)
+		h.log.Warn("cannot read the processes of a command", "ns", c.run.Key.Namespace,
+			"proc", c.run.Key.Name, "err", err)
 	}
 
 	pids := make([]int, len(stats))
@@ -189,11 +189,9 @@ func (h *Host) collectFront(p supervise.Proc) (e supervise.Exit, ok bool) {
 	}
 
 	_ = c.wait() // a failed exit status is not an error here
-
 	if c.cmd.ProcessState == nil {
 		return e, true
 	}
-
 	ws, isStatus := c.cmd.ProcessState.Sys().(syscall.WaitStatus)
 	if !isStatus {
 		return e, true

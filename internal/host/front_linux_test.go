@@ -28,7 +28,7 @@ func exists(path string) bool {
 	return err == nil
 }
 
-// front runs a start command that is expected to stay, and finds its process.
+// front runs a start command that is expected to stay in the foreground, and finds its process.
 func (f *fixture) front(k gozzard.Key, s *gozzard.Spec, command string) supervise.Found {
 	f.t.Helper()
 	res, err := f.Run(f.t.Context(), supervise.Run{Key: k, Spec: s, Action: gozzard.ActionStart, Command: command,
@@ -90,7 +90,7 @@ func TestForegroundCommandIsTheProcess(t *testing.T) {
 				t.Error("it is still in the process table")
 			}
 			if e := f.exit(found.Proc, func() {}); !e.Known || e.Signal != "SIGTERM" {
-				t.Errorf("whoever asks later: %+v", e)
+				t.Errorf("a later collect: %+v", e)
 			}
 
 			host.Tidy(f.Host) // collects what is collected already
@@ -138,7 +138,7 @@ func TestForegroundChildOfTheShell(t *testing.T) {
 			t.Error(err)
 		}
 	})
-	if e.Known && (e.Signal != "SIGKILL" || e.Code != -1) { // new kernels tell, old ones do not
+	if e.Known && (e.Signal != "SIGKILL" || e.Code != -1) { // only new kernels report it
 		t.Errorf("%+v", e)
 	}
 
@@ -172,13 +172,13 @@ func TestForegroundRunsOnWithoutTimeout(t *testing.T) {
 	again := f.open()
 	same, err := again.Find(k, s)
 	if err != nil || same.Proc != found.Proc || !again.Alive(found.Proc) {
-		t.Errorf("after the agent has gone: %+v %v", same, err)
+		t.Errorf("after the agent ended: %+v %v", same, err)
 	}
 }
 
 func TestCommandThatIsNotTheProcessIsNotTakenForIt(t *testing.T) {
 	f := newHost(t)
-	// the shell of a command is called sh, too
+	// the shell of a command has the name sh too
 	for _, s := range []*gozzard.Spec{f.spec("svc"), f.spec("sh"), f.spec("")} {
 		res, err := f.Run(t.Context(), supervise.Run{Key: f.key("a"), Spec: s, Command: "sleep 300; :",
 			Timeout: 500 * time.Millisecond, Keeps: true, Front: 10 * time.Millisecond})
@@ -190,7 +190,7 @@ func TestCommandThatIsNotTheProcessIsNotTakenForIt(t *testing.T) {
 
 const abort = syscall.SIGABRT
 
-func TestExitTellsOfACore(t *testing.T) {
+func TestExitReportsACore(t *testing.T) {
 	f := newHost(t)
 	f.needsCgroups()
 	k, s := f.key("a"), f.spec("svc")

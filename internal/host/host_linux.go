@@ -81,6 +81,7 @@ func New(o Options) (*Host, error) {
 		return nil, fmt.Errorf("cannot use this host: %w", err)
 	}
 
+	// Find out what this machine is, and what it allows the agent.
 	h := &Host{
 		log: o.Log, proc: procfs.New(o.ProcRoot), bootID: o.BootID, pageSize: int64(os.Getpagesize()),
 		self: ownAccount(), instance: o.Instance,
@@ -91,19 +92,19 @@ func New(o Options) (*Host, error) {
 	if err := h.learn(); err != nil {
 		return nil, fmt.Errorf("cannot use this host: %w", err)
 	}
-
 	own, err := OwnPrivileges()
 	if err != nil {
 		return nil, fmt.Errorf("cannot use this host: %w", err)
 	}
-
 	h.mode = own.Mode
-	h.findMeans(o.CgroupRoot)
+	h.findFeatures(o.CgroupRoot)
 
+	// Keep inherited descriptors from commands.
 	if err := h.closeInherited(); err != nil {
 		return nil, fmt.Errorf("cannot use this host: %w", err)
 	}
 
+	// Open what commands, samples and watches need.
 	h.sampler = newSampler(h.proc)
 	h.limits = h.findLimits()
 	if h.logs, err = openLogs(o.StateDir, o.LogBytes, o.LogAge); err != nil {
@@ -116,6 +117,7 @@ func New(o Options) (*Host, error) {
 		return nil, fmt.Errorf("cannot use this host: %w", err)
 	}
 
+	// Start the maintenance in the background.
 	go h.tidyLoop()
 	return h, nil
 }
@@ -134,50 +136,52 @@ func (h *Host) learn() (err error) {
 	return err
 }
 
-// findMeans finds the features of the machine and records which ones are missing.
-func (h *Host) findMeans(cgroupRoot string) {
+// findFeatures finds the features of the machine and records which ones are missing.
+func (h *Host) findFeatures(cgroupRoot string) {
+	// Check for pidfd.
 	if fd, err := openPidfd(os.Getpid()); err != nil {
-		h.lacks("no pidfd (Linux 5.3 or newer has it): exits are noticed by looking every %v", pollEvery)
+		h.addDegraded("no pidfd (Linux 5.3 or newer has it): exits are noticed by looking every %v", pollEvery)
 	} else {
 		closeFD(fd)
 		h.hasPidfd = true
 	}
 
+	// Record what the mode of the agent does not allow.
 	switch h.mode {
 	case gozzard.ModeUser:
-		h.lacks("mode user: commands run as %s only, and other people's processes cannot be inspected or signalled",
+		h.addDegraded("mode user: commands run as %s only, and other people's processes cannot be inspected or signalled",
 			h.self.name)
 	case gozzard.ModeCap:
-		h.lacks("mode cap: open files, disk and network use of other accounts' processes cannot be measured, so limits on them do not act")
+		h.addDegraded("mode cap: open files, disk and network use of other accounts' processes cannot be measured, so limits on them do not act")
 	}
 
+	// Find where cgroup v2 is mounted.
 	const without = "processes are found by pid file only, and processes that a command starts in new sessions are not cleared with it"
-
 	if cgroupRoot == "" {
 		root, err := h.proc.Cgroup2Mount()
 		if err != nil || root == "" {
-			h.lacks("no cgroup v2 is mounted: %s", without)
+			h.addDegraded("no cgroup v2 is mounted: %s", without)
 			return
 		}
 		cgroupRoot = root
 	}
 
+	// Make the group of this agent in the part of the tree that it may use.
 	own, err := ownSubtree(h.proc, cgroupRoot)
 	if err != nil {
-		h.lacks("no usable cgroup v2 (%v): %s", err, without)
+		h.addDegraded("no usable cgroup v2 (%v): %s", err, without)
 		return
 	}
-
 	groups, err := openCgroups(own, h.instance)
 	if err != nil {
-		h.lacks("no usable cgroup v2 (%v): %s", err, without)
+		h.addDegraded("no usable cgroup v2 (%v): %s", err, without)
 		return
 	}
-
 	h.groups = groups
 }
 
-func (h *Host) lacks(format string, args ...any) {
+// addDegraded records that a feature is missing and what follows from it.
+func (h *Host) addDegraded(format string, args ...any) {
 	h.degraded = append(h.degraded, fmt.Sprintf(format, args...))
 }
 
@@ -188,6 +192,7 @@ func (h *Host) closeInherited() error {
 	if !errors.Is(err, unix.ENOSYS) && !errors.Is(err, unix.EINVAL) { // Linux before 5.9 and 5.11
 		return os.NewSyscallError("close_range", err)
 	}
+
 	var limit unix.Rlimit
 	if err := unix.Getrlimit(unix.RLIMIT_NOFILE, &limit); err != nil {
 		return os.NewSyscallError("getrlimit", err)
@@ -250,13 +255,16 @@ func (h *Host) Clear(key gozzard.Key) error {
 	return nil
 }
 
+// tidyLoop collects orphans, rotates logs and removes what is no longer used, until the host is closed.
 func (h *Host) tidyLoop() {
 	defer close(h.tidied)
 	tick := time.NewTicker(tidyEvery)
 	defer tick.Stop()
+
 	ended := make(chan os.Signal, 1)
 	signal.Notify(ended, unix.SIGCHLD) // no work while no child ends
 	defer signal.Stop(ended)
+
 	var orphans, flood <-chan time.Time
 	rotate := func() {
 		flood = nil

@@ -29,7 +29,7 @@ func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
 var proc = procfs.New("/proc")
 
-// fixture is a host with a folder where users other than root may look.
+// fixture is a host with a folder that users other than root may read.
 type fixture struct {
 	*host.Host
 	t     *testing.T
@@ -140,7 +140,7 @@ func (f *fixture) run(k gozzard.Key, s *gozzard.Spec, keeps bool, command string
 	return res
 }
 
-// daemon starts a program that forks twice and makes a session of its own, and finds it.
+// daemon starts a program that forks twice and makes a new session, and finds it.
 func (f *fixture) daemon(k gozzard.Key, s *gozzard.Spec, command string) supervise.Found {
 	f.t.Helper()
 
@@ -207,7 +207,7 @@ func needsRoot(t *testing.T) {
 func asNobody(t *testing.T) {
 	t.Helper()
 	needsRoot(t)
-	// by its path the folder of the test program is closed to others
+	// other accounts may not enter the folder of the test program
 	cmd := exec.Command("/proc/self/exe", "-test.run", "^"+t.Name()+"$", "-test.v")
 	cmd.Dir = "/"
 	cmd.Env = append(os.Environ(), "TMPDIR=/tmp", "HOME=/")
@@ -262,7 +262,7 @@ func TestNewRefuses(t *testing.T) {
 	}
 }
 
-func TestRunTellsHowACommandEnded(t *testing.T) {
+func TestRunReportsHowACommandEnded(t *testing.T) {
 	f := newHost(t)
 	k, s := f.key("命令"), f.spec("x")
 	for _, c := range []struct {
@@ -400,8 +400,7 @@ func TestTimeoutLeavesNothing(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			f := newHost(t, change)
 			k, s := f.key("慢"), f.spec("x")
-			// With cgroups also a grandchild in a session of its own is found; without them it must at least be in
-			// the tree.
+			// With cgroups a grandchild in a new session is found too. Without cgroups it must at least be in the tree.
 			command := "sleep 300 & echo $! >p1; setsid sleep 301 & echo $! >p2; (sh -c 'sleep 302 & echo $! >p3; wait') & echo begun; sleep 303"
 
 			if name == "cgroups" {
@@ -462,7 +461,7 @@ func TestLeftoversAreClearedUnlessKept(t *testing.T) {
 			f.kills(pid)
 
 			if !alive(pid) {
-				t.Error("what was to be kept is gone")
+				t.Error("a process that was to be kept has ended")
 			}
 		})
 	}
@@ -552,7 +551,7 @@ func TestManyAtOnce(t *testing.T) {
 	errs := make(chan error, n)
 	for i := range n {
 		k := f.key(fmt.Sprint("p", i%3))
-		if i%2 == 0 { // what keeps a process shares its log, and is run one after the other
+		if i%2 == 0 { // commands that keep a process share its log and run one after the other
 			k = f.key(fmt.Sprint("k", i))
 		}
 		go func() {

@@ -29,8 +29,8 @@ const (
 	sweepEvery = 30 * time.Second // the same for output without a writer
 )
 
-// Host is this machine. Processes are held by handles and start time, and found through the job object that they
-// were started in.
+// Host is the machine of this agent. It is safe for concurrent use. Processes are identified by handle and start time,
+// and found through the job object that they were started in.
 type Host struct {
 	log      *slog.Logger
 	dir      string // of output
@@ -39,7 +39,7 @@ type Host struct {
 	bootID   string
 	cpus     int
 	mem      int64
-	flags    uint32 // of every start
+	flags    uint32 // creation flags of every command
 	degraded []string
 
 	jobs    *jobs
@@ -57,7 +57,7 @@ type Host struct {
 
 var _ supervise.Host = (*Host)(nil)
 
-// New gets to know the machine.
+// New examines the machine.
 func New(o Options) (*Host, error) {
 	h, err := newHost(o)
 	if err != nil {
@@ -68,11 +68,13 @@ func New(o Options) (*Host, error) {
 	return h, nil
 }
 
+// newHost examines the machine and starts nothing.
 func newHost(o Options) (*Host, error) {
 	if err := o.check(); err != nil {
 		return nil, err
 	}
 
+	// Make the folder for output.
 	h := &Host{
 		log: o.Log, dir: filepath.Join(o.StateDir, "output"), outBytes: o.LogBytes, bootID: o.BootID,
 		cpus: runtime.NumCPU(), sampler: newSampler(),
@@ -82,25 +84,27 @@ func newHost(o Options) (*Host, error) {
 		return nil, err
 	}
 
+	// Find out what this machine is, and the account of the agent.
 	u, err := user.Current()
 	if err != nil {
 		return nil, err
 	}
-
 	h.self = u.Username
 	if h.bootID == "" {
 		if h.bootID, err = bootID(); err != nil {
 			return nil, err
 		}
 	}
-
 	if h.mem, err = memoryTotal(); err != nil {
 		return nil, err
 	}
+
+	// Prepare the jobs.
 	if h.jobs, err = newJobs(o.Instance); err != nil {
 		return nil, err
 	}
 
+	// Record which features are missing.
 	h.degraded = []string{
 		"windows: commands run as " + h.self + " only",
 		"windows: no signal asks a process to end: stopping needs a command, killing does not",
@@ -112,21 +116,24 @@ func newHost(o Options) (*Host, error) {
 // leaveJob makes sure that processes do not end together with the program that started the agent, as far as the job
 // of that program allows it.
 func (h *Host) leaveJob() error {
+	// Nothing to do for an agent that is in no job.
 	in, err := inJob(windows.CurrentProcess())
 	if err != nil || !in {
 		return err
 	}
 
+	// Try to start a program outside of the job, then inside.
 	for _, h.flags = range []uint32{windows.CREATE_BREAKAWAY_FROM_JOB, 0} {
 		in, err = startsInJob(h.flags)
 		if !errors.Is(err, windows.ERROR_ACCESS_DENIED) {
 			break
 		}
 	}
-
 	if err != nil {
 		return fmt.Errorf("cannot start a program from the job that the agent is in: %w", err)
 	}
+
+	// Record that processes end with the job.
 	if in {
 		h.degraded = append(h.degraded,
 			"windows: the agent was started in a job that its processes cannot leave: when this job ends, the processes end too")
@@ -138,33 +145,34 @@ func (h *Host) leaveJob() error {
 // startsInJob reports whether a program that is started with the given flags is in a job from the beginning. It is
 // tried, because jobs can be nested and what each of them allows cannot be queried.
 func startsInJob(flags uint32) (bool, error) {
+	// Start a program that does nothing.
 	cmd := shellCommand(gozzard.ShellBat, "exit")
 	cmd.SysProcAttr.CreationFlags = windows.CREATE_SUSPENDED | windows.CREATE_NO_WINDOW | flags
 	if err := cmd.Start(); err != nil {
 		return false, err
 	}
-
 	defer func() {
 		_ = cmd.Process.Kill() // it has not done anything
 		_ = cmd.Wait()
 	}()
 
+	// Look whether it is in a job.
 	process, err := openPID(cmd.Process.Pid, windows.PROCESS_QUERY_INFORMATION)
 	if err != nil {
 		return false, err
 	}
-
 	defer windows.CloseHandle(process)
 	return inJob(process)
 }
 
-// Close ends watching. It touches no process and no command in flight.
+// Close ends watching. It touches no process and no running command.
 func (h *Host) Close() error {
 	var err error
 	h.closeOnce.Do(func() {
 		close(h.closing)
 		<-h.tidied
 		err = errors.Join(h.watch.close(), h.jobs.close())
+
 		h.mu.Lock()
 		defer h.mu.Unlock()
 		for _, c := range h.abandoned {
@@ -192,7 +200,7 @@ func (h *Host) Degraded() []string { return slices.Clone(h.degraded) }
 func (h *Host) Facts() gozzard.HostInfo {
 	name, err := os.Hostname()
 	if err != nil {
-		h.log.Warn("host has no name", "err", err)
+		h.log.Warn("cannot read the host name", "err", err)
 	}
 	return gozzard.HostInfo{
 		Hostname: name, OS: runtime.GOOS, Arch: runtime.GOARCH, BootID: h.bootID, CPUs: h.cpus, MemBytes: h.mem,
@@ -200,7 +208,7 @@ func (h *Host) Facts() gozzard.HostInfo {
 	}
 }
 
-// Clear kills everything left in the process's job.
+// Clear kills every process in the job of a key.
 func (h *Host) Clear(key gozzard.Key) error {
 	if err := h.jobs.clear(key); err != nil {
 		return fmt.Errorf("cannot clear %s: %w", key, err)
@@ -208,7 +216,7 @@ func (h *Host) Clear(key gozzard.Key) error {
 	return nil
 }
 
-// Limit has nothing that holds limits here.
+// Limit rejects limits that the kernel shall enforce: on Windows they are not enforced.
 func (h *Host) Limit(key gozzard.Key, r gozzard.Resource) (mode string, err error) {
 	if !r.Enforce || r.CPU <= 0 && r.Mem <= 0 {
 		return "", nil
@@ -224,10 +232,12 @@ func (h *Host) ReadLog(q gozzard.LogQuery) gozzard.LogChunk {
 	return gozzard.LogChunk{ID: q.ID, Error: "logs are not kept on windows"}
 }
 
+// tidyLoop collects ended commands and removes what is no longer used, until the host is closed.
 func (h *Host) tidyLoop() {
 	defer close(h.tidied)
 	tick := time.NewTicker(tidyEvery)
 	defer tick.Stop()
+
 	var swept time.Time
 	for {
 		h.finishAbandoned()
@@ -247,8 +257,8 @@ func (h *Host) tidyLoop() {
 	}
 }
 
-// sweepOutput removes output that nobody writes to any more, and empties that which has become too much. Whoever
-// writes, writes at the end.
+// sweepOutput removes output files without a writer, and empties files that are too large. Every writer appends, so
+// emptying a file is safe.
 func (h *Host) sweepOutput() error {
 	files, err := os.ReadDir(h.dir)
 	if err != nil {
@@ -257,7 +267,7 @@ func (h *Host) sweepOutput() error {
 
 	for _, f := range files {
 		path := filepath.Join(h.dir, f.Name())
-		if os.Remove(path) == nil { // refused while it is open anywhere
+		if os.Remove(path) == nil { // fails while a process has it open
 			continue
 		}
 		if fi, err := os.Stat(path); err == nil && fi.Size() > h.outBytes {
@@ -270,7 +280,7 @@ func (h *Host) sweepOutput() error {
 	return nil
 }
 
-// shellCommand hands the text to its shell as it is: to cmd.exe, to PowerShell in the encoding that needs no
+// shellCommand passes the text unchanged to its shell: to cmd.exe, to PowerShell in the encoding that needs no
 // quotes, or to the sh of Cygwin.
 func shellCommand(shell gozzard.Shell, text string) *exec.Cmd {
 	switch shell {
@@ -299,15 +309,14 @@ func encodedCommand(text string) string {
 	return base64.StdEncoding.EncodeToString(b)
 }
 
-// baseEnv is the agent's own without what configures the agent: programs do not start without half of it.
+// baseEnv is the environment of the agent without the variables that configure the agent. Many programs do not start
+// without the variables that Windows sets.
 func baseEnv() []string {
-	return slices.DeleteFunc(os.Environ(), func(s string) bool {
-		return strings.HasPrefix(strings.ToUpper(s),
-			"GOZZARD_")
-	})
+	configures := func(s string) bool { return strings.HasPrefix(strings.ToUpper(s), "GOZZARD_") }
+	return slices.DeleteFunc(os.Environ(), configures)
 }
 
-// isSelf reports whether an account is the one the agent runs as, named with or without its domain.
+// isSelf reports whether a name is the account of the agent, with or without its domain.
 func (h *Host) isSelf(name string) bool {
 	_, short, _ := strings.Cut(h.self, `\`)
 	return strings.EqualFold(name, h.self) || short != "" && strings.EqualFold(name, short)

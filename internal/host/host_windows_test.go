@@ -24,7 +24,7 @@ import (
 
 const (
 	programMode = "HOST_TEST_PROGRAM" // makes the test binary one of the programs that tests start
-	markFile    = "marked"            // is made by one that has come up
+	markFile    = "marked"            // a program makes it when it has started
 )
 
 func TestMain(m *testing.M) {
@@ -66,7 +66,7 @@ func TestMain(m *testing.M) {
 	}
 }
 
-// fixture is a host with a folder of its own.
+// fixture is a host with a separate folder.
 type fixture struct {
 	*host.Host
 	t   *testing.T
@@ -83,8 +83,8 @@ func newHost(t *testing.T) *fixture {
 	return f
 }
 
-// tempDir is t.TempDir removed file by file: wine, where these tests are run, does not have the call of
-// os.RemoveAll. Programs may take a moment to be let go of after they were ended.
+// tempDir is like t.TempDir, but removes its files one by one: Wine, where these tests run, does not have the system
+// call that os.RemoveAll uses. The file of a program may stay in use for a moment after the program has ended.
 func tempDir(t *testing.T) string {
 	t.Helper()
 	dir, err := os.MkdirTemp("", "host")
@@ -172,7 +172,7 @@ func (f *fixture) run(r supervise.Run) supervise.Result {
 	return res
 }
 
-// start runs a program that stays when its command has ended, and finds it.
+// start runs a program that keeps running when its command has ended, and finds it.
 func (f *fixture) start(k gozzard.Key, s *gozzard.Spec, mode string) supervise.Found {
 	f.t.Helper()
 	res := f.run(supervise.Run{Key: k, Spec: s, Keeps: true, Command: background(mode, s.Identity.ProcName)})
@@ -244,7 +244,8 @@ func TestRun(t *testing.T) {
 	}
 }
 
-// What a command that does not keep leaves behind goes with it, whether it ended or took too long.
+// Processes that a command leaves running end with it, if the command does not start the process of the definition.
+// This holds for a command that ended and for one that took too long.
 func TestLeftovers(t *testing.T) {
 	for name, tooLong := range map[string]bool{"ended": false, "timed out": true} {
 		t.Run(name, func(t *testing.T) {
@@ -282,7 +283,7 @@ func running(t *testing.T, image string) (pids []int) {
 	return pids
 }
 
-// An agent that starts again finds by the job's name what it had started, without a pid file, and clears it.
+// A restarted agent finds its processes by the name of the job, without a pid file, and clears them.
 func TestFindByJob(t *testing.T) {
 	f := newHost(t)
 	f.program("finder")
@@ -330,7 +331,7 @@ func TestFindByJob(t *testing.T) {
 	}
 }
 
-// A reload that takes too long is cleared alone.
+// A reload that takes too long is killed. The process keeps running.
 func TestTimeoutSparesProcess(t *testing.T) {
 	f := newHost(t)
 	f.program("spared")
@@ -350,7 +351,7 @@ func TestTimeoutSparesProcess(t *testing.T) {
 	}
 }
 
-// A process that we did not start is found by its pid file alone, and is never cleared.
+// A process that the agent did not start is found by its pid file only, and is never cleared.
 func TestFindByPIDFile(t *testing.T) {
 	f := newHost(t)
 	f.program("stranger")
@@ -397,7 +398,7 @@ func TestFindByPIDFile(t *testing.T) {
 	}
 }
 
-// More watches than one wait of the system takes are all told, at once and of the exit code.
+// Every watch reports the exit code at once, also when there are more watches than one system call can wait for.
 func TestWatch(t *testing.T) {
 	f := newHost(t)
 	f.program("watched")
@@ -426,12 +427,12 @@ func TestWatch(t *testing.T) {
 				t.Fatalf("%+v", e)
 			}
 		case <-time.After(30 * time.Second):
-			t.Fatal("an exit was not told")
+			t.Fatal("an exit was not reported")
 		}
 	}
 
 	if f.Alive(found.Proc) || unwanted.Load() != 0 {
-		t.Errorf("alive %v, told %d who had stopped watching", f.Alive(found.Proc), unwanted.Load())
+		t.Errorf("alive %v, %d calls for watches that had ended", f.Alive(found.Proc), unwanted.Load())
 	}
 
 	gone := make(chan supervise.Exit, 1)
@@ -442,7 +443,7 @@ func TestWatch(t *testing.T) {
 	select {
 	case <-gone:
 	case <-time.After(30 * time.Second):
-		t.Fatal("the end of a process that was gone before is not told")
+		t.Fatal("the exit of a process that had ended before is not reported")
 	}
 }
 
@@ -496,7 +497,7 @@ func TestSample(t *testing.T) {
 	}
 }
 
-// A start command that stays in front of its process is handed over, and goes on when the agent leaves.
+// A start command that stays in the foreground is handed over, and keeps running when the agent ends.
 func TestFront(t *testing.T) {
 	f := newHost(t)
 	f.program("fronted")
@@ -521,7 +522,7 @@ func TestFront(t *testing.T) {
 	}
 }
 
-// When nobody waits any more a command is left alone.
+// A command keeps running when its caller stops waiting.
 func TestAbandoned(t *testing.T) {
 	f := newHost(t)
 	f.program("left")
@@ -543,7 +544,7 @@ func TestAbandoned(t *testing.T) {
 	}
 }
 
-// What a process prints for ever is bounded, and is gone once it is.
+// The output of a process is limited in size, and removed after the process has ended.
 func TestOutputIsBounded(t *testing.T) {
 	f := newHost(t)
 	if err := f.Close(); err != nil {

@@ -22,7 +22,7 @@ import (
 	"github.com/gozzard/gozzard/internal/supervise"
 )
 
-// What the agent program of the tests is told, and says when it has started a process.
+// The environment and the output of the agent program of these tests.
 const (
 	agentInstance = "HOST_TEST_INSTANCE"
 	agentReady    = "ready"
@@ -30,7 +30,7 @@ const (
 
 func innerKey() gozzard.Key { return gozzard.Key{Namespace: "测试", Name: "inner"} }
 
-// actAsAgent is an agent in the current folder that starts one process once it is told to begin.
+// actAsAgent is an agent in the current folder. It starts one process when its input has a line.
 func actAsAgent() {
 	dir, err := os.Getwd()
 	if err == nil {
@@ -57,7 +57,7 @@ func actAsAgent() {
 	time.Sleep(time.Minute)
 }
 
-// An agent that somebody holds in a job keeps its processes out of it where it may, and says so where it may not.
+// An agent that runs in a job starts its processes outside of the job if the job allows it, and reports it if not.
 func TestAgentInJob(t *testing.T) {
 	for name, mayLeave := range map[string]bool{"may leave": true, "may not": false} {
 		t.Run(name, func(t *testing.T) {
@@ -79,16 +79,16 @@ func TestAgentInJob(t *testing.T) {
 				return
 			}
 
-			time.Sleep(500 * time.Millisecond) // it must not, and nothing tells that it will not
+			time.Sleep(500 * time.Millisecond) // it must not end, and no event reports that it keeps running
 
 			if !f.Alive(found.Proc) {
-				t.Error("the process has gone with the job of the agent")
+				t.Error("the process ended with the job of the agent")
 			}
 		})
 	}
 }
 
-// agentInJob starts an agent in a job and gives what it says until its process is started.
+// agentInJob starts an agent in a job and returns its output until its process is started.
 func (f *fixture) agentInJob(mayLeave bool) (outer windows.Handle, said string) {
 	f.t.Helper()
 	outer, err := windows.CreateJobObject(nil, nil)

@@ -18,13 +18,13 @@ import (
 
 const clearWait = 5 * time.Second // how long killed processes may take to end
 
-// jobs are the job objects of this agent's processes, one for each key: all that a process's commands start and
-// leave behind is in it, children of children included. None of them ends its members when it is closed, so that
-// the agent going away touches nobody.
+// jobs are the job objects of this agent's processes, one for each key. A job contains everything that the commands of
+// a process start and leave running, with all descendants. Closing a job does not end its members, so processes keep
+// running when the agent ends.
 //
-// The name is how an agent that starts again finds the members. Windows forgets a name with the last handle of its
-// object, even while it has members; therefore the commands inherit a handle that can only ask, pass it on to what
-// they start, and a process that was found is given one.
+// A restarted agent finds the members by the name of the job. Windows forgets a name when the last handle of its
+// object is closed, even while the job has members. Therefore commands inherit a handle that can only query, and pass
+// it on to what they start. A process that was found is given such a handle too.
 type jobs struct {
 	prefix  string
 	access  *windows.SecurityAttributes // of jobs that are made: for this account, administrators and the system
@@ -36,16 +36,16 @@ type jobs struct {
 
 type job struct {
 	handle windows.Handle
-	claims int            // commands being started or in flight, which may need it while it has no members
-	holder supervise.Proc // was given a handle
+	claims int            // starting and running commands, which may need it while it has no members
+	holder supervise.Proc // the process that was given a handle
 }
 
 func newJobs(instance string) (*jobs, error) {
+	// Describe which accounts may use the jobs.
 	self, err := windows.GetCurrentProcessToken().GetTokenUser()
 	if err != nil {
 		return nil, fmt.Errorf("cannot read own account: %w", err)
 	}
-
 	sid := self.User.Sid.String()
 	sd, err := windows.SecurityDescriptorFromString("O:" + sid + "D:P(A;;GA;;;SY)(A;;GA;;;BA)(A;;GA;;;" + sid + ")")
 	if err != nil {
@@ -56,6 +56,8 @@ func newJobs(instance string) (*jobs, error) {
 		byKey: map[gozzard.Key]*job{}}
 	j.access = &windows.SecurityAttributes{Length: uint32(unsafe.Sizeof(windows.SecurityAttributes{})),
 		SecurityDescriptor: sd}
+
+	// List the accounts that may own an existing job.
 	for _, kind := range []windows.WELL_KNOWN_SID_TYPE{windows.WinLocalSystemSid, windows.WinBuiltinAdministratorsSid} {
 		sid, err := windows.CreateWellKnownSid(kind)
 		if err != nil {
@@ -85,33 +87,34 @@ func (j *jobs) name(k gozzard.Key) (*uint16, error) {
 	return windows.UTF16PtrFromString(j.prefix + hex.EncodeToString(sum[:16]))
 }
 
-// get gives the job of a key, nil when there is none and it is not to be made. The caller holds mu.
+// get returns the job of a key, or nil when there is none and make is false. The caller holds mu.
 func (j *jobs) get(k gozzard.Key, make bool) (*job, error) {
 	if x := j.byKey[k]; x != nil {
 		return x, nil
 	}
 
+	// Open the job by its name.
 	name, err := j.name(k)
 	if err != nil {
 		return nil, fmt.Errorf("cannot name job: %w", err)
 	}
-
 	var h windows.Handle
-
 	if make {
-		h, err = windows.CreateJobObject(j.access, name) // or opens the one that is there
+		h, err = windows.CreateJobObject(j.access, name) // opens a job that exists
 	} else if h, err = openJob(name); errors.Is(err, windows.ERROR_FILE_NOT_FOUND) {
 		return nil, nil
 	}
-
 	if err != nil {
 		return nil, fmt.Errorf("cannot open job %s: %w", windows.UTF16PtrToString(name), err)
 	}
+
+	// Reject a job of another account.
 	if err := j.checkOwner(h); err != nil {
 		return nil, errors.Join(fmt.Errorf("cannot use job %s: %w", windows.UTF16PtrToString(name), err),
 			windows.CloseHandle(h))
 	}
 
+	// Remember it.
 	x := &job{handle: h}
 	j.byKey[k] = x
 	return x, nil
@@ -148,6 +151,7 @@ func (j *jobs) claim(k gozzard.Key) (inherit windows.Handle, err error) {
 	if err != nil {
 		return 0, err
 	}
+
 	self := windows.CurrentProcess()
 	if err := windows.DuplicateHandle(self, x.handle, self, &inherit, jobQuery, true, 0); err != nil {
 		return 0, fmt.Errorf("cannot copy handle of job: %w", err)
@@ -156,6 +160,7 @@ func (j *jobs) claim(k gozzard.Key) (inherit windows.Handle, err error) {
 	return inherit, nil
 }
 
+// release ends a claim.
 func (j *jobs) release(k gozzard.Key) {
 	j.mu.Lock()
 	defer j.mu.Unlock()
@@ -175,7 +180,7 @@ func (j *jobs) assign(k gozzard.Key, process windows.Handle) error {
 	return windows.AssignProcessToJobObject(x.handle, process)
 }
 
-// members gives the processes that belong to a key.
+// members returns the processes that belong to a key.
 func (j *jobs) members(k gozzard.Key) ([]int, error) {
 	j.mu.Lock()
 	defer j.mu.Unlock()
@@ -191,28 +196,31 @@ func (j *jobs) members(k gozzard.Key) ([]int, error) {
 func (j *jobs) give(k gozzard.Key, p supervise.Proc) error {
 	j.mu.Lock()
 	defer j.mu.Unlock()
+
+	// Try once for each process: an attempt that failed would fail again.
 	x := j.byKey[k]
 	if x == nil || x.holder == p {
 		return nil
 	}
+	x.holder = p
 
-	x.holder = p // also when it fails: it would again
+	// Open the process.
 	process, err := open(p, windows.PROCESS_DUP_HANDLE)
 	if err != nil {
 		return err
 	}
-
 	defer windows.CloseHandle(process)
+
+	// Copy the handle into it.
 	var theirs windows.Handle
-	if err := windows.DuplicateHandle(windows.CurrentProcess(), x.handle, process, &theirs, jobQuery, false,
-		0); err != nil {
+	self := windows.CurrentProcess()
+	if err := windows.DuplicateHandle(self, x.handle, process, &theirs, jobQuery, false, 0); err != nil {
 		return fmt.Errorf("cannot give handle of job to pid %d: %w", p.PID, err)
 	}
-
 	return nil
 }
 
-// clear kills everything of a key.
+// clear kills all processes of a key.
 func (j *jobs) clear(k gozzard.Key) error {
 	return killJob(func() ([]int, error) {
 		j.mu.Lock()
@@ -276,19 +284,25 @@ func terminateJob(h windows.Handle) ([]int, error) {
 
 // jobMembers lists the running processes of a job and of those inside it.
 func jobMembers(h windows.Handle) ([]int, error) {
-	const head = 2 // JOBOBJECT_BASIC_PROCESS_ID_LIST begins with two 32-bit counts: at most so many words
+	// JOBOBJECT_BASIC_PROCESS_ID_LIST begins with two 32-bit counts, which take one or two words.
+	const head = 2
 	for room := 16; ; {
+		// Ask the system.
 		buf := make([]uintptr, head+room)
 		err := windows.QueryInformationJobObject(h, windows.JobObjectBasicProcessIdList,
 			uintptr(unsafe.Pointer(&buf[0])), uint32(len(buf))*uint32(unsafe.Sizeof(buf[0])), nil)
 		counts := (*[2]uint32)(unsafe.Pointer(&buf[0]))
+
+		// Repeat with more room if the list did not fit.
 		switch {
 		case errors.Is(err, windows.ERROR_MORE_DATA), err == nil && counts[1] < counts[0] && int(counts[0]) > room:
-			room = max(2*room, int(counts[0])+16) // more may come meanwhile
+			room = max(2*room, int(counts[0])+16) // more may start in between
 			continue
 		case err != nil:
 			return nil, fmt.Errorf("cannot list processes of job: %w", err)
 		}
+
+		// Copy the pids.
 		list := buf[unsafe.Sizeof(*counts)/unsafe.Sizeof(buf[0]):]
 		pids := make([]int, 0, counts[1])
 		for _, pid := range list[:min(int(counts[1]), len(list))] {

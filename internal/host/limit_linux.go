@@ -18,7 +18,7 @@ const (
 	cpuPeriod   = 100_000 // microseconds, the kernel's own default
 	minCPUQuota = 1_000   // the minimum of the kernel
 	minMemory   = 1 << 20 // below this nothing can even start
-	// of one process tree: far more than a service has, far less than a fork bomb needs to do harm
+	// tasks of one process tree: far more than a service has, far less than a fork bomb needs to do harm
 	maxTasks = 4096
 	noQuota  = "-1"
 )
@@ -49,17 +49,18 @@ type limits struct {
 func (h *Host) findLimits() *limits {
 	l := &limits{cpus: h.cpus, mem: h.mem, two: map[string]bool{}, one: map[string]string{},
 		want: map[string]gozzard.Resource{}}
-
 	if h.groups == nil {
 		return l
 	}
 
+	// Find the controllers of version 1.
 	l.base = h.groups.base
 	mounts, err := h.proc.Cgroup1Mounts()
 	if err != nil {
 		h.log.Warn("cannot look for controllers", "err", err)
 	}
 
+	// Prefer version 2 for each controller.
 	for _, c := range []string{cpuController, memoryController, pidsController} {
 		if !h.groups.shared && delegate(l.base, c) {
 			l.two[c] = true
@@ -68,13 +69,13 @@ func (h *Host) findLimits() *limits {
 		}
 	}
 
+	// Record which limits are missing.
 	if !l.two[pidsController] && l.one[pidsController] == "" {
-		h.lacks("no usable cgroup controller for pids: the number of a process's tasks is not bounded")
+		h.addDegraded("no usable cgroup controller for pids: the number of a process's tasks is not bounded")
 	}
-
 	for _, c := range []string{cpuController, memoryController} {
 		if !l.two[c] && l.one[c] == "" {
-			h.lacks("no usable cgroup controller for %s: its limit is watched, but cannot be enforced by the kernel", c)
+			h.addDegraded("no usable cgroup controller for %s: its limit is watched, but cannot be enforced by the kernel", c)
 		}
 	}
 
@@ -112,6 +113,7 @@ func hasWord(b []byte, word string) bool {
 
 // Limit sets the kernel limits of a process's cgroup, at once and for everything that is started later.
 func (h *Host) Limit(key gozzard.Key, r gozzard.Resource) (mode string, err error) {
+	// Store the limits for everything that is started later.
 	l, folder := h.limits, keyFolder(key)
 	l.mu.Lock()
 	if r.Enforce && (r.CPU > 0 || r.Mem > 0) {
@@ -121,7 +123,11 @@ func (h *Host) Limit(key gozzard.Key, r gozzard.Resource) (mode string, err erro
 		r = gozzard.Resource{}
 	}
 	l.mu.Unlock()
+
+	// Find out which cgroup version enforces them.
 	mode, err = l.mode(r)
+
+	// Apply them to what is running.
 	if err == nil && h.groups != nil {
 		err = l.apply(folder, r)
 	}
@@ -131,7 +137,6 @@ func (h *Host) Limit(key gozzard.Key, r gozzard.Resource) (mode string, err erro
 	if err != nil {
 		return mode, fmt.Errorf("cannot limit %s: %w", key, err)
 	}
-
 	return mode, nil
 }
 
@@ -187,18 +192,19 @@ func (l *limits) prepare(folder string) {
 	l.mu.Lock()
 	r, ok := l.want[folder]
 	l.mu.Unlock()
+
 	if l.two[pidsController] {
-		_ = writeExisting(filepath.Join(l.base, folder, "pids.max"), strconv.Itoa(maxTasks)) // a failure does not prevent the start
+		// A failure does not prevent the start.
+		_ = writeExisting(filepath.Join(l.base, folder, "pids.max"), strconv.Itoa(maxTasks))
 	}
 	if ok {
-		_ = l.apply(folder, r) // neither does this; Limit reported the error
+		_ = l.apply(folder, r) // a failure does not prevent the start; Limit reported it
 	}
 }
 
 // apply writes the limits of a process; 0 means no limit. A group that does not exist gets them when it is made.
 func (l *limits) apply(folder string, r gozzard.Resource) error {
 	var errs []error
-
 	if l.two[cpuController] {
 		errs = append(errs, l.set2(folder, "cpu.max", l.quota(r.CPU, "max")+" "+strconv.Itoa(cpuPeriod)))
 	}
@@ -227,7 +233,8 @@ func (l *limits) quota(percent float64, none string) string {
 	return strconv.FormatInt(max(minCPUQuota, int64(percent/100*float64(l.cpus)*cpuPeriod)), 10)
 }
 
-// memory is where the kernel begins to slow a process down and take pages back, and where it ends it.
+// memory returns two sizes: above high the kernel slows the process down and takes pages back; at limit it kills the
+// process.
 func (l *limits) memory(percent float64, none string) (high, limit string) {
 	if percent <= 0 {
 		return none, none
@@ -262,9 +269,10 @@ func (l *limits) tasks(folder string) []string {
 	l.mu.Lock()
 	r := l.want[folder]
 	l.mu.Unlock()
+
 	var files []string
-	for controller, wanted := range map[string]bool{cpuController: r.CPU > 0, memoryController: r.Mem > 0,
-		pidsController: true} {
+	wants := map[string]bool{cpuController: r.CPU > 0, memoryController: r.Mem > 0, pidsController: true}
+	for controller, wanted := range wants {
 		if base := l.one[controller]; base != "" && wanted {
 			files = append(files, filepath.Join(base, folder, "tasks"))
 		}
@@ -290,6 +298,7 @@ func (l *limits) gather(groups *cgroups, folder string, key gozzard.Key) error {
 	l.mu.Lock()
 	r := l.want[folder]
 	l.mu.Unlock()
+
 	var errs []error
 	for controller, wanted := range map[string]bool{cpuController: r.CPU > 0, memoryController: r.Mem > 0} {
 		if base := l.one[controller]; base != "" && wanted {
@@ -300,13 +309,12 @@ func (l *limits) gather(groups *cgroups, folder string, key gozzard.Key) error {
 	return errors.Join(errs...)
 }
 
-// move ignores processes that ended.
+// move puts processes into a version 1 group, except those that are in it. It ignores processes that ended.
 func move(dir string, pids []int) error {
 	inside, err := treeProcs(dir, nil)
 	if err != nil {
 		return err
 	}
-
 	has := map[int]bool{}
 	for _, pid := range inside {
 		has[pid] = true

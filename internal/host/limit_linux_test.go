@@ -92,7 +92,7 @@ func TestLimitHoldsRunningAndLaterProcesses(t *testing.T) {
 	})
 }
 
-// P10: a process that takes more memory than it may is ended by the kernel, others are not.
+// P10: the kernel kills a process that uses more memory than its limit, and no other process.
 func TestP10MemoryLimit(t *testing.T) {
 	f := newHost(t)
 	f.needsCgroups()
@@ -112,7 +112,7 @@ func TestP10MemoryLimit(t *testing.T) {
 	}
 }
 
-// P9: a fork bomb is stopped by the number of tasks, and by Clear.
+// P9: the limit of tasks stops a fork bomb, and Clear kills it.
 func TestP9TasksAreBounded(t *testing.T) {
 	f := newHost(t)
 	f.needsCgroups()
@@ -141,11 +141,12 @@ func TestP9TasksAreBounded(t *testing.T) {
 		t.Fatal(err)
 	}
 	if f.Alive(p) {
-		t.Error("the bomb lives")
+		t.Error("the fork bomb is alive")
 	}
 }
 
-// The files of version 2, whose controllers are not free on every machine, in a folder that only looks like it.
+// The limits are written to the files of version 2. The test uses an ordinary folder with these files, because the
+// controllers of version 2 are not available on every machine.
 func TestLimitOfVersion2(t *testing.T) {
 	f := newHost(t)
 	base, k := t.TempDir(), f.key("a")

@@ -67,7 +67,6 @@ func openLogs(stateDir string, size int64, age time.Duration) (*logs, error) {
 	if err != nil {
 		return nil, fmt.Errorf("cannot read folder of logs: %w", err)
 	}
-
 	for _, e := range entries {
 		if _, err := l.find(e.Name()); err != nil && !errors.Is(err, os.ErrNotExist) {
 			return nil, fmt.Errorf("cannot read log: %w", err)
@@ -109,25 +108,27 @@ func (l *logs) get(folder string) (*procLog, error) {
 func (l *logs) create(folder string) (*procLog, *os.File, error) {
 	l.mu.Lock() // a concurrent sweep either sees that the log is in use, or create makes it again
 	defer l.mu.Unlock()
+
+	// Open the file.
 	dir := filepath.Join(l.dir, folder)
 	path := filepath.Join(dir, currentLog)
-
 	if err := os.MkdirAll(dir, 0o700); err != nil {
 		return nil, nil, fmt.Errorf("cannot make folder for log: %w", err)
 	}
-
 	f, err := os.OpenFile(path, os.O_WRONLY|os.O_APPEND|os.O_CREATE|unix.O_NOFOLLOW, 0o600)
 	if err != nil {
 		return nil, nil, fmt.Errorf("cannot open log: %w", err)
 	}
 
+	// Set its permission, and its time, so that no sweep removes it.
 	p, err := l.get(folder)
 	fi, statErr := f.Stat()
 	if err = errors.Join(err, statErr, f.Chmod(0o622), os.Chtimes(path, time.Time{}, time.Now())); err != nil {
 		return nil, nil, errors.Join(fmt.Errorf("cannot open log: %w", err), f.Close())
 	}
 
-	l.inodes[idOf(fi)] = struct{}{} // a new inode if the file was removed
+	// Remember it as ours. It has a new inode if the old file was removed.
+	l.inodes[idOf(fi)] = struct{}{}
 	return p, f, nil
 }
 
@@ -148,6 +149,7 @@ func (l *logs) sweep(inUse func(folder string) bool) (hot bool, err error) {
 		all[folder] = p
 	}
 	l.mu.Unlock()
+
 	var errs []error
 	for folder, p := range all {
 		grows, last, err := p.rotate(l.size, l.age)
@@ -169,12 +171,14 @@ func (l *logs) remove(folder string, p *procLog) error {
 	defer l.mu.Unlock()
 	p.mu.Lock()
 	defer p.mu.Unlock()
+
 	if fi, err := os.Lstat(p.current()); err == nil {
 		if time.Since(fi.ModTime()) <= l.age {
 			return nil // a command just opened it
 		}
 		delete(l.inodes, idOf(fi))
 	}
+
 	delete(l.open, folder)
 	return os.RemoveAll(p.dir)
 }
@@ -238,6 +242,7 @@ func (p *procLog) rotated() ([]part, error) {
 // recall finds the position where current.log begins. If a rotation was interrupted before the file was truncated,
 // its text appears twice, with increasing positions.
 func (p *procLog) recall(current os.FileInfo) error {
+	// The newest rotated file ends where current.log begins.
 	parts, err := p.rotated()
 	if err != nil {
 		return err
@@ -247,12 +252,12 @@ func (p *procLog) recall(current os.FileInfo) error {
 		p.base = newest.from + newest.size
 	}
 
+	// The note may know a later position.
 	p.began = current.ModTime()
 	b, err := os.ReadFile(filepath.Join(p.dir, logNote))
 	if err != nil && !errors.Is(err, os.ErrNotExist) {
 		return err
 	}
-
 	var base, began int64
 	if _, err := fmt.Sscanf(string(b), "%d %d\n", &base, &began); err == nil { // a damaged note counts as missing
 		p.base, p.began = max(p.base, base), time.Unix(began, 0)
@@ -292,55 +297,59 @@ func (p *procLog) size() (os.FileInfo, error) {
 func (p *procLog) rotate(size int64, age time.Duration) (hot bool, last time.Time, err error) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
+
+	// Measure how fast it grows.
 	before := p.end
 	fi, err := p.size()
 	if err != nil {
 		return false, time.Time{}, fmt.Errorf("cannot read log: %w", err)
 	}
-
 	hot = p.end-before > size/4
 
+	// Begin a new file when the current one is large or old.
 	if n := occupied(fi); n >= size || n > 0 && time.Since(p.began) > age {
-		if err := p.turn(fi, size); err != nil {
+		if err := p.copyAndTruncate(fi, size); err != nil {
 			return hot, fi.ModTime(), fmt.Errorf("cannot rotate log: %w", err)
 		}
 		p.expired = time.Time{}
 	}
 
+	// Remove old files from time to time.
 	if time.Since(p.expired) < expireEvery {
 		return hot, fi.ModTime(), nil
 	}
-
 	p.expired = time.Now()
 	return hot, fi.ModTime(), p.expire(age)
 }
 
-// turn copies the end of current.log to a new file and truncates current.log. If there is no space for the copy,
-// the text is dropped: the log must not fill the disk.
-func (p *procLog) turn(fi os.FileInfo, size int64) error {
+// copyAndTruncate copies the end of current.log to a new file and truncates current.log. If there is no space for the
+// copy, the text is dropped: the log must not fill the disk.
+func (p *procLog) copyAndTruncate(fi os.FileInfo, size int64) error {
+	// Copy the end.
 	f, err := os.OpenFile(p.current(), os.O_RDWR|unix.O_NOFOLLOW|unix.O_NONBLOCK, 0)
 	if err != nil {
 		return err
 	}
-
 	defer f.Close()
 	skip := max(0, fi.Size()-size)
 	path := filepath.Join(p.dir, fmt.Sprintf("%020d.log", p.base+skip))
 	n, copyErr := copyEnd(path, f, skip, 2*size)
 
+	// Truncate the file and continue the positions after it.
 	if err := f.Truncate(0); err != nil {
 		return errors.Join(copyErr, err)
 	}
-
 	p.base, p.began = p.base+max(fi.Size(), skip+n), time.Now()
 	p.end = p.base
 
+	// Remove a copy that is not complete.
 	if copyErr != nil {
 		copyErr = errors.Join(copyErr, removeFile(path))
 	} else {
 		copyErr = os.Chtimes(path, time.Time{}, fi.ModTime())
 	}
 
+	// Store the new position.
 	return errors.Join(copyErr, p.note())
 }
 
@@ -367,10 +376,8 @@ func (p *procLog) expire(age time.Duration) error {
 			errs = append(errs, removeFile(x.path))
 		}
 	}
-
 	if err := errors.Join(errs...); err != nil {
 		return fmt.Errorf("cannot remove old log: %w", err)
 	}
-
 	return nil
 }

@@ -108,8 +108,7 @@ func TestLogPositionsSurviveRotationAndRestart(t *testing.T) {
 		t.Errorf("the log ends at %d, %d were printed", next, want)
 	}
 
-	// What was not read before a rotation of more than one file's size is gone, in whole: everything else comes
-	// once and in order.
+	// Text that was not read before it was rotated away is lost. All other text is read once and in order.
 	last := -1
 	for l := range bytes.Lines(all[bytes.IndexByte(all, '\n')+1:]) {
 		var i int
@@ -153,7 +152,7 @@ func TestLogPositionsSurviveRotationAndRestart(t *testing.T) {
 	}
 }
 
-// P15: a flood is cut, and who prints it is not held up.
+// P15: a flood of output is cut, and the process that prints it is not delayed.
 func TestP15FloodIsBounded(t *testing.T) {
 	f := newHost(t)
 	f.needsCgroups()
@@ -241,7 +240,7 @@ func TestLogThatWasRemovedBeginsAnew(t *testing.T) {
 	}
 }
 
-// TT4: the log of another user's process is the agent's, and still good for /dev/stdout.
+// TT4: the log of another user's process belongs to the agent, and the process can still open /dev/stdout.
 func TestTT4LogBelongsToTheAgent(t *testing.T) {
 	needsRoot(t)
 	f := newHost(t)

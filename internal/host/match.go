@@ -19,6 +19,7 @@ type names struct {
 // an interpreter runs, or the name that the kernel stores. A cut name decides only when no complete name
 // contradicts it.
 func (n names) match(want string) bool {
+	// A complete name matches exactly.
 	whole := n.whole()
 	for _, w := range whole {
 		if w == want {
@@ -26,6 +27,7 @@ func (n names) match(want string) bool {
 		}
 	}
 
+	// So does the name that the kernel stores, or its beginning if the name was cut.
 	if n.comm == want {
 		return true
 	}
@@ -33,6 +35,7 @@ func (n names) match(want string) bool {
 		return false
 	}
 
+	// The cut name must not be the beginning of another complete name.
 	for _, w := range whole {
 		if len(w) > commBytes && w[:commBytes] == n.comm {
 			return false
@@ -42,20 +45,18 @@ func (n names) match(want string) bool {
 	return true
 }
 
+// whole lists the complete names.
 func (n names) whole() []string {
 	var out []string
 	interpreted := false
-
 	if n.exe != "" {
 		out = append(out, path.Base(n.exe))
 		interpreted = isInterpreter(path.Base(n.exe))
 	}
-
 	if len(n.args) > 0 && n.args[0] != "" {
 		out = append(out, path.Base(n.args[0]))
 		interpreted = interpreted || n.exe == "" && isInterpreter(path.Base(n.args[0]))
 	}
-
 	if s := n.script(); interpreted && s != "" {
 		out = append(out, s)
 	}
@@ -78,8 +79,7 @@ func (n names) script() string {
 func isInterpreter(base string) bool {
 	switch strings.TrimRight(base, "0123456789.-") {
 	case "sh", "bash", "dash", "ash", "ksh", "mksh", "zsh", "busybox", "python", "pypy", "perl", "ruby", "node",
-		"nodejs", "php", "php-cli",
-		"java", "lua", "luajit", "tclsh", "mono", "dotnet", "Rscript", "R", "guile", "deno", "bun":
+		"nodejs", "php", "php-cli", "java", "lua", "luajit", "tclsh", "mono", "dotnet", "Rscript", "R", "guile", "deno", "bun":
 		return true
 	}
 	return false

@@ -8,7 +8,7 @@ import (
 	"golang.org/x/sys/windows"
 )
 
-// The calls that golang.org/x/sys does not have. Each is looked up when it is first used, and never changes.
+// The system calls that golang.org/x/sys does not offer. Each is looked up when it is first used.
 var (
 	kernel32              = windows.NewLazySystemDLL("kernel32.dll")
 	openJobObject         = kernel32.NewProc("OpenJobObjectW")
@@ -54,7 +54,7 @@ func resume(process windows.Handle) error {
 	return nil
 }
 
-// registerWait has a callback made by windows.NewCallback called with id, once, when the process ends.
+// registerWait makes the system call callback(id) once, when the process ends. windows.NewCallback makes the callback.
 func registerWait(process windows.Handle, callback, id uintptr) (windows.Handle, error) {
 	var wait windows.Handle
 	r, _, err := registerWaitForObject.Call(uintptr(unsafe.Pointer(&wait)), uintptr(process), callback, id,
@@ -65,7 +65,7 @@ func registerWait(process windows.Handle, callback, id uintptr) (windows.Handle,
 	return wait, nil
 }
 
-// endWait ends a registered wait and waits for its callback, so that the handle waited for may be closed.
+// endWait ends a registered wait and waits for its callback, so that the handle of the process may be closed.
 func endWait(wait windows.Handle) error {
 	if r, _, err := unregisterWait.Call(uintptr(wait), uintptr(windows.InvalidHandle)); r == 0 {
 		return os.NewSyscallError("UnregisterWaitEx", err)

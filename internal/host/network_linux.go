@@ -31,8 +31,8 @@ func tcpBytes(want map[uint64]int64, buf []byte) error {
 	if err != nil {
 		return fmt.Errorf("cannot request the list of sockets: %w", os.NewSyscallError("socket", err))
 	}
-
 	defer unix.Close(fd)
+
 	patience := unix.Timeval{Sec: 2} // the kernel answers at once; the limit protects a sample from hanging
 	if err := unix.SetsockoptTimeval(fd, unix.SOL_SOCKET, unix.SO_RCVTIMEO, &patience); err != nil {
 		return fmt.Errorf("cannot request the list of sockets: %w", os.NewSyscallError("setsockopt", err))
@@ -47,6 +47,7 @@ func tcpBytes(want map[uint64]int64, buf []byte) error {
 	return nil
 }
 
+// dumpTCP requests the TCP sockets of one address family and reads the answers.
 func dumpTCP(fd int, family byte, seq uint32, want map[uint64]int64, buf []byte) error {
 	var ask [diagRequest]byte
 	binary.NativeEndian.PutUint32(ask[0:], diagRequest)
@@ -55,7 +56,6 @@ func dumpTCP(fd int, family byte, seq uint32, want map[uint64]int64, buf []byte)
 	binary.NativeEndian.PutUint32(ask[8:], seq)
 	ask[16], ask[17], ask[18] = family, unix.IPPROTO_TCP, 1<<(diagTCPInfo-1)
 	binary.NativeEndian.PutUint32(ask[20:], statesWithBytes)
-
 	if _, err := unix.Write(fd, ask[:]); err != nil {
 		return fmt.Errorf("cannot request the list of sockets: %w", err)
 	}
@@ -104,6 +104,7 @@ func readSockets(b []byte, seq uint32, want map[uint64]int64) (done bool, err er
 	return false, nil
 }
 
+// readSocket reads the counters of one socket.
 func readSocket(b []byte, want map[uint64]int64) {
 	if len(b) < diagMessage {
 		return

@@ -25,26 +25,27 @@ func (h *Host) BecomeSubreaper() error {
 // another part waits for: shells of running commands, watched processes, and everything that this program starts
 // outside of our cgroups.
 func (h *Host) collectOrphans() {
+	// Without cgroups our processes cannot be distinguished from others.
 	h.mu.Lock()
 	on := h.subreaper
 	h.mu.Unlock()
-
-	if !on || h.groups == nil { // without cgroups our processes cannot be distinguished from others
+	if !on || h.groups == nil {
 		return
 	}
 
+	// In the usual case no child has ended, and one call finds that out.
 	var ended unix.Siginfo
 	if err := unix.Waitid(unix.P_ALL, 0, &ended, unix.WEXITED|unix.WNOHANG|unix.WNOWAIT, nil); err != nil ||
 		ended.Signo == 0 {
-		return // the usual case costs one call: no child has ended
+		return
 	}
 
+	// Collect the orphans among all processes.
 	pids, err := h.proc.PIDs(nil)
 	if err != nil {
 		h.log.Warn("cannot collect orphans", "err", err)
 		return
 	}
-
 	for _, pid := range pids {
 		if !h.isOrphan(pid) {
 			continue
@@ -55,6 +56,7 @@ func (h *Host) collectOrphans() {
 	}
 }
 
+// isOrphan reports whether a pid is an ended child of the agent, in one of our cgroups, that no other part waits for.
 func (h *Host) isOrphan(pid int) bool {
 	st, err := h.proc.Stat(pid)
 	if err != nil || !st.Dead() || st.PPID != os.Getpid() || h.shells.has(pid) || h.fronts.has(pid) ||

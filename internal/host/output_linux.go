@@ -31,6 +31,7 @@ const (
 	outputLimit = 1 << 20  // trimmed when it occupies more
 )
 
+// outputs are the output files of all commands that have a separate file.
 type outputs struct {
 	dir   string
 	gives bool // files may be assigned to other accounts
@@ -61,7 +62,6 @@ func (o *outputs) create(name string, a account, named bool) (*output, error) {
 	}
 
 	out := &output{path: path, file: f}
-
 	switch {
 	case int(a.uid) == os.Geteuid():
 	case o.gives:
@@ -69,7 +69,6 @@ func (o *outputs) create(name string, a account, named bool) (*output, error) {
 	default:
 		err = f.Chmod(0o622) // as with logs: other accounts cannot reach its folder
 	}
-
 	if err == nil && !named {
 		err = out.remove()
 	}
@@ -148,26 +147,25 @@ func (o *output) trim() error {
 
 // trim frees all but the end of a file that occupies too much space.
 func trim(f *os.File) error {
+	// Leave a file that occupies little.
 	fi, err := f.Stat()
 	if err != nil {
 		return err
 	}
-
 	st, ok := fi.Sys().(*syscall.Stat_t)
 	if !ok || st.Blocks*512 <= outputLimit {
 		return nil
 	}
-
 	hole := (fi.Size() - outputKept) &^ 4095
 	if hole <= 0 {
 		return nil
 	}
 
+	// Free its beginning, or everything where the file system has no holes.
 	err = unix.Fallocate(int(f.Fd()), unix.FALLOC_FL_PUNCH_HOLE|unix.FALLOC_FL_KEEP_SIZE, 0, hole)
 	if errors.Is(err, unix.EOPNOTSUPP) || errors.Is(err, unix.ENOSYS) {
 		err = f.Truncate(0) // safe, because every writer appends
 	}
-
 	return err
 }
 

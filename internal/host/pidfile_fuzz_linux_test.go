@@ -9,7 +9,7 @@ import (
 	"github.com/gozzard/gozzard/test/fuzztest"
 )
 
-// FuzzPIDFile: only the plain decimal of a pid that a service can have is one, whoever wrote the file.
+// FuzzPIDFile: a text is accepted only if it is the plain decimal of a pid that a service can have.
 func FuzzPIDFile(f *testing.F) {
 	z := fuzztest.New(f)
 	for _, s := range []string{"4437\n", " 4437 ", "1", "0", "-1", "+4437", "004437", "4194304", "4194305", "4437\n1",

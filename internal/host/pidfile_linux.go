@@ -40,10 +40,10 @@ func (h *Host) readPIDFile(path string, owner *account) (pid int, written time.T
 // a hard link to a file of root would look like a file of root. The file is checked before it is opened for
 // reading, since opening a device may have an effect and opening a FIFO blocks. Symbolic links are not followed.
 func (h *Host) openPIDFile(path string, owner *account) (pid int, written time.Time, reason string) {
+	// Open it without read access.
 	if !filepath.IsAbs(path) {
 		return 0, written, fmt.Sprintf("pid file %q is not an absolute path", path)
 	}
-
 	fd, err := unix.Open(path, unix.O_PATH|unix.O_NOFOLLOW|unix.O_CLOEXEC, 0)
 	switch {
 	case errors.Is(err, unix.ENOENT), errors.Is(err, unix.ENOTDIR):
@@ -51,13 +51,13 @@ func (h *Host) openPIDFile(path string, owner *account) (pid int, written time.T
 	case err != nil:
 		return 0, written, fmt.Sprintf("pid file %s cannot be opened: %v", path, err)
 	}
-
 	defer unix.Close(fd)
+
+	// Reject a file that is not trustworthy.
 	var st unix.Stat_t
 	if err := unix.Fstat(fd, &st); err != nil {
 		return 0, written, fmt.Sprintf("pid file %s cannot be read: %v", path, err)
 	}
-
 	switch {
 	case st.Mode&unix.S_IFMT == unix.S_IFLNK:
 		return 0, written, fmt.Sprintf("pid file %s is a symbolic link", path)
@@ -73,17 +73,16 @@ func (h *Host) openPIDFile(path string, owner *account) (pid int, written time.T
 		return 0, written, fmt.Sprintf("pid file %s has %d bytes, at most %d are allowed", path, st.Size, pidFileBytes)
 	}
 
+	// Read the pid.
 	buf := make([]byte, pidFileBytes)
 	n, err := readOpened(fd, buf)
 	if err != nil {
 		return 0, written, fmt.Sprintf("pid file %s cannot be read: %v", path, err)
 	}
-
 	pid, ok := parsePID(buf[:n])
 	if !ok {
 		return 0, written, fmt.Sprintf("pid file %s does not hold a process id", path)
 	}
-
 	return pid, time.Unix(st.Mtim.Unix()), ""
 }
 

@@ -11,7 +11,7 @@ import (
 	"github.com/gozzard/gozzard/internal/supervise"
 )
 
-// Only what a shell would do nothing with but become the program is started without one.
+// A command is started without a shell only if the shell would do nothing but execute the program.
 func TestPlainExec(t *testing.T) {
 	for text, want := range map[string][]string{
 		"exec /usr/sbin/nginx -g daemon=off": {"/usr/sbin/nginx", "-g", "daemon=off"},
@@ -44,7 +44,7 @@ func TestPlainExec(t *testing.T) {
 	}
 }
 
-// A program started in place of its shell is seen, watched and told of like one that its shell became.
+// A program that was started without a shell is found, watched and reported like a program that a shell executed.
 func TestPlainExecIsTheProcess(t *testing.T) {
 	f := newHost(t)
 	k, s := f.key("a"), f.spec("sleep")

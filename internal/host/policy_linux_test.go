@@ -24,7 +24,7 @@ import (
 	"github.com/gozzard/gozzard/internal/supervise"
 )
 
-// TE1: names and folders are what they are to a command, whatever a shell could make of them.
+// TE1: a command gets names and folders unchanged, whatever they mean to a shell.
 func TestTE1NamesAndFoldersAreLiteral(t *testing.T) {
 	f := newHost(t)
 	text := content(t, "../../testdata/injection.txt")
@@ -47,7 +47,7 @@ func TestTE1NamesAndFoldersAreLiteral(t *testing.T) {
 		spec.Identity.SetupPath = dir
 		spec.Identity.PIDPath = dir + "/" + s + ".pid"
 		spec.Identity.ConfigPath, spec.Identity.LogPath = s, s
-		// The answer goes to a file: what is printed is cleaned for people.
+		// The command writes its answer to a file, because printed output is cleaned.
 		res, err := f.Run(t.Context(), supervise.Run{
 			Key: gozzard.Key{Namespace: s, Name: s}, Spec: spec, Timeout: 20 * time.Second,
 			Command: `printf '%s\0' "$GOZZARD_NAMESPACE" "$GOZZARD_NAME" "$(pwd -P; echo x)" >seen`,
@@ -72,7 +72,7 @@ func TestTE1NamesAndFoldersAreLiteral(t *testing.T) {
 	t.Logf("TE1: %d texts, all literal", len(lines))
 }
 
-// TE3: only a small regular file with one name is a pid file, and only once that is known it is opened.
+// TE3: only a small regular file with one name is a pid file. It is opened for reading only after that was checked.
 func TestTE3PIDFilesOfOtherKinds(t *testing.T) {
 	needsRoot(t)
 	f := newHost(t)
@@ -117,11 +117,11 @@ func TestTE3PIDFilesOfOtherKinds(t *testing.T) {
 	}
 }
 
-// TE3: a service that writes whatever it likes into its pid file, and swaps it all the time, never has another
-// process signalled in its place.
+// TE3: a service that writes any text into its pid file and replaces the file all the time cannot make the agent
+// signal another process.
 func TestTE3SwappedPIDFileKillsNobodyElse(t *testing.T) {
 	needsRoot(t)
-	f := newHost(t, noCgroups) // so that the pid file is all there is to go by
+	f := newHost(t, noCgroups) // so that only the pid file identifies the process
 	k, s := f.key("a"), f.spec("svc")
 	s.Identity.User, s.Identity.PIDPath = "nobody", f.dir+"/svc.pid"
 	svc := f.program("svc")
@@ -224,7 +224,7 @@ var (
 	swapFor     = flag.Duration("host.swapfor", 0, "how long they go on at least")
 )
 
-// TT4: a link that is swapped while commands start never brings one into a folder that the policy does not allow.
+// TT4: a link that is replaced while commands start never leads a command into a folder that the policy forbids.
 func TestTT4SwappedFolderStaysInside(t *testing.T) {
 	needsRoot(t)
 	top := t.TempDir()
@@ -265,7 +265,7 @@ func TestTT4SwappedFolderStaysInside(t *testing.T) {
 	}
 
 	for i := 0; !enough() && (i < 1000**reuses || time.Since(begin) < *swapFor || swapped.Load() < *fewestSwaps); i++ {
-		// As the agent does: the definition is judged before the operation, the folder when its command starts.
+		// As in the agent: the definition is checked before the operation, the folder when its command starts.
 		if err := p.Definition(s); err != nil {
 			refused++
 			continue
@@ -302,7 +302,7 @@ func TestTT4SwappedFolderStaysInside(t *testing.T) {
 	}
 }
 
-// A folder that an account cannot reach is not reached for it, though it could be in it.
+// The agent does not open a folder for an account that cannot reach the folder, even if the account may enter it.
 func TestTE4FolderBehindAClosedOne(t *testing.T) {
 	needsRoot(t)
 	f := newHost(t)
@@ -328,7 +328,8 @@ func TestTE4FolderBehindAClosedOne(t *testing.T) {
 	}
 }
 
-// TE4: an account of three groups has these three and no other. The account exists only in a private view of /etc.
+// TE4: a command of an account with three groups has these three groups and no other. The account exists only in a
+// private view of /etc.
 func TestTE4AccountInThreeGroups(t *testing.T) {
 	needsRoot(t)
 	const inside = "GOZZARD_TEST_PRIVATE_ETC"

@@ -13,8 +13,8 @@ import (
 
 // The capabilities of root that an agent uses.
 const (
-	powersToActFor = 1<<unix.CAP_SETUID | 1<<unix.CAP_SETGID | 1<<unix.CAP_KILL
-	powersOfRoot   = powersToActFor | 1<<unix.CAP_CHOWN | 1<<unix.CAP_DAC_OVERRIDE | 1<<unix.CAP_SYS_PTRACE
+	powersToRunAs = 1<<unix.CAP_SETUID | 1<<unix.CAP_SETGID | 1<<unix.CAP_KILL
+	powersOfRoot  = powersToRunAs | 1<<unix.CAP_CHOWN | 1<<unix.CAP_DAC_OVERRIDE | 1<<unix.CAP_SYS_PTRACE
 )
 
 // OwnPrivileges returns the account and the mode of this program.
@@ -31,7 +31,7 @@ func OwnPrivileges() (Privileges, error) {
 // and an ordinary account may have some.
 func modeOf(uid uint32, effective uint64) gozzard.AgentMode {
 	switch {
-	case effective&powersToActFor != powersToActFor:
+	case effective&powersToRunAs != powersToRunAs:
 		return gozzard.ModeUser
 	case uid == 0 && effective&powersOfRoot == powersOfRoot:
 		return gozzard.ModeRoot
@@ -43,11 +43,13 @@ func modeOf(uid uint32, effective uint64) gozzard.AgentMode {
 // effective ones, because it needs them to change the account; they end when the program starts. The capabilities
 // that the agent passes to a new version of itself stay too.
 func dropPowers() error {
+	// Clear the ambient capabilities.
 	err := unix.Prctl(unix.PR_CAP_AMBIENT, unix.PR_CAP_AMBIENT_CLEAR_ALL, 0, 0, 0)
 	if err != nil && !errors.Is(err, unix.EINVAL) { // Linux before 4.3 has none
 		return fmt.Errorf("cannot keep capabilities from commands: %w", os.NewSyscallError("prctl", err))
 	}
 
+	// Clear the inheritable capabilities.
 	head := unix.CapUserHeader{Version: unix.LINUX_CAPABILITY_VERSION_3}
 	var data [2]unix.CapUserData
 	if err := unix.Capget(&head, &data[0]); err != nil {
@@ -56,11 +58,9 @@ func dropPowers() error {
 	if data[0].Inheritable|data[1].Inheritable == 0 {
 		return nil
 	}
-
 	data[0].Inheritable, data[1].Inheritable = 0, 0
 	if err := unix.Capset(&head, &data[0]); err != nil {
 		return fmt.Errorf("cannot keep capabilities from commands: %w", os.NewSyscallError("capset", err))
 	}
-
 	return nil
 }

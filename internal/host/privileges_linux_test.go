@@ -43,8 +43,8 @@ func TestModes(t *testing.T) {
 	}
 }
 
-// Where the kernel cannot end a group at once (before 5.14), its members are ended one by one, as far as they are
-// members still when they are held.
+// Kernels before 5.14 cannot kill a group at once. There the members are killed one by one, if they are still members
+// when their pidfd is open.
 func TestMembersAreKilledOneByOne(t *testing.T) {
 	dir := t.TempDir()
 	member := exec.Command("sleep", "300")
@@ -71,10 +71,10 @@ func TestMembersAreKilledOneByOne(t *testing.T) {
 	select {
 	case err := <-ended:
 		if err == nil || err.Error() != "signal: killed" {
-			t.Errorf("ended otherwise: %v", err)
+			t.Errorf("the member was not killed: %v", err)
 		}
 	case <-time.After(time.Minute):
-		t.Error("a member lives")
+		t.Error("a member is alive")
 		_ = member.Process.Kill()
 		<-ended
 	}

@@ -21,18 +21,20 @@ func (h *Host) hold(p supervise.Proc) (pidfd int, err error) {
 		return -1, os.ErrProcessDone
 	}
 
+	// Open the pidfd.
 	fd := -1
-
 	if h.hasPidfd {
 		switch fd, err = openPidfd(p.PID); {
 		case errors.Is(err, unix.ESRCH), errors.Is(err, unix.ENOENT), errors.Is(err, unix.EINVAL):
-			// ended, or the number now belongs to a thread of another process (new and old kernels report it differently)
+			// It has ended, or its number belongs to a thread of another process now. Old and new kernels report that
+			// with different errors.
 			return -1, os.ErrProcessDone
 		case err != nil:
 			return -1, err
 		}
 	}
 
+	// Check that it holds the same process.
 	st, err := h.proc.Stat(p.PID)
 	switch {
 	case errors.Is(err, procfs.ErrGone), err == nil && (st.Start != p.Start || st.Dead()):
@@ -101,6 +103,7 @@ func (h *Host) Signal(p supervise.Proc, sig supervise.Signal) error {
 	return nil
 }
 
+// signal sends a signal to exactly this process, but never to process 1 or the agent.
 func (h *Host) signal(p supervise.Proc, s unix.Signal) error {
 	if p.PID == 1 || p.PID == os.Getpid() {
 		return errors.New("refused")
@@ -117,11 +120,9 @@ func (h *Host) signal(p supervise.Proc, s unix.Signal) error {
 		err = unix.PidfdSendSignal(fd, s, nil, 0)
 		closeFD(fd)
 	}
-
 	if errors.Is(err, unix.ESRCH) {
 		return os.ErrProcessDone
 	}
-
 	return err
 }
 
@@ -149,15 +150,18 @@ func (h *Host) Watch(p supervise.Proc, exited func(supervise.Exit)) (stop func()
 // collect reads the exit status of a process that the agent may collect: a child of the agent that no running
 // command waits for.
 func (h *Host) collect(p supervise.Proc) supervise.Exit {
+	// A foreground process is collected by its command.
 	if e, ok := h.collectFront(p); ok {
 		return e
 	}
 
+	// Leave everything that is not an ended child.
 	st, err := h.proc.Stat(p.PID)
 	if err != nil || st.Start != p.Start || !st.Dead() || st.PPID != os.Getpid() || h.shells.has(p.PID) {
 		return supervise.Exit{}
 	}
 
+	// Collect it.
 	var ws unix.WaitStatus
 	for {
 		pid, err := unix.Wait4(p.PID, &ws, unix.WNOHANG, nil)
@@ -167,10 +171,8 @@ func (h *Host) collect(p supervise.Proc) supervise.Exit {
 		if err != nil || pid != p.PID {
 			return supervise.Exit{}
 		}
-		break
+		return exitOf(ws)
 	}
-
-	return exitOf(ws)
 }
 
 func exitOf(ws unix.WaitStatus) supervise.Exit {

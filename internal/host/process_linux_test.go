@@ -51,7 +51,7 @@ func TestFindDoesNotTakeTheCommandForTheProcess(t *testing.T) {
 	f := newHost(t)
 	k, s := f.key("a"), f.spec("svc")
 	path := f.program("svc")
-	// a foreground program that the shell turned into, and a version command
+	// a foreground program that the shell executed, and a version command
 	for _, keeps := range []bool{true, false} {
 		done := make(chan struct{})
 		go func() {
@@ -235,7 +235,7 @@ func TestIdentityIsMoreThanThePID(t *testing.T) {
 	}
 
 	if !f.Alive(p) {
-		t.Error("the process was hit")
+		t.Error("the process was killed")
 	}
 }
 
@@ -390,7 +390,7 @@ func TestSubreaperLearnsExitsAndStealsNone(t *testing.T) {
 		t.Fatal(err)
 	}
 
-	for i := range 20 { // commands in flight beside
+	for i := range 20 { // with commands that run at the same time
 		host.Tidy(f.Host)
 		if res := f.run(k, s, false, "(true &) ; exit "+strconv.Itoa(i)); res.ExitCode != i {
 			t.Errorf("%d: %+v", i, res)
@@ -412,7 +412,7 @@ func TestSubreaperLearnsExitsAndStealsNone(t *testing.T) {
 	})
 }
 
-// P12: a storm of orphans is collected, and no exit code of a command is taken by mistake.
+// P12: very many orphans are collected, and no exit status of a command is collected by mistake.
 func TestP12OrphanStorm(t *testing.T) {
 	f := newHost(t)
 	f.needsCgroups()
@@ -451,7 +451,7 @@ func TestP12OrphanStorm(t *testing.T) {
 	}
 }
 
-// zombies counts the ended processes of our cgroups that nobody has collected.
+// zombies counts the ended processes of our cgroups that are not collected.
 func (f *fixture) zombies() int {
 	f.t.Helper()
 	pids, err := proc.PIDs(nil)

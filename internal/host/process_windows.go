@@ -17,10 +17,11 @@ import (
 // bootID is constant, because start times are absolute on Windows.
 func bootID() (string, error) { return "windows", nil }
 
+// startTime converts the start of a process to a time.
 func startTime(start uint64) time.Time { return time.Unix(0, int64(start)) }
 
-// open gives a handle of that very process, also of one that has ended and is held by somebody. As long as it is
-// open the pid is not used again.
+// open opens a handle of exactly this process. It also works for a process that has ended, while another handle of it
+// is open. As long as a handle is open, the pid is not reused.
 func open(p supervise.Proc, access uint32) (windows.Handle, error) {
 	if p.IsZero() {
 		return 0, os.ErrProcessDone
@@ -42,7 +43,8 @@ func open(p supervise.Proc, access uint32) (windows.Handle, error) {
 	return h, nil
 }
 
-// openPID opens whoever has a pid now. Windows takes the three numbers behind a pid for the same, so it is asked back.
+// openPID opens the process that has a pid now. Windows accepts the next three numbers for the same process, so the
+// pid is read back and compared.
 func openPID(pid int, access uint32) (windows.Handle, error) {
 	h, err := windows.OpenProcess(access|windows.PROCESS_QUERY_LIMITED_INFORMATION|windows.SYNCHRONIZE, false,
 		uint32(pid))
@@ -52,6 +54,7 @@ func openPID(pid int, access uint32) (windows.Handle, error) {
 	if err != nil {
 		return 0, os.NewSyscallError("OpenProcess", err)
 	}
+
 	if id, err := windows.GetProcessId(h); err != nil || id != uint32(pid) {
 		return 0, errors.Join(os.ErrProcessDone, windows.CloseHandle(h))
 	}
@@ -64,19 +67,19 @@ func startOf(h windows.Handle) (uint64, error) {
 	if err := windows.GetProcessTimes(h, &created, &exited, &kernel, &used); err != nil {
 		return 0, os.NewSyscallError("GetProcessTimes", err)
 	}
-	if created == (windows.Filetime{}) { // seen under Wine; it would not be the same process a moment later
+	if created == (windows.Filetime{}) { // seen under Wine: a moment later the process has another start time
 		return 0, errors.New("it is just being made")
 	}
 	return uint64(created.Nanoseconds()), nil
 }
 
-// hasEnded asks the process itself: its exit code can be the one that means running.
+// hasEnded waits on the handle, because a process can end with the exit code that means running.
 func hasEnded(h windows.Handle) bool {
 	event, err := windows.WaitForSingleObject(h, 0)
 	return err != nil || event != uint32(windows.WAIT_TIMEOUT)
 }
 
-// imageOf is the path of a process's program.
+// imageOf returns the path of the program of a process.
 func imageOf(h windows.Handle) (string, error) {
 	buf := make([]uint16, windows.MAX_LONG_PATH)
 	n := uint32(len(buf))
@@ -88,24 +91,25 @@ func imageOf(h windows.Handle) (string, error) {
 
 // argsOf reads the command line of a process. The text is in the buffer, behind the header that points to it.
 func argsOf(h windows.Handle) ([]string, error) {
-	const most = 64<<10 + unsafe.Sizeof(windows.NTUnicodeString{}) // what a command line can have
-	buf := make([]uintptr, most/unsafe.Sizeof(uintptr(0))+1)
+	const longest = 64<<10 + unsafe.Sizeof(windows.NTUnicodeString{}) // of a command line, with its header
+	buf := make([]uintptr, longest/unsafe.Sizeof(uintptr(0))+1)
 	size := uint32(len(buf)) * uint32(unsafe.Sizeof(uintptr(0)))
 	var n uint32
-	if err := windows.NtQueryInformationProcess(h, windows.ProcessCommandLineInformation, unsafe.Pointer(&buf[0]),
-		size, &n); err != nil {
+	err := windows.NtQueryInformationProcess(h, windows.ProcessCommandLineInformation,
+		unsafe.Pointer(&buf[0]), size, &n)
+	if err != nil {
 		return nil, os.NewSyscallError("NtQueryInformationProcess", err)
 	}
 
 	args, err := windows.DecomposeCommandLine((*windows.NTUnicodeString)(unsafe.Pointer(&buf[0])).String())
 	if err != nil {
-		return nil, fmt.Errorf("cannot take command line apart: %w", err)
+		return nil, fmt.Errorf("cannot split command line: %w", err)
 	}
 
 	return args, nil
 }
 
-// Alive reports whether that very process still runs.
+// Alive reports whether the process is still running.
 func (h *Host) Alive(p supervise.Proc) bool {
 	if p.BootID != h.bootID {
 		return false
@@ -121,7 +125,8 @@ func (h *Host) Alive(p supervise.Proc) bool {
 // Collect has nothing to wait for: a process that ended is no longer listed, even while a handle of it is open.
 func (h *Host) Collect(context.Context, supervise.Proc) {}
 
-// Signal kills that very process; there is no signal to ask it to end. One that has ended gives os.ErrProcessDone.
+// Signal kills exactly this process. Windows has no signal that asks a process to end. For a process that ended it
+// returns os.ErrProcessDone.
 func (h *Host) Signal(p supervise.Proc, sig supervise.Signal) error {
 	switch sig {
 	case supervise.SignalKill:
@@ -136,7 +141,9 @@ func (h *Host) Signal(p supervise.Proc, sig supervise.Signal) error {
 	return nil
 }
 
+// kill kills exactly this process, but never the agent.
 func (h *Host) kill(p supervise.Proc) error {
+	// Reject the agent itself, and processes of another boot.
 	if p.PID == os.Getpid() {
 		return errors.New("refused")
 	}
@@ -144,24 +151,23 @@ func (h *Host) kill(p supervise.Proc) error {
 		return os.ErrProcessDone
 	}
 
+	// Hold the process.
 	process, err := open(p, windows.PROCESS_TERMINATE)
 	if err != nil {
 		return err
 	}
-
 	defer windows.CloseHandle(process)
-
 	if hasEnded(process) {
 		return os.ErrProcessDone
 	}
 
+	// Kill it. It may end by itself in between.
 	if err := windows.TerminateProcess(process, 1); err != nil {
 		if hasEnded(process) {
 			return os.ErrProcessDone
 		}
 		return os.NewSyscallError("TerminateProcess", err)
 	}
-
 	return nil
 }
 
@@ -170,7 +176,6 @@ func (h *Host) kill(p supervise.Proc) error {
 // is known.
 func (h *Host) Watch(p supervise.Proc, exited func(supervise.Exit)) (stop func(), err error) {
 	var process windows.Handle
-
 	if p.BootID == h.bootID {
 		if process, err = open(p, 0); err != nil && !errors.Is(err, os.ErrProcessDone) {
 			return nil, fmt.Errorf("cannot watch pid %d: %w", p.PID, err)
@@ -188,33 +193,35 @@ func (h *Host) Watch(p supervise.Proc, exited func(supervise.Exit)) (stop func()
 	if err != nil {
 		return nil, fmt.Errorf("cannot watch pid %d: %w", p.PID, err)
 	}
-
 	return stop, nil
 }
 
-// Inspect reads what a query reports of one process beyond the usage of its tree. One that has ended gives
-// os.ErrProcessDone.
+// Inspect reads what a query reports about one process in addition to the usage of its tree, which Sample measures.
+// For a process that ended it returns os.ErrProcessDone.
 func (h *Host) Inspect(p supervise.Proc) (gozzard.Detail, error) {
+	// Hold the process.
 	d := gozzard.Detail{PID: -1}
-
 	if p.BootID != h.bootID {
 		return d, fmt.Errorf("cannot inspect pid %d: %w", p.PID, os.ErrProcessDone)
 	}
-
 	process, err := open(p, 0)
 	if err != nil {
 		return d, fmt.Errorf("cannot inspect pid %d: %w", p.PID, err)
 	}
-
 	defer windows.CloseHandle(process)
+
+	// Read its numbers.
 	st, err := h.sampler.one(p)
 	if err != nil || hasEnded(process) {
 		return d, fmt.Errorf("cannot inspect pid %d: %w", p.PID, errors.Join(os.ErrProcessDone, err))
 	}
 
+	// Compute its age.
 	now, started := time.Now(), startTime(p.Start)
 	_, zone := now.Zone()
 	age := max(0, now.Sub(started))
+
+	// Convert to the units of the answer.
 	d = gozzard.Detail{
 		PID: p.PID, Cmdline: cleanCmdline(h.cmdline(process)), Threads: st.threads,
 		UTime: int64(st.user.Seconds()), STime: int64(st.kernel.Seconds()),
@@ -225,7 +232,7 @@ func (h *Host) Inspect(p supervise.Proc) (gozzard.Detail, error) {
 	return d, nil
 }
 
-// cmdline is what can be read; of a process of another account this may be its program only.
+// cmdline returns the arguments of a process. For a process of another account only its program may be readable.
 func (h *Host) cmdline(process windows.Handle) []string {
 	if args, err := argsOf(process); err == nil && len(args) > 0 {
 		return args

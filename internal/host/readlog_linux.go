@@ -26,23 +26,25 @@ func (p *procLog) position() (int64, error) {
 func (p *procLog) read(from int64, limit int) (b []byte, at int64, err error) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
+
+	// List the files, the current one last.
 	fi, err := p.size()
 	if err != nil {
 		return nil, 0, err
 	}
-
 	parts, err := p.rotated()
 	if err != nil {
 		return nil, 0, err
 	}
-
 	parts = append(parts, part{path: p.current(), from: p.base, size: fi.Size()})
+
+	// Read from the position on, until a gap or the limit.
 	at = min(max(from, 0), p.end)
 	for _, x := range parts {
 		if at >= x.from+x.size || limit <= len(b) {
 			continue
 		}
-		if at+int64(len(b)) < x.from { // there is a gap before this one
+		if at+int64(len(b)) < x.from { // there is a gap before this file
 			if len(b) > 0 {
 				break
 			}
@@ -93,6 +95,7 @@ const (
 // ReadLog reads the output of the process and its commands unchanged. The process wrote it, so it may contain
 // anything.
 func (h *Host) ReadLog(q gozzard.LogQuery) gozzard.LogChunk {
+	// Find the log.
 	c := gozzard.LogChunk{ID: q.ID}
 	p, err := h.logs.find(keyFolder(q.Key))
 	if errors.Is(err, os.ErrNotExist) {
@@ -100,13 +103,14 @@ func (h *Host) ReadLog(q gozzard.LogQuery) gozzard.LogChunk {
 		return c
 	}
 
+	// Limit the size of the answer.
 	limit := q.Max
 	if limit <= 0 {
 		limit = chunkBytes
 	}
-
 	limit = min(limit, chunkMaxBytes)
 
+	// Read from a position, or the last lines.
 	if err == nil {
 		if q.Offset >= 0 {
 			c.Data, c.Offset, err = p.read(q.Offset, limit)
@@ -114,12 +118,12 @@ func (h *Host) ReadLog(q gozzard.LogQuery) gozzard.LogChunk {
 			c.Data, c.Offset, err = p.lastLines(q.Lines, limit)
 		}
 	}
-
 	if err != nil {
 		h.log.Warn("cannot read log", "ns", q.Key.Namespace, "proc", q.Key.Name, "err", err)
 		c.Data, c.Error = nil, "the log cannot be read"
 	}
 
+	// Say where the next request continues.
 	c.Next = c.Offset + int64(len(c.Data))
 	return c
 }
@@ -130,12 +134,12 @@ func (p *procLog) lastLines(lines, limit int) (b []byte, at int64, err error) {
 	if lines <= 0 {
 		lines = chunkLines
 	}
-
 	end, err := p.position()
 	if err != nil {
 		return nil, 0, err
 	}
 
+	// Read the end of the log.
 	from := max(0, end-int64(limit))
 	for at = from; ; { // across gaps that rotation left
 		var more []byte
@@ -156,13 +160,15 @@ func (p *procLog) lastLines(lines, limit int) (b []byte, at int64, err error) {
 	if err != nil {
 		return nil, 0, err
 	}
-	if over := len(b) - limit; over > 0 { // it grew meanwhile
+
+	// Cut it to the limit, because the log may have grown, and to the lines.
+	if over := len(b) - limit; over > 0 {
 		b, from = b[over:], from+int64(over)
 	}
-
 	return cutLines(b, from, lines)
 }
 
+// cutLines returns the last lines of b, and the position where they begin. b begins at from.
 func cutLines(b []byte, from int64, lines int) ([]byte, int64, error) {
 	i := len(b)
 	if i > 0 && b[i-1] == '\n' {

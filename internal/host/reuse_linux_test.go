@@ -18,7 +18,7 @@ import (
 var reuses = flag.Int("host.reuses", 200,
 	"how often a pid is used again in the test of P13, and a pid file swapped in that of P14; their figure is for 10000")
 
-// bystander starts a process with a wanted pid; nil when somebody else was faster.
+// bystander starts a process with a wanted pid. It returns nil when another process got the pid first.
 func bystander(t *testing.T, pid int) *exec.Cmd {
 	t.Helper()
 
@@ -46,7 +46,7 @@ func end(t *testing.T, cmd *exec.Cmd) {
 	_ = cmd.Wait()
 }
 
-// P13: while a process ends and another gets its pid, signals for the first never meet the second.
+// P13: while a process ends and another one gets its pid, signals for the first never reach the second.
 func TestP13ReusedPIDIsNotSignalled(t *testing.T) {
 	needsRoot(t)
 	f := newHost(t)
@@ -86,8 +86,8 @@ func TestP13ReusedPIDIsNotSignalled(t *testing.T) {
 	}
 }
 
-// reuse signals a process all the while it ends and its pid is given to another. It reports whether that happened
-// and whether the other was hit.
+// reuse sends signals to a process while it ends and its pid is given to another process. It reports whether the pid
+// was reused and whether the other process was hit.
 func (f *fixture) reuse(old *exec.Cmd, p supervise.Proc) (reused, hit bool) {
 	f.t.Helper()
 	var stop atomic.Bool
@@ -105,7 +105,7 @@ func (f *fixture) reuse(old *exec.Cmd, p supervise.Proc) (reused, hit bool) {
 	end(f.t, old)
 	next := bystander(f.t, p.PID)
 	if next != nil {
-		for range 20 { // and when it is over
+		for range 20 { // and after it has ended
 			if err := f.Signal(p, supervise.SignalTerm); !errors.Is(err, os.ErrProcessDone) {
 				f.t.Errorf("signal gave %v", err)
 			}
@@ -127,8 +127,8 @@ func (f *fixture) reuse(old *exec.Cmd, p supervise.Proc) (reused, hit bool) {
 	return true, hit
 }
 
-// P14: a pid file that is swapped all the time for hostile ones never makes a process of somebody else ours, and
-// never holds anybody up.
+// P14: a pid file that is replaced by hostile ones all the time never makes the agent accept a foreign process, and
+// never delays the agent.
 func TestP14SwappedPIDFile(t *testing.T) {
 	f := newHost(t)
 	k, s := f.key("a"), f.spec("svc")

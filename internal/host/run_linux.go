@@ -27,6 +27,7 @@ const (
 // processes that it started are still running, or when the command turned out to be the process itself. When ctx
 // ends first, the command keeps running: only a time-out kills it.
 func (h *Host) Run(ctx context.Context, r supervise.Run) (supervise.Result, error) {
+	// Reject what comes too late.
 	if err := ctx.Err(); err != nil {
 		return supervise.Result{}, err
 	}
@@ -34,6 +35,7 @@ func (h *Host) Run(ctx context.Context, r supervise.Run) (supervise.Result, erro
 		return supervise.Result{}, errClosed
 	}
 
+	// Start the command.
 	c, err := h.prepare(r)
 	if err != nil {
 		return supervise.Result{}, err
@@ -42,25 +44,23 @@ func (h *Host) Run(ctx context.Context, r supervise.Run) (supervise.Result, erro
 		return supervise.Result{}, err
 	}
 
+	// Set the timers: the time-out, the check for a foreground process, and the trim of the output.
 	var timeout <-chan time.Time
-
 	if r.Timeout > 0 {
 		t := time.NewTimer(r.Timeout)
 		defer t.Stop()
 		timeout = t.C
 	}
-
 	var front <-chan time.Time
 	var hurry <-chan struct{}
 	every := frontEvery
-
 	if r.Front > 0 && r.Keeps {
 		front, hurry = time.After(r.Front), r.Hurry
 	}
-
 	tick := time.NewTicker(trimEvery)
 	defer tick.Stop()
 
+	// Wait for the first event that decides.
 	for {
 		select {
 		case <-c.exited:
@@ -134,17 +134,20 @@ func (h *Host) hasBackground(c *command) bool {
 
 // cutOff kills a command that took too long, with everything that it started.
 func (h *Host) cutOff(c *command) supervise.Result {
+	// Keep the result of a command that ended just in time.
 	select {
-	case <-c.exited: // just in time
+	case <-c.exited:
 		return h.finish(c)
 	default:
 	}
 
+	// Kill the command.
 	h.killRun(c)
 	_ = c.cmd.Process.Kill() // in case it left its group; it may have ended in between
+
+	// Wait for its end.
 	wait := time.NewTimer(killWait)
 	defer wait.Stop()
-
 	select {
 	case <-c.exited:
 		res := h.finish(c)
@@ -159,27 +162,30 @@ func (h *Host) cutOff(c *command) supervise.Result {
 
 // finish collects a shell that has ended.
 func (h *Host) finish(c *command) supervise.Result {
+	// Decide about what the command left running, before the shell is collected: until then its pid and its session
+	// number are not reused.
 	if c.run.Keeps {
 		h.resetOOMScore(c)
 	} else {
-		// before the shell is collected: until then its pid and its session number are not reused
 		h.killRun(c)
 	}
 
+	// Collect the shell.
 	c.unhook()
 	err := c.wait()
 	h.shells.ended(c)
 	h.ended.Store(true)
+
+	// Read the result and the output.
 	res := result(c.cmd, err)
 	res.Output = h.tail(c)
 	h.copyToLog(c)
 
+	// Release the group and the output file.
 	var errs []error
-
 	if c.group != nil && h.groups.release(c.group) {
 		errs = append(errs, c.out.remove())
 	}
-
 	errs = append(errs, c.out.close())
 	if err := errors.Join(errs...); err != nil {
 		h.log.Warn("cannot remove output of command", "ns", c.run.Key.Namespace, "proc", c.run.Key.Name, "err", err)
@@ -230,6 +236,7 @@ func (h *Host) leave(c *command) {
 
 // finishAbandoned collects commands without a waiting caller that have ended.
 func (h *Host) finishAbandoned() {
+	// Separate the commands that have ended from those that run.
 	h.mu.Lock()
 	var ended, running []*command
 	for _, c := range h.abandoned {
@@ -240,10 +247,10 @@ func (h *Host) finishAbandoned() {
 			running = append(running, c)
 		}
 	}
-
 	h.abandoned = running
 	h.mu.Unlock()
 
+	// Collect the ended ones.
 	for _, c := range ended {
 		h.finish(c)
 	}
@@ -269,6 +276,7 @@ func (h *Host) killSession(leader int) error {
 	deadline := time.Now().Add(killWait)
 	victims := map[supervise.Proc]bool{}
 	for pause := time.Millisecond; ; pause = min(2*pause, 50*time.Millisecond) {
+		// Find the processes of the command.
 		found, err := h.sessionMembers(leader)
 		if err != nil {
 			return err
@@ -276,6 +284,8 @@ func (h *Host) killSession(leader int) error {
 		for _, st := range found {
 			victims[supervise.Proc{BootID: h.bootID, PID: st.PID, Start: st.Start}] = true
 		}
+
+		// Kill them. The next round sees whether they have ended.
 		for p := range victims {
 			err := h.signal(p, unix.SIGKILL)
 			switch {
@@ -285,6 +295,8 @@ func (h *Host) killSession(leader int) error {
 				return fmt.Errorf("cannot kill pid %d: %w", p.PID, err)
 			}
 		}
+
+		// Finish when none is left, or when the time is over.
 		if len(found) == 0 && len(victims) == 0 {
 			return nil
 		}
@@ -295,12 +307,12 @@ func (h *Host) killSession(leader int) error {
 	}
 }
 
+// sessionMembers lists the live processes of the session of a shell, and the descendants of the shell.
 func (h *Host) sessionMembers(leader int) ([]procfs.Stat, error) {
 	pids, err := h.proc.PIDs(nil)
 	if err != nil {
 		return nil, err
 	}
-
 	all := make(map[int]procfs.Stat, len(pids))
 	for _, pid := range pids {
 		if st, err := h.proc.Stat(pid); err == nil { // the others have ended
@@ -318,6 +330,7 @@ func (h *Host) sessionMembers(leader int) ([]procfs.Stat, error) {
 	return found, nil
 }
 
+// descends reports whether a process is from, or descends from it.
 func descends(all map[int]procfs.Stat, pid, from int) bool {
 	for range len(all) { // bounded: a list read while pids change may contain a cycle
 		if pid == from {

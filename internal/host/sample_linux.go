@@ -79,11 +79,11 @@ func (h *Host) Sample(procs []supervise.Proc) []supervise.Usage {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 
+	// Read all processes of the machine.
 	if err := s.readAll(); err != nil {
 		h.log.Warn("cannot sample processes", "err", err)
 		return usage
 	}
-
 	s.round++
 	now := time.Now()
 	boot, err := bootTime()
@@ -92,6 +92,7 @@ func (h *Host) Sample(procs []supervise.Proc) []supervise.Usage {
 		return usage
 	}
 
+	// Measure every tree. Begin with the tree that the last sample left out.
 	s.sockets = s.sockets[:0]
 	budget, missed := lookedPerSample, -1
 	for n := range procs {
@@ -113,10 +114,12 @@ func (h *Host) Sample(procs []supervise.Proc) []supervise.Usage {
 		}
 		usage[i] = u
 	}
-
 	s.turn = max(0, missed)
+
+	// Add the traffic of their sockets.
 	s.network(h, usage)
 
+	// Remember the values for trees that the next sample leaves out.
 	for i, p := range procs {
 		if u := usage[i]; u.Procs > 0 {
 			r := s.roots[p]
@@ -124,7 +127,8 @@ func (h *Host) Sample(procs []supervise.Proc) []supervise.Usage {
 		}
 	}
 
-	for p, r := range s.roots { // of processes that are no longer sampled
+	// Forget processes that are no longer sampled.
+	for p, r := range s.roots {
 		if s.round-r.round > 100 || !s.sees(p) {
 			delete(s.roots, p)
 		}
@@ -140,11 +144,9 @@ func (s *sampler) network(h *Host, usage []supervise.Usage) {
 	}
 
 	clear(s.bytes)
-
 	for _, x := range s.sockets {
 		s.bytes[x.inode] = 0
 	}
-
 	if err := tcpBytes(s.bytes, s.answer); err != nil && !s.mute {
 		s.mute = true
 		h.log.Warn("cannot measure network use", "err", err)
@@ -155,6 +157,7 @@ func (s *sampler) network(h *Host, usage []supervise.Usage) {
 	}
 }
 
+// sees reports whether the last pass saw a process.
 func (s *sampler) sees(p supervise.Proc) bool {
 	place, ok := s.at[p.PID]
 	return ok && s.stats[place].Start == p.Start
@@ -162,13 +165,14 @@ func (s *sampler) sees(p supervise.Proc) bool {
 
 // readAll reads all processes and links children to parents.
 func (s *sampler) readAll() (err error) {
+	// List the pids.
 	if s.pids, err = s.pass.PIDs(s.pids[:0]); err != nil {
 		return err
 	}
 
+	// Read each process.
 	s.stats, s.first, s.next = s.stats[:0], s.first[:0], s.next[:0]
 	clear(s.at)
-
 	for _, pid := range s.pids {
 		st, err := s.pass.Stat(pid)
 		if err != nil {
@@ -178,6 +182,7 @@ func (s *sampler) readAll() (err error) {
 		s.stats, s.first, s.next = append(s.stats, st), append(s.first, -1), append(s.next, -1)
 	}
 
+	// Link each child to its parent.
 	for i := range s.stats {
 		if parent, ok := s.at[s.stats[i].PPID]; ok && parent != int32(i) {
 			s.next[i], s.first[parent] = s.first[parent], int32(i)
@@ -191,11 +196,13 @@ func (s *sampler) readAll() (err error) {
 // budget must allow.
 func (s *sampler) tree(root int32, index int, budget *int, pageSize int64, ours func(fileID) bool) (u supervise.Usage,
 	used uint64, looked bool) {
+	// Begin with the root.
 	clear(s.seen)
 	from, all := len(s.sockets), *budget == lookedPerSample
 	looked = true
 	s.todo = append(s.todo[:0], root)
-	// bounded: pids that change during the pass could form a cycle
+
+	// Visit all descendants. The loop is bounded, because pids that change during the pass could form a cycle.
 	for len(s.todo) > 0 && int(u.Procs) <= len(s.stats) {
 		place := s.todo[len(s.todo)-1]
 		s.todo = s.todo[:len(s.todo)-1]
@@ -210,7 +217,9 @@ func (s *sampler) tree(root int32, index int, budget *int, pageSize int64, ours 
 		}
 	}
 
-	looked = looked || all // a tree that is larger than the budget is measured in part
+	// Measure a tree that is larger than the whole budget in part. Leave out the sockets of other trees that were not
+	// examined completely.
+	looked = looked || all
 	if !looked {
 		s.sockets = s.sockets[:from]
 	}
@@ -221,6 +230,7 @@ func (s *sampler) tree(root int32, index int, budget *int, pageSize int64, ours 
 // descriptors counts the descriptors of one process and, if they are examined, adds its files and records its
 // sockets.
 func (s *sampler) descriptors(pid, root int, look bool, budget *int, disk *int64, ours func(fileID) bool) int32 {
+	// Only count what is not examined.
 	if !look {
 		n, err := s.pass.CountFDs(pid)
 		if err != nil { // ended, or not readable
@@ -229,14 +239,15 @@ func (s *sampler) descriptors(pid, root int, look bool, budget *int, disk *int64
 		return int32(n)
 	}
 
+	// List the descriptors.
 	s.fds = s.fds[:0]
 	n, err := s.pass.FDs(pid, min(*budget, lookedPerProcess), &s.fds)
 	if err != nil {
 		return 0
 	}
-
 	*budget -= min(n, lookedPerProcess)
 
+	// Add each file and socket once.
 	for _, fd := range s.fds {
 		if !fd.Socket && !fd.Write {
 			continue
@@ -260,6 +271,7 @@ func (s *sampler) descriptors(pid, root int, look bool, budget *int, disk *int64
 // share computes the CPU usage since the previous sample of the same process; the first value is since its start.
 // Right after a member left the tree it can be too low, but never negative.
 func (s *sampler) share(p supervise.Proc, used uint64, now time.Time, age time.Duration, cpus int) *rootSample {
+	// Compute the first value since the start of the process.
 	r := s.roots[p]
 	if r == nil {
 		r = &rootSample{at: now, ticks: used, cpu: percent(used, age, cpus), round: s.round}
@@ -267,6 +279,7 @@ func (s *sampler) share(p supervise.Proc, used uint64, now time.Time, age time.D
 		return r
 	}
 
+	// Compute later values since the last one, if it is long enough ago.
 	r.round = s.round
 	if elapsed := now.Sub(r.at); elapsed >= minWindow {
 		r.cpu = 0

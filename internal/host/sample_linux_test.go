@@ -12,7 +12,7 @@ import (
 	"github.com/gozzard/gozzard/internal/supervise"
 )
 
-// self is the identity of the test itself, which makes an exact subject: it opens what is to be measured.
+// self is the identity of this test program. The tests measure it, because they know exactly what it has open.
 func self(t testing.TB, h *host.Host) supervise.Proc {
 	t.Helper()
 	st, err := proc.Stat(os.Getpid())
@@ -57,7 +57,7 @@ func TestSampleCountsFilesHeldForWritingOnce(t *testing.T) {
 
 	defer reading.Close()
 	after := f.Sample(procs)[0]
-	// The log that go test has this program write grows now and then, by far less than what must not be counted.
+	// The output of the test itself grows a little, by far less than what must not be counted.
 	if got := after.Disk - before.Disk; got < 3<<20+5 || got >= 4<<20 {
 		t.Errorf("%d bytes are held for writing", got)
 	}
@@ -149,7 +149,7 @@ func TestSampleAllocatesOnlyItsAnswer(t *testing.T) {
 	}
 }
 
-// fewestAllocs is what fn needs when the host does nothing else meanwhile.
+// fewestAllocs is how many allocations fn needs when the host does nothing else at the same time.
 func fewestAllocs(fn func()) float64 {
 	fewest := testing.AllocsPerRun(1, fn)
 	for range 50 {
@@ -184,7 +184,7 @@ func BenchmarkSample(b *testing.B) {
 	}
 }
 
-// BenchmarkPass is the part that looks at every process of the machine; the metric is for one of them.
+// BenchmarkPass measures the part that reads every process of the machine. The metric is per process.
 func BenchmarkPass(b *testing.B) {
 	h := benchHost(b, "/proc")
 	pids, err := proc.PIDs(nil)
@@ -211,7 +211,7 @@ func BenchmarkSampleTrees(b *testing.B) {
 			b.Fatal(err)
 		}
 		b.Cleanup(func() {
-			_ = cmd.Process.Kill() // its own child: it is there until it is waited for
+			_ = cmd.Process.Kill() // a child of this program: its pid is valid until Wait
 			_ = cmd.Wait()
 		})
 		st, err := proc.Stat(cmd.Process.Pid)

@@ -13,14 +13,14 @@ import (
 	"github.com/gozzard/gozzard/internal/supervise"
 )
 
-// minWindow is the shortest time over which a share of the processor is computed: the system counts in steps of up
-// to 16 ms. Samples that follow sooner repeat the last share.
+// minWindow is the shortest time over which CPU usage is computed: the system counts in steps of up to 16 ms.
+// Samples that follow sooner repeat the last value.
 const minWindow = 200 * time.Millisecond
 
-// firstSize is how large the picture of all processes is taken to be at first, in words.
+// firstSize is the first size of the buffer for the list of all processes, in words.
 const firstSize = 64 << 10
 
-// stat is what the system says of one process in its list of all.
+// stat is one process in the list of all processes.
 type stat struct {
 	pid, parent  int
 	start        uint64
@@ -37,12 +37,12 @@ type sampler struct {
 	roots map[supervise.Proc]*rootSample
 	round uint64
 
-	picture []uint64 // aligned as the system wants it
-	stats   []stat
-	at      map[int]int32 // pid → place in stats
-	first   []int32       // place of the first child, -1 without
-	next    []int32       // place of the next sibling
-	todo    []int32
+	list  []uint64 // of all processes, as the system writes and aligns it
+	stats []stat
+	at    map[int]int32 // pid → place in stats
+	first []int32       // place of the first child, -1 without
+	next  []int32       // place of the next sibling
+	todo  []int32
 }
 
 type rootSample struct {
@@ -53,24 +53,25 @@ type rootSample struct {
 }
 
 func newSampler() *sampler {
-	return &sampler{roots: map[supervise.Proc]*rootSample{}, at: map[int]int32{}, picture: make([]uint64, firstSize)}
+	return &sampler{roots: map[supervise.Proc]*rootSample{}, at: map[int]int32{}, list: make([]uint64, firstSize)}
 }
 
-// Sample measures processes with all their descendants from one list of all processes that the system gives at
-// once. Processor time is that of the members which run: a child that ended between two samples takes its own
-// along. Memory is the sum of working sets: pages that are shared count for each process that has them. FD are
-// handles of every kind.
+// Sample measures the trees (a process and its descendants) of the given processes in one pass over the machine. CPU
+// time is that of the running members: the time of a child that ended between two samples is lost. Memory is the sum
+// of working sets: shared pages count for each process. FD counts handles of every kind.
 func (h *Host) Sample(procs []supervise.Proc) []supervise.Usage {
 	usage := make([]supervise.Usage, len(procs))
 	s := h.sampler
 	s.mu.Lock()
 	defer s.mu.Unlock()
 
+	// Read all processes of the machine.
 	if err := s.readAll(); err != nil {
 		h.log.Warn("cannot sample processes", "err", err)
 		return usage
 	}
 
+	// Measure every tree.
 	s.round++
 	now := time.Now()
 	for i, p := range procs {
@@ -84,7 +85,8 @@ func (h *Host) Sample(procs []supervise.Proc) []supervise.Usage {
 		usage[i] = u
 	}
 
-	for p, r := range s.roots { // of processes that are no longer sampled
+	// Forget processes that are no longer sampled.
+	for p, r := range s.roots {
 		if s.round-r.round > 100 {
 			delete(s.roots, p)
 		}
@@ -107,17 +109,18 @@ func (s *sampler) one(p supervise.Proc) (stat, error) {
 	return s.stats[place], nil
 }
 
-// readAll takes a picture of all processes and links children to parents.
+// readAll reads all processes and links children to parents.
 func (s *sampler) readAll() error {
-	if err := s.take(); err != nil {
+	// Ask the system for the list.
+	if err := s.fillList(); err != nil {
 		return err
 	}
 
+	// Read each process in it.
 	s.stats, s.first, s.next = s.stats[:0], s.first[:0], s.next[:0]
 	clear(s.at)
-
-	for at := uintptr(0); at+unsafe.Sizeof(windows.SYSTEM_PROCESS_INFORMATION{}) <= 8*uintptr(len(s.picture)); {
-		in := (*windows.SYSTEM_PROCESS_INFORMATION)(unsafe.Add(unsafe.Pointer(&s.picture[0]), at))
+	for at := uintptr(0); at+unsafe.Sizeof(windows.SYSTEM_PROCESS_INFORMATION{}) <= 8*uintptr(len(s.list)); {
+		in := (*windows.SYSTEM_PROCESS_INFORMATION)(unsafe.Add(unsafe.Pointer(&s.list[0]), at))
 		created := windows.Filetime{LowDateTime: uint32(in.CreateTime), HighDateTime: uint32(in.CreateTime >> 32)}
 		s.at[int(in.UniqueProcessID)] = int32(len(s.stats))
 		s.stats = append(s.stats, stat{
@@ -133,9 +136,9 @@ func (s *sampler) readAll() error {
 		at += uintptr(in.NextEntryOffset)
 	}
 
+	// Link each child to its parent. A parent that started later is another process with the pid of the parent.
 	for i := range s.stats {
 		parent, ok := s.at[s.stats[i].parent]
-		// else the parent has ended, and its pid is now another's
 		if ok && parent != int32(i) && s.stats[parent].start <= s.stats[i].start {
 			s.next[i], s.first[parent] = s.first[parent], int32(i)
 		}
@@ -144,21 +147,21 @@ func (s *sampler) readAll() error {
 	return nil
 }
 
-// take fills the picture.
-func (s *sampler) take() error {
+// fillList asks the system for the list of all processes and enlarges the buffer until the list fits.
+func (s *sampler) fillList() error {
 	for range 10 {
 		var need uint32
-		err := windows.NtQuerySystemInformation(windows.SystemProcessInformation, unsafe.Pointer(&s.picture[0]),
-			uint32(8*len(s.picture)), &need)
+		err := windows.NtQuerySystemInformation(windows.SystemProcessInformation, unsafe.Pointer(&s.list[0]),
+			uint32(8*len(s.list)), &need)
 		if err == nil {
 			return nil
 		}
 		if !errors.Is(err, windows.STATUS_INFO_LENGTH_MISMATCH) {
 			return fmt.Errorf("cannot list processes: %w", err)
 		}
-		s.picture = make([]uint64, max(2*len(s.picture), int(need)/8+firstSize/4)) // there may be more in a moment
+		s.list = make([]uint64, max(2*len(s.list), int(need)/8+firstSize/4)) // more may start in between
 	}
-	return errors.New("cannot list processes: they become more and more")
+	return errors.New("cannot list processes: the list grows too fast")
 }
 
 // tree sums up a process and its descendants.
@@ -180,14 +183,15 @@ func (s *sampler) tree(root int32) (u supervise.Usage, used time.Duration) {
 	return u, used
 }
 
-// share computes the processor use since the previous sample of the same process, of the first one since its start.
-// It can be low, never negative, right after a member has left the tree.
+// share computes the CPU usage since the previous sample of the same process; the first value is since its start.
+// Right after a member left the tree it can be too low, but never negative.
 func (s *sampler) share(p supervise.Proc, used time.Duration, now time.Time, cpus int) float32 {
 	r := s.roots[p]
 	if r == nil {
 		r = &rootSample{at: now, used: used, cpu: percent(used, now.Sub(startTime(p.Start)), cpus)}
 		s.roots[p] = r
 	}
+
 	r.round = s.round
 	if elapsed := now.Sub(r.at); elapsed >= minWindow {
 		r.cpu = percent(max(0, used-r.used), elapsed, cpus)
@@ -196,7 +200,7 @@ func (s *sampler) share(p supervise.Proc, used time.Duration, now time.Time, cpu
 	return r.cpu
 }
 
-// percent is of the whole machine.
+// percent converts to percent of the whole machine.
 func percent(used, over time.Duration, cpus int) float32 {
 	if over <= 0 {
 		return 0

@@ -20,7 +20,8 @@ import (
 const (
 	commandUmask = 0o022
 	oomPatience  = time.Second
-	oomMembers   = 100 // members of a command that are adjusted: a command that forks without end must not delay its start
+	// how many members of a command are adjusted: a command that forks without end must not delay its start
+	oomMembers = 100
 )
 
 // spawn starts the shell of a command, or the program in its place, from a thread that was prepared with what the
@@ -28,33 +29,36 @@ const (
 func (h *Host) spawn(c *command) error {
 	tasks := h.limits.tasks(keyFolder(c.run.Key))
 	return onOwnThread(func() error {
-		// A strict container forbids this call; then the umask of the program applies, which is set to the same
-		// value at its start.
+		// Set the umask. A strict container forbids this call; then the umask of the program applies, which is set to
+		// the same value at its start.
 		if unix.Unshare(unix.CLONE_FS) == nil {
 			unix.Umask(commandUmask)
 		}
+
+		// Drop privileges.
 		if err := dropPowers(); err != nil {
 			return err
 		}
-		if c.who.uid != 0 && !h.setuid {
+		if c.runAs.uid != 0 && !h.setuid {
 			if err := unix.Prctl(unix.PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0); err != nil {
 				return fmt.Errorf("cannot give up privileges: %w", os.NewSyscallError("prctl", err))
 			}
 		}
 
-		// 0 is the writing thread; moving another one would take a lock of the whole machine
+		// Enter the groups of version 1. 0 is the writing thread; moving another one would take a lock of the whole
+		// machine.
 		for _, file := range tasks {
 			if err := writeExisting(file, "0"); err != nil {
-				h.log.Warn("cannot set the limits of a command before its start", "ns", c.run.Key.Namespace, "proc", c.run.Key.Name,
-					"err", err)
+				h.log.Warn("cannot set the limits of a command before its start", "ns", c.run.Key.Namespace,
+					"proc", c.run.Key.Name, "err", err)
 			}
 		}
 
+		// Start the program, or the shell: the shell reports better why a program cannot be started.
 		if plain := c.withoutShell(); plain != nil && plain.Start() == nil {
 			c.cmd, c.plain = plain, true
 			return nil
-		} // the shell reports better why a program cannot be started
-
+		}
 		return c.cmd.Start()
 	})
 }
@@ -69,18 +73,18 @@ func (h *Host) resetOOMScore(c *command) {
 	}
 
 	var as *syscall.Credential
-
 	if h.mode == gozzard.ModeCap {
 		as = c.cmd.SysProcAttr.Credential // the owner of these files
 	}
 
 	err := asAccount(as, func() error {
+		// Begin with the shell.
 		var todo []int
-
 		if !c.collected.Load() {
 			todo = append(todo, c.cmd.Process.Pid)
 		}
 
+		// Continue with the members that it started, until there is no new one.
 		for done := map[int]bool{}; len(done) < oomMembers; {
 			for _, pid := range todo {
 				if err := h.resetScore(pid); err != nil {
@@ -162,16 +166,19 @@ func (h *Host) checkCredentials(c *command) string {
 	if cred == nil && h.mode != gozzard.ModeCap || h.shellImage(c) != imageShell {
 		return ""
 	}
+
 	has, err := h.proc.Credentials(c.cmd.Process.Pid)
 	if err != nil || h.shellImage(c) != imageShell {
 		return "" // it has ended
 	}
+
 	if cred == nil {
-		return hasPowers(has, c.who.uid)
+		return hasPowers(has, c.runAs.uid)
 	}
-	return differs(has, cred.Uid, cred.Gid, cred.Groups, c.who.uid != 0 && !h.setuid)
+	return differs(has, cred.Uid, cred.Gid, cred.Groups, c.runAs.uid != 0 && !h.setuid)
 }
 
+// differs says what a shell has that it should not have, or "".
 func differs(has procfs.Credentials, uid, gid uint32, groups []uint32, confined bool) string {
 	switch {
 	case has.UIDs != [4]uint32{uid, uid, uid, uid}:
@@ -186,7 +193,7 @@ func differs(has procfs.Credentials, uid, gid uint32, groups []uint32, confined 
 	return hasPowers(has, uid)
 }
 
-// hasPowers reports whether an account other than root has capabilities. None may, whatever the agent has.
+// hasPowers says which capabilities an account other than root has, or "". None may have any, whatever the agent has.
 func hasPowers(has procfs.Credentials, uid uint32) string {
 	if all := has.Effective | has.Permitted | has.Inheritable | has.Ambient; uid != 0 && all != 0 {
 		return fmt.Sprintf("the shell has the capabilities %#x", all)
@@ -194,6 +201,7 @@ func hasPowers(has procfs.Credentials, uid uint32) string {
 	return ""
 }
 
+// set sorts ids and removes duplicates.
 func set(ids []uint32) []uint32 {
 	ids = slices.Clone(ids)
 	slices.Sort(ids)

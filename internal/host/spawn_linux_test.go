@@ -24,7 +24,7 @@ echo "sid $(cut -d' ' -f6 /proc/$$/stat | grep -qx $$ && echo own)"
 grep '^0::' /proc/$$/cgroup
 grep -E '^(Uid|Gid|Groups|CapInh|CapPrm|CapEff|CapAmb|NoNewPrivs|SigIgn|SigBlk):' /proc/$$/status`
 
-// TI2: nothing of the agent's own reaches a command.
+// TI2: a command inherits nothing from the agent.
 func TestTI2CommandHasExactlyWhatItShould(t *testing.T) {
 	needsRoot(t)
 	t.Setenv("SECRET_OF_THE_AGENT", "x")
@@ -100,7 +100,7 @@ func TestTI2CommandHasExactlyWhatItShould(t *testing.T) {
 	}
 }
 
-// TE4: privileges are given up in whole.
+// TE4: a command has no privilege of the agent.
 func TestTE4PrivilegesAreGivenUp(t *testing.T) {
 	needsRoot(t)
 	f := newHost(t)
@@ -184,7 +184,8 @@ func TestTE4WrongCredentialsAreSeen(t *testing.T) {
 	}
 }
 
-// ownSignals is this program's own line: what is ignored is inherited, and what starts the tests may ignore something.
+// ownSignals is the line of this program. Ignored signals are inherited, and the program that starts the tests may
+// ignore some.
 func ownSignals(t *testing.T, name string) string {
 	t.Helper()
 	for _, l := range strings.Split(content(t, "/proc/self/status"), "\n") {
@@ -196,8 +197,8 @@ func ownSignals(t *testing.T, name string) string {
 	return ""
 }
 
-// An agent that the kernel is asked to spare does not have what it starts spared, too, however soon that starts
-// something itself.
+// An agent with a protected OOM score does not pass it on to its commands, nor to what they start, however soon that
+// is.
 func TestCommandsTakeTheirNormalPlace(t *testing.T) {
 	needsRoot(t)
 	const own = "/proc/self/oom_score_adj"
@@ -219,7 +220,7 @@ func TestCommandsTakeTheirNormalPlace(t *testing.T) {
 		k := f.key(fmt.Sprint(i))
 		res := f.run(k, s, true, "sleep 300 </dev/null >/dev/null 2>&1 & echo $!")
 		if got := content(t, "/proc/"+strings.TrimSpace(res.Output)+"/oom_score_adj"); got != "0" {
-			t.Errorf("the place is %s", got)
+			t.Errorf("the OOM score is %s", got)
 		}
 		if err := f.Clear(k); err != nil {
 			t.Error(err)
@@ -230,6 +231,6 @@ func TestCommandsTakeTheirNormalPlace(t *testing.T) {
 	res := f.run(f.key("chosen"), s, true,
 		"sh -c 'echo 300 >/proc/self/oom_score_adj; exec sleep 300' </dev/null >/dev/null 2>&1 & until grep -qx 300 /proc/$!/oom_score_adj; do sleep 0.01; done; echo $!")
 	if got := content(t, "/proc/"+strings.TrimSpace(res.Output)+"/oom_score_adj"); got != "300" {
-		t.Errorf("a place that a process has chosen became %s", got)
+		t.Errorf("an OOM score that a process has chosen became %s", got)
 	}
 }

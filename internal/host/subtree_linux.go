@@ -22,10 +22,11 @@ type subtree struct {
 	shared bool // the agent is a member of top
 }
 
-// ownSubtree finds it: the whole tree if it is writable, as for root; otherwise the group that this program was
-// started in, if it was delegated to its account. A group with members cannot enable controllers: a service manager
-// such as systemd could not start the agent there again.
+// ownSubtree finds the part that this agent may use: the whole tree if it is writable, as for root; otherwise the
+// group that this program was started in, if it was delegated to its account. A group with members cannot enable
+// controllers: a service manager such as systemd could not start the agent there again.
 func ownSubtree(fs procfs.FS, mount string) (subtree, error) {
+	// Check that this is a cgroup v2 mount.
 	var sfs unix.Statfs_t
 	if err := unix.Statfs(mount, &sfs); err != nil {
 		return subtree{}, fmt.Errorf("cannot use %s: %w", mount, err)
@@ -34,6 +35,7 @@ func ownSubtree(fs procfs.FS, mount string) (subtree, error) {
 		return subtree{}, fmt.Errorf("%s is no cgroup v2 mount", mount)
 	}
 
+	// Use the whole tree if it is writable.
 	err := unix.Access(mount, unix.W_OK)
 	if err == nil {
 		return subtree{top: mount}, nil
@@ -42,6 +44,7 @@ func ownSubtree(fs procfs.FS, mount string) (subtree, error) {
 		return subtree{}, fmt.Errorf("%s cannot be written: %w", mount, err)
 	}
 
+	// Find the group of this program.
 	own, err := fs.Cgroup(os.Getpid())
 	if err != nil {
 		return subtree{}, err
@@ -50,6 +53,7 @@ func ownSubtree(fs procfs.FS, mount string) (subtree, error) {
 		return subtree{}, fmt.Errorf("%s cannot be written, and this program's own group %q is not in it", mount, own)
 	}
 
+	// Use it, or the group above, if it was delegated.
 	dir := filepath.Join(mount, own)
 	if above := filepath.Dir(dir); filepath.Base(dir) == agentGroup && isDelegated(above) {
 		return subtree{top: above}, nil
@@ -57,7 +61,6 @@ func ownSubtree(fs procfs.FS, mount string) (subtree, error) {
 	if isDelegated(dir) {
 		return subtree{top: dir, shared: true}, nil
 	}
-
 	return subtree{}, fmt.Errorf("group %s is not delegated to this account, as Delegate=yes in a unit does", dir)
 }
 

@@ -23,7 +23,7 @@ type supervised struct {
 	front   int // start commands that were handed over as the process
 }
 
-// Run counts what the host waits for, and has hand-over by time alone come too late for any test.
+// Run counts the start commands that the host waits for. It makes the hand-over by time come too late for any test.
 func (v *supervised) Run(ctx context.Context, r supervise.Run) (supervise.Result, error) {
 	if r.Action != gozzard.ActionStart {
 		return v.fixture.Run(ctx, r)
@@ -90,8 +90,8 @@ func (v *supervised) pid(k gozzard.Key) int {
 	return int(st.PID)
 }
 
-// More processes than pull-ups may begin at a time: the commands of none of them end, so that all come up only when
-// a process that its shell has become is seen and makes room.
+// There are more processes than pull-ups may start at a time, and none of their start commands ends. All of them can
+// start only because a command is finished as soon as its shell has become the process.
 func TestStormOfForegroundProcesses(t *testing.T) {
 	for name, command := range map[string]string{"exec": "exec %s 300", "in place": "%s 300"} {
 		t.Run(name, func(t *testing.T) {
@@ -150,7 +150,7 @@ func TestStopDoesNotWaitForAPullUpInFront(t *testing.T) {
 			if out.Code != gozzard.CodeOK || out.Forced {
 				t.Errorf("%s: %+v", name, out)
 			}
-		case <-time.After(20 * time.Second): // the command would be waited for for an hour
+		case <-time.After(20 * time.Second): // otherwise the supervisor would wait an hour for the command
 			t.Fatalf("%s: the stop waits for the start command", name)
 		}
 		if st, _ := v.s.Status(k); st.State != gozzard.StateStopped || st.Hosted {
@@ -204,7 +204,7 @@ func TestExitOfACommandThatBecameTheProcess(t *testing.T) {
 	}
 }
 
-// A command that must end is a shell however it goes on: a restart may leave the old process running beside it.
+// A command that must end counts as a shell, whatever it executes: a restart may leave the old process running.
 func TestShellThatMustEndIsNotTheProcess(t *testing.T) {
 	f := newHost(t)
 	f.needsCgroups()
@@ -227,15 +227,15 @@ func TestShellThatMustEndIsNotTheProcess(t *testing.T) {
 			return
 		case <-time.After(10 * time.Millisecond):
 			if found.Empty && err == nil {
-				<-ended // it has ended between
+				<-ended // it has ended in between
 				return
 			}
 		}
 	}
 }
 
-// What a pid file tells of a daemon that did not live long.
-func TestFindTellsThatNothingIsLeft(t *testing.T) {
+// Find reports that no process of a key is left, and when the pid file was written.
+func TestFindReportsThatNothingIsLeft(t *testing.T) {
 	f := newHost(t)
 	f.needsCgroups()
 	k, s := f.key("a"), f.spec("svc")
@@ -244,7 +244,7 @@ func TestFindTellsThatNothingIsLeft(t *testing.T) {
 		t.Errorf("before: %+v %v", found, err)
 	}
 
-	began := time.Now().Add(-time.Second) // file systems have a clock of their own
+	began := time.Now().Add(-time.Second) // the clock of the file system may differ
 	found := f.daemon(k, s, f.program("svc")+" 300")
 	if found.Empty {
 		t.Errorf("%+v", found)
@@ -252,7 +252,7 @@ func TestFindTellsThatNothingIsLeft(t *testing.T) {
 
 	s.Identity.ProcName = "other"
 	if other, err := f.Find(k, s); err != nil || other.Empty || !other.Proc.IsZero() {
-		t.Errorf("something lives that may become it: %+v %v", other, err)
+		t.Errorf("a process is alive that may become it: %+v %v", other, err)
 	}
 	if err := f.Signal(found.Proc, supervise.SignalKill); err != nil {
 		t.Fatal(err)
@@ -264,8 +264,8 @@ func TestFindTellsThatNothingIsLeft(t *testing.T) {
 	})
 }
 
-// The daemon was gone before anybody saw it; that it has been there is known by its pid file, and nothing else is
-// left to wait for.
+// The daemon ended before the agent found it. Its pid file proves that it was started, so the start fails at once
+// instead of waiting for the end of its check.
 func TestStartFailsAtOnceWhenTheDaemonIsDead(t *testing.T) {
 	v := newSupervised(t)
 	k, s := v.key("a"), v.definition("sh -c : & echo $! >svc.pid; wait")
@@ -276,6 +276,6 @@ func TestStartFailsAtOnceWhenTheDaemonIsDead(t *testing.T) {
 			t.Errorf("%+v", out)
 		}
 	case <-time.After(20 * time.Second):
-		t.Fatal("the check is waited out")
+		t.Fatal("the start waits for the end of the check")
 	}
 }

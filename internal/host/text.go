@@ -16,20 +16,23 @@ const (
 // cleanOutput makes the end of a command's output safe to store and show: valid UTF-8, no control characters except
 // line breaks and tabs, the last lines only. cut means that text before b was left out.
 func cleanOutput(b []byte, cut bool) string {
-	if cut { // perhaps in the middle of a character
+	// Drop the rest of a character that was cut.
+	if cut {
 		for len(b) > 0 && !utf8.RuneStart(b[0]) {
 			b = b[1:]
 		}
 	}
 
+	// Replace what is not safe. Replacements are longer than what they replace, so limit the text again.
 	s := strings.Trim(printable(string(b), true), "\n")
-	if len(s) > outputBytes { // replacements are longer than what they replace
+	if len(s) > outputBytes {
 		s = s[len(s)-outputBytes:]
 		for s != "" && !utf8.RuneStart(s[0]) {
 			s = s[1:]
 		}
 	}
 
+	// Keep the last lines.
 	for at, n := len(s), 0; ; {
 		if at = strings.LastIndexByte(s[:at], '\n'); at < 0 {
 			return s

@@ -40,20 +40,20 @@ type watch struct {
 }
 
 func newWatcher() (*watcher, error) {
+	// Make the descriptors.
 	ep, err := unix.EpollCreate1(unix.EPOLL_CLOEXEC)
 	if err != nil {
 		return nil, fmt.Errorf("cannot make epoll: %w", err)
 	}
-
 	ev, err := unix.Eventfd(0, unix.EFD_CLOEXEC|unix.EFD_NONBLOCK)
 	if err != nil {
 		return nil, errors.Join(fmt.Errorf("cannot make eventfd: %w", err), unix.Close(ep))
 	}
 
+	// Watch the eventfd too: it wakes the loop.
 	w := &watcher{epoll: ep, wake: ev, done: make(chan struct{}), watches: map[uint64]*watch{},
 		polled: map[uint64]*watch{}, pids: map[int]int{}}
 	w.fired = sync.NewCond(&w.mu)
-
 	if err := unix.EpollCtl(ep, unix.EPOLL_CTL_ADD, ev, &unix.EpollEvent{Events: unix.EPOLLIN}); err != nil {
 		return nil, errors.Join(fmt.Errorf("cannot watch eventfd: %w", err), unix.Close(ep), unix.Close(ev))
 	}
@@ -64,23 +64,27 @@ func newWatcher() (*watcher, error) {
 
 // close ends all watches without a callback.
 func (w *watcher) close() error {
+	// Close once.
 	w.mu.Lock()
 	if w.closed {
 		w.mu.Unlock()
 		return nil
 	}
-
 	w.closed = true
 	w.mu.Unlock()
+
+	// End the loop.
 	w.ring()
 	<-w.done
+
+	// Forget all watches.
 	w.mu.Lock()
 	defer w.mu.Unlock()
-
 	for _, x := range w.watches {
 		w.drop(x)
 	}
 
+	// Close the descriptors.
 	return errors.Join(unix.Close(w.epoll), unix.Close(w.wake))
 }
 
@@ -90,15 +94,14 @@ func (w *watcher) close() error {
 func (w *watcher) add(pid, pidfd int, alive func() bool, gone func()) (stop func(), err error) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-
 	if w.closed {
 		closeFD(pidfd)
 		return nil, errClosed
 	}
 
-	w.next++ // from 1: 0 is the eventfd
+	// Ask the kernel to report the end of the process. Ids begin at 1: 0 is the eventfd.
+	w.next++
 	x := &watch{id: w.next, pid: pid, pidfd: pidfd, alive: alive, gone: gone}
-
 	if pidfd >= 0 {
 		ev := unix.EpollEvent{Events: unix.EPOLLIN, Fd: int32(uint32(x.id)), Pad: int32(uint32(x.id >> 32))}
 		if err := unix.EpollCtl(w.epoll, unix.EPOLL_CTL_ADD, pidfd, &ev); err != nil {
@@ -107,9 +110,9 @@ func (w *watcher) add(pid, pidfd int, alive func() bool, gone func()) (stop func
 		}
 	}
 
+	// Record the watch. Without pidfd the loop must begin to poll.
 	w.watches[x.id] = x
 	w.pids[pid]++
-
 	if pidfd < 0 {
 		w.polled[x.id] = x
 		w.ring()
@@ -118,6 +121,7 @@ func (w *watcher) add(pid, pidfd int, alive func() bool, gone func()) (stop func
 	return func() { w.end(x) }, nil
 }
 
+// end ends a watch, after a call that is in progress.
 func (w *watcher) end(x *watch) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -153,15 +157,19 @@ func (w *watcher) ring() {
 	_, _ = unix.Write(w.wake, one[:])
 }
 
+// loop waits for exits and calls back, until the watcher is closed.
 func (w *watcher) loop() {
 	defer close(w.done)
 	events := make([]unix.EpollEvent, 128)
 	for {
+		// Wait for an exit, for ring, or for the next poll.
 		n, err := unix.EpollWait(w.epoll, events, w.patience())
 		if err != nil && !errors.Is(err, unix.EINTR) {
-			// only a descriptor that other code closed does that; continuing would miss every exit
+			// Only a descriptor that other code closed does that. Continuing would miss every exit.
 			panic(fmt.Sprintf("epoll: %v", err))
 		}
+
+		// Call back for what has ended.
 		for _, ev := range events[:max(n, 0)] {
 			id := uint64(uint32(ev.Fd)) | uint64(uint32(ev.Pad))<<32
 			if id == 0 {
@@ -174,6 +182,8 @@ func (w *watcher) loop() {
 		for _, id := range w.pollGone() {
 			w.fire(id)
 		}
+
+		// End the loop when the watcher is closed.
 		w.mu.Lock()
 		closed := w.closed
 		w.mu.Unlock()
@@ -183,6 +193,7 @@ func (w *watcher) loop() {
 	}
 }
 
+// patience is how long the loop may sleep, in milliseconds: without limit while no process is polled.
 func (w *watcher) patience() int {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -192,6 +203,7 @@ func (w *watcher) patience() int {
 	return -1
 }
 
+// pollGone lists the polled watches whose process has ended.
 func (w *watcher) pollGone() []uint64 {
 	w.mu.Lock()
 	polled := make([]*watch, 0, len(w.polled))
@@ -199,37 +211,38 @@ func (w *watcher) pollGone() []uint64 {
 		polled = append(polled, x)
 	}
 	w.mu.Unlock()
+
 	var gone []uint64
 	for _, x := range polled {
 		if !x.alive() {
 			gone = append(gone, x.id)
 		}
 	}
-
 	return gone
 }
 
 // fire calls back for a watch that still exists. Ids are never reused, so an event that was in progress when its
 // watch ended finds nothing.
 func (w *watcher) fire(id uint64) {
+	// Mark the watch, so that end waits for the call.
 	w.mu.Lock()
 	x := w.watches[id]
 	if x == nil || w.closed {
 		w.mu.Unlock()
 		return
 	}
-
 	w.firing = x
 	w.mu.Unlock()
 
+	// Call without the lock.
 	x.gone()
 
+	// Forget the watch.
 	w.mu.Lock()
 	w.firing = nil
 	if w.watches[id] == x {
 		w.drop(x)
 	}
-
 	w.fired.Broadcast()
 	w.mu.Unlock()
 }

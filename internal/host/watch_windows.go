@@ -21,13 +21,14 @@ type watcher struct {
 	firing  *watch
 	fired   *sync.Cond // firing has changed
 
-	queue sync.Mutex // the only lock that a callback takes: nobody holds it while asking the system for anything
-	ended []uintptr  // ended, callback pending
+	// queue is the only lock that a callback takes. No code makes a system call while it holds the lock.
+	queue sync.Mutex
+	ended []uintptr // ids of watches whose callback is pending
 }
 
 type watch struct {
 	id      uintptr
-	process windows.Handle // 0 when it was gone before
+	process windows.Handle // 0 when it had ended before
 	wait    windows.Handle
 	gone    func()
 }
@@ -51,6 +52,7 @@ func (w *watcher) notify(id uintptr) {
 	w.ring()
 }
 
+// takeEnded removes and returns the pending ids.
 func (w *watcher) takeEnded() []uintptr {
 	w.queue.Lock()
 	defer w.queue.Unlock()
@@ -59,34 +61,40 @@ func (w *watcher) takeEnded() []uintptr {
 	return ids
 }
 
+// ring wakes the loop.
 func (w *watcher) ring() {
 	select {
 	case w.wake <- struct{}{}:
-	default: // it is ringing
+	default: // it is awake already
 	}
 }
 
 // close ends all watches without a callback.
 func (w *watcher) close() error {
+	// Close once.
 	w.mu.Lock()
 	if w.closed {
 		w.mu.Unlock()
 		return nil
 	}
-
 	w.closed = true
+
+	// End the loop.
 	w.ring()
 	w.mu.Unlock()
 	<-w.done
+
+	// Take all watches.
 	w.mu.Lock()
 	left := w.watches
 	w.watches = map[uintptr]*watch{}
 	w.mu.Unlock()
+
+	// Close their handles without the lock, because that waits for callbacks.
 	var errs []error
 	for _, x := range left {
 		errs = append(errs, x.drop())
 	}
-
 	return errors.Join(errs...)
 }
 
@@ -97,24 +105,25 @@ func (w *watcher) add(process windows.Handle, gone func()) (stop func(), err err
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	x := &watch{process: process, gone: gone}
-
 	if w.closed {
 		return nil, errors.Join(errClosed, x.drop())
 	}
 
+	// Ask the system to report the end of the process.
 	w.next++
 	x.id = w.next
-
 	if process == 0 {
-		w.notify(x.id) // it waits for mu
+		w.notify(x.id) // the loop waits for mu, so it finds the watch
 	} else if x.wait, err = registerWait(process, w.callback, x.id); err != nil {
 		return nil, errors.Join(err, x.drop())
 	}
 
+	// Record the watch.
 	w.watches[x.id] = x
 	return func() { w.end(x) }, nil
 }
 
+// end ends a watch, after a call that is in progress.
 func (w *watcher) end(x *watch) {
 	w.mu.Lock()
 	for w.firing == x {
@@ -123,12 +132,13 @@ func (w *watcher) end(x *watch) {
 	wanted := w.watches[x.id] == x
 	delete(w.watches, x.id)
 	w.mu.Unlock()
+
 	if wanted {
-		_ = x.drop() // fails only for handles that are none, and these are not used again
+		_ = x.drop() // fails only for invalid handles, and these are not used again
 	}
 }
 
-// drop gives the handles back, after a callback that is under way.
+// drop closes the handles, after a callback that is in progress.
 func (x *watch) drop() error {
 	var errs []error
 	if x.wait != 0 {
@@ -140,12 +150,14 @@ func (x *watch) drop() error {
 	return errors.Join(errs...)
 }
 
+// loop waits for exits and calls back, until the watcher is closed.
 func (w *watcher) loop() {
 	defer close(w.done)
 	for range w.wake {
 		for _, id := range w.takeEnded() {
 			w.fire(id)
 		}
+
 		w.mu.Lock()
 		closed := w.closed
 		w.mu.Unlock()
@@ -155,21 +167,23 @@ func (w *watcher) loop() {
 	}
 }
 
-// fire calls back for a watch that is still wanted. An id is never used again, so that one whose watch has ended
-// meanwhile finds nothing.
+// fire calls back for a watch that still exists. Ids are never reused, so an event that was in progress when its watch
+// ended finds nothing.
 func (w *watcher) fire(id uintptr) {
+	// Mark the watch, so that end waits for the call.
 	w.mu.Lock()
 	x := w.watches[id]
 	if x == nil || w.closed {
 		w.mu.Unlock()
 		return
 	}
-
 	w.firing = x
 	w.mu.Unlock()
 
+	// Call without the lock.
 	x.gone()
 
+	// Forget the watch.
 	w.mu.Lock()
 	w.firing = nil
 	delete(w.watches, id)

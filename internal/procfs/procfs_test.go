@@ -187,7 +187,7 @@ func TestPassSeesWhatSingleLooksSee(t *testing.T) {
 	}
 }
 
-func TestPassTellsDescriptorsApart(t *testing.T) {
+func TestPassDistinguishesDescriptors(t *testing.T) {
 	if runtime.GOOS != "linux" {
 		t.Skip("no /proc")
 	}

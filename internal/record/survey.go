@@ -19,7 +19,7 @@ type Survey struct {
 	Businesses int               `json:"businesses"`
 	AuditRows  int               `json:"audit_rows"`
 	Audit      gozzard.AuditHead `json:"audit"`
-	// when the backup was taken, while nobody has confirmed the restore
+	// when the backup was taken from which this record was restored; zero once the restore is confirmed
 	Restored time.Time `json:"restored,omitzero"`
 	LastTask time.Time `json:"last_task,omitzero"`
 	Journal  string    `json:"-"` // how SQLite keeps its log

@@ -24,7 +24,7 @@ const (
 )
 
 // checkpoints signs the newest row of the audit from time to time. The signatures go to a file in the data folder and
-// to the log: an attacker who can change the record cannot change a log that was collected elsewhere.
+// to the log: an attacker with access to the record cannot change a log that was collected elsewhere.
 type checkpoints struct {
 	audit  control.AuditStore
 	signer *signing.Signer

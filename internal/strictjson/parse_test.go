@@ -150,7 +150,7 @@ func TestGetters(t *testing.T) {
 	}
 }
 
-func TestFaultsAreToldTogetherWithTheirPaths(t *testing.T) {
+func TestFaultsAreReportedTogetherWithTheirPaths(t *testing.T) {
 	v, f := root(t, `{"A":1,"i":1.5,"e":1e0,"s":"0","t":true,"big":100000000000000000000,"n":null,"h":[{"ip":"x"},{"ip":7},null],"o":[],"lab":{"a":{},"":1}}`)
 	get := func(n string) *strictjson.Value { m := v.Get(n); return &m }
 	get("a").Int(0, 9)

@@ -102,7 +102,7 @@ func TestWithoutRetriesOnlyTheBackOff(t *testing.T) {
 	})
 }
 
-func TestFailingStartCommandIsTold(t *testing.T) {
+func TestFailingStartCommandIsReported(t *testing.T) {
 	bubble(t, func(r *rig) {
 		r.want(gozzard.ActionHost, start("fail 3 no such config"), gozzard.CodeOK, true)
 		r.after(5 * time.Second)

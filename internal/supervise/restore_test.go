@@ -57,7 +57,7 @@ func TestRestorePullsUpWhatDied(t *testing.T) {
 	})
 }
 
-func TestRestoreTellsEveryProcessOnce(t *testing.T) {
+func TestRestoreReportsEveryProcessOnce(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		r := newRig(t, nil)
 		other := gozzard.Key{Namespace: "gse", Name: "other"}

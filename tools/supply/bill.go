@@ -151,7 +151,7 @@ func named(ids []string) []licence {
 	return all
 }
 
-// packageURL is the name of a module for those who compare bills with advisories.
+// packageURL is the name of a module as lists of advisories write it, so that the two can be compared.
 func packageURL(path, version string) string {
 	return "pkg:golang/" + path + "@" + strings.ReplaceAll(strings.TrimPrefix(version, "go"), "+", "%2B")
 }

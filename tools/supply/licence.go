@@ -15,7 +15,8 @@ import (
 // conditions on the program itself.
 var allowed = []string{"Apache-2.0", "BSD-2-Clause", "BSD-3-Clause", "ISC", "MIT"}
 
-// kinds tells licences by sentences that no other has, in the form of plain. One text can hold several.
+// kinds identifies licences by sentences that no other licence has, in the form that plain returns. One text can hold
+// several licences.
 var kinds = []struct {
 	id      string
 	has     []string

@@ -29,7 +29,7 @@ func main() {
 	}
 }
 
-var errUsage = errors.New("cannot tell what to do\n" + strings.TrimSpace(usage))
+var errUsage = errors.New("unknown command or arguments\n" + strings.TrimSpace(usage))
 
 func run(args []string, out io.Writer) error {
 	if len(args) == 0 {

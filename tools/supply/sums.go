@@ -15,8 +15,8 @@ import (
 	"strings"
 )
 
-// The names of the files that stand for all others of a release. The signature is that of `openssl pkeyutl -sign
-// -rawin`, so that nobody needs this program to check it.
+// The names of the files that cover all other files of a release. The signature is that of `openssl pkeyutl -sign
+// -rawin`, so it can be checked without this program.
 const (
 	sumsFile      = "SHA256SUMS"
 	signatureFile = "SHA256SUMS.sig"

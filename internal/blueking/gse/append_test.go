@@ -11,8 +11,8 @@ import (
 	"github.com/gozzard/gozzard/internal/blueking"
 )
 
-// TestAppendedAnswers looks inside because callers see only one of the two ways: what rows write themselves is what
-// encoding/json would write.
+// TestAppendedAnswers: rows that write their own JSON write what encoding/json would write. The test is in the package,
+// because callers see only one of the two.
 func TestAppendedAnswers(t *testing.T) {
 	odd := rapid.OneOf(rapid.String(), rapid.SampledFrom([]string{"", "<a&b>", "\"\\\n\r\t\b\f\x00\x1f\x7f",
 		"\xff\xfe", "\u2028\u2029é", `{"value":[{"x":"y"}]}`}))

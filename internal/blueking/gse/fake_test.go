@@ -27,7 +27,7 @@ func addr(cloud int, ip string) gozzard.HostAddr {
 	return gozzard.HostAddr{Cloud: cloud, IP: netip.MustParseAddr(ip)}
 }
 
-// fake is a plane with a fixed fleet. It remembers what it was asked.
+// fake is a plane with a fixed fleet. It records its calls.
 type fake struct {
 	calls   []call
 	results map[gozzard.TaskID]record.TaskResults
@@ -98,7 +98,7 @@ func (f *fake) Results(_ context.Context, caller gozzard.Caller, id gozzard.Task
 	return r, nil
 }
 
-// Await settles the last operation: known hosts do as asked, the name decides the rest.
+// Await ends the last operation: known hosts do what was requested, other results depend on the name.
 func (f *fake) Await(_ context.Context, caller gozzard.Caller, id gozzard.TaskID,
 	limit time.Duration) (record.TaskResults, error) {
 	if id != taskID || limit <= 0 {
@@ -159,8 +159,8 @@ func row(agent string, a gozzard.HostAddr, key gozzard.Key) fleet.Row {
 	}}
 }
 
-// Status knows processes by name: "none" is nowhere, "odd" is what a hostile agent could report, "stopped" does not
-// run.
+// Status depends on the name of the process: "none" does not exist, "odd" is what a hostile agent could report,
+// "stopped" is not running.
 func (f *fake) Status(_ gozzard.Caller, key gozzard.Key, targets []gozzard.Target) []record.StatusRow {
 	f.calls = append(f.calls, call{Call: "status", Args: key.String(), At: show(targets)})
 	out := make([]record.StatusRow, len(targets))

@@ -19,7 +19,7 @@ import (
 	"github.com/gozzard/gozzard/test/goldentest"
 )
 
-// calls are all names with the folders they are served in.
+// calls are all calls, with the folders in which they are served.
 func calls() map[string][]string {
 	esbDirs := []string{"/api/c/compapi/v2/gse/", "/api/c/compapi/gse/"}
 	proc := append(esbDirs[:2:2], "/api/v2/proc/", "/api/bk-gse/prod/api/v2/proc/")
@@ -45,7 +45,7 @@ func TestEveryFormIsServedAndGuarded(t *testing.T) {
 		`{"bk_app_code":"bk_gsekit","bk_app_secret":"wrong","bk_username":"admin"}`: blueking.CodeGeneral,
 		`{"bk_app_code":"web","bk_app_secret":"secret","bk_username":"admin"}`:      blueking.CodeUserForbidden,
 		`{"bk_app_code":"web","bk_app_secret":"secret"}`:                            blueking.CodeOperatorRequired,
-		// known, and nothing asked
+		// the call is known, and the plane was not called
 		`{"bk_app_code":"web","bk_app_secret":"secret","bk_token":"token"}`: blueking.CodeArgument,
 	}
 	n := 0
@@ -209,16 +209,16 @@ func TestIdempotencyKeyAndHash(t *testing.T) {
 	for _, c := range [][2]string{{"operate_proc/", operate()}, {"operate_proc", operate()},
 		{"operate_proc_v2/", operate()}, {"operate_proc/", operate("op_type=1")}} {
 		send(t, h, bus+c[0], c[1], "Idempotency-Key", "k1")
-		who := plane.last.Caller
-		if who.Rights = nil; plane.last.IdempotencyKey != "k1" || !plane.last.Caller.Rights.All() ||
-			who != (gozzard.Caller{App: "bk_gsekit", User: "admin", Asserted: true}) {
+		caller := plane.last.Caller
+		if caller.Rights = nil; plane.last.IdempotencyKey != "k1" || !plane.last.Caller.Rights.All() ||
+			caller != (gozzard.Caller{App: "bk_gsekit", User: "admin", Asserted: true}) {
 			t.Fatalf("%+v", plane.last)
 		}
 		hashes = append(hashes, plane.last.RequestHash)
 	}
 
 	if hashes[0] != hashes[1] || hashes[0] == hashes[2] || hashes[0] == hashes[3] {
-		t.Error("the hash must tell requests apart, and only requests")
+		t.Error("the hash must be equal for equal requests and differ for others")
 	}
 }
 
@@ -250,7 +250,7 @@ func TestErrorsOfThePlane(t *testing.T) {
 	}
 }
 
-// TestTypesHold walks all golden answers: whatever the case, a field has the type that clients decode.
+// TestTypesHold: in all golden answers a field has the type that clients decode.
 func TestTypesHold(t *testing.T) {
 	kinds := map[string]string{
 		"result": "bool", "code": "int", "message": "string", "request_id": "string", "task_id": "string",
@@ -345,7 +345,7 @@ func kindOf(v any) string {
 	return "object"
 }
 
-// checkContent holds contents to their shape: one value, or one process with one instance whose pid is over 1 or -1.
+// checkContent checks the form of a content: one value, or one process with one instance whose pid is over 1 or -1.
 func checkContent(t *testing.T, path, s string) {
 	t.Helper()
 	var c struct {
@@ -373,8 +373,8 @@ func checkContent(t *testing.T, path, s string) {
 	}
 }
 
-// FuzzBody sends bodies to all calls: every answer is an envelope, and nothing reaches the plane without a proven
-// caller.
+// FuzzBody sends bodies to all calls: every answer is an envelope, and nothing reaches the plane without an
+// identified caller.
 func FuzzBody(f *testing.F) {
 	z := fuzztest.New(f)
 	var names []string

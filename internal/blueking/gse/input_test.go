@@ -27,7 +27,7 @@ type envelope struct {
 	status  int
 }
 
-// send posts a body and holds the answer to what every answer must be.
+// send posts a body and checks what every answer must have.
 func send(t testing.TB, h http.Handler, path, body string, headers ...string) envelope {
 	t.Helper()
 	r := httptest.NewRequest(http.MethodPost, path, strings.NewReader(body))
@@ -244,14 +244,14 @@ func TestRefusedInput(t *testing.T) {
 	}
 }
 
-func TestAllFaultsAreToldTogether(t *testing.T) {
+func TestAllFaultsAreReportedTogether(t *testing.T) {
 	h, _ := newDoor(t)
 	body := operate(`hosts=[{"ip":"10.0.0.1","bk_cloud_id":0},{"ip":"10.0.0","bk_cloud_id":0},{"ip":"10.0.0.2"},null]`, "op_type=", named("a/b"), `spec={"identity":{"proc_name":"p"}}`)
 	got := *send(t, h, bus+"operate_proc_v2/", body).Message
 	for _, want := range []string{`hosts[1].ip: "10.0.0" is not an IP address`, "hosts[2].bk_cloud_id: required",
 		"hosts[3]: required, is null", "op_type: required", "meta.name: '/'"} {
 		if !strings.Contains(got, want) {
-			t.Errorf("%q lacks %q", got, want)
+			t.Errorf("%q does not contain %q", got, want)
 		}
 	}
 }

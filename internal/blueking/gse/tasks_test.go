@@ -22,7 +22,7 @@ func detail() *gozzard.Detail {
 	}
 }
 
-// tasks are results that polls find, by what they show.
+// tasks are the tasks that polls find, by the case that each one shows.
 func tasks() map[gozzard.TaskID]record.TaskResults {
 	key := gozzard.Key{Namespace: "GSEKIT_BIZ_3", Name: "nginx_1"}
 	attempt := func(state gozzard.AttemptState, action gozzard.Action, o gozzard.Outcome) gozzard.Attempt {

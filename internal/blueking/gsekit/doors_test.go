@@ -30,8 +30,8 @@ func (r *real) ask(call, body string, into any) {
 	}
 }
 
-// TestDoorsAgree: whatever is done through either door, both tell the same of every instance, and it is what the
-// machines have.
+// TestDoorsAgree: whatever is done through either door, both doors report the same state of every instance, and it is
+// the state on the machines.
 func TestDoorsAgree(t *testing.T) {
 	t.Parallel()
 	const hosts, rounds = 2, 10
@@ -119,7 +119,7 @@ func TestDoorsAgree(t *testing.T) {
 	}
 }
 
-// operate is operate_proc_multi, awaited.
+// operate calls operate_proc_multi and waits for the result.
 func (r *real) operate(items string) {
 	r.t.Helper()
 	var task struct {

@@ -14,7 +14,7 @@ import (
 )
 
 // FuzzBody sends bodies to all calls: every answer is an envelope with a number of this API, and nothing is done
-// for a stranger.
+// without credentials.
 func FuzzBody(f *testing.F) {
 	z := fuzztest.New(f)
 	paths := []string{

@@ -26,7 +26,7 @@ func TestGolden(t *testing.T) {
 	})
 }
 
-// timeless is a door whose answers do not say how long they took.
+// timeless removes the durations from the answers of a door.
 type timeless struct {
 	t *testing.T
 	r *rig
@@ -68,7 +68,7 @@ func someJobs() []record.Job {
 
 func addr(ip string) gozzard.HostAddr { return gozzard.HostAddr{IP: netip.MustParseAddr(ip)} }
 
-// someTasks has a task for every way to end and not to.
+// someTasks has a task for every final state, and one for every state before it.
 func someTasks() []record.JobTask {
 	at := time.Date(2020, 12, 3, 2, 12, 37, 0, time.UTC)
 	info := []byte(`{"set":{"bk_set_id":5,"bk_set_env":"3","bk_set_name":"管控平台"},"host":{"bk_cloud_id":0,"bk_host_innerip":"127.0.0.1","bk_host_innerip_v6":"","bk_agent_id":""}}`)

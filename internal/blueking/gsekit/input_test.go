@@ -12,7 +12,7 @@ import (
 	"github.com/gozzard/gozzard/internal/blueking/gsekit"
 )
 
-// TestSeedWithItsCommas: the document's own sample is not JSON; the answer says where.
+// TestSeedWithItsCommas: the example in BlueKing's document is not valid JSON. The answer says where.
 func TestSeedWithItsCommas(t *testing.T) {
 	body, err := os.ReadFile("testdata/seed002_with_commas.txt")
 	if err != nil {
@@ -76,7 +76,7 @@ func TestMethods(t *testing.T) {
 	}
 }
 
-// TestRefused: bad input of every call, told whole, with nothing done.
+// TestRefused: every call rejects bad input, reports all faults and does nothing.
 func TestRefused(t *testing.T) {
 	job := func(parts string) string { return `{` + parts + `}` }
 	for _, c := range []struct {
@@ -227,7 +227,7 @@ func TestLanguage(t *testing.T) {
 	e := newRig(t).post(t, "/api/2/process/process_status",
 		`{"expression_scope":{"bk_set_env":3,"bk_set_name":"[a"},"page":1,"pagesize":1}`, "Blueking-Language", "en")
 	if *e.Message != "表达式语法错误，缺少匹配的 ]: bk_set_name 第 1 个字符: [a" {
-		t.Errorf("expressions are told in Chinese: %s", *e.Message)
+		t.Errorf("the fault of an expression is not in Chinese: %s", *e.Message)
 	}
 }
 

@@ -13,7 +13,8 @@ import (
 	"github.com/gozzard/gozzard/internal/record"
 )
 
-// TestActions has every row of the contract's table of actions (4.3): the word is taken by both calls and told again.
+// TestActions has every row of the contract's table of actions (4.3): both calls accept the word, and job_status
+// returns it.
 func TestActions(t *testing.T) {
 	for word, action := range map[string]gozzard.Action{
 		"start": gozzard.ActionStart, "stop": gozzard.ActionStop, "restart": gozzard.ActionRestart,
@@ -39,7 +40,7 @@ func TestActions(t *testing.T) {
 	}
 }
 
-// TestVerdicts has every row of the contract's table of results (4.4), and the reasons of our own.
+// TestVerdicts has every row of the contract's table of results (4.4), and our additional reasons.
 func TestVerdicts(t *testing.T) {
 	for _, c := range []struct {
 		name      string
@@ -119,7 +120,7 @@ func TestVerdicts(t *testing.T) {
 	}
 }
 
-// TestScopeAsExpression: what a job by scope is called.
+// TestScopeAsExpression: a job that was created with a scope is shown with this expression.
 func TestScopeAsExpression(t *testing.T) {
 	for scope, want := range map[string]string{
 		`{}`:                     "*.*.*.*.*",
@@ -159,7 +160,7 @@ func sorted(list string) []string {
 	return out
 }
 
-// TestWhatAJobKeeps: request and picture are what job_status shows later.
+// TestWhatAJobKeeps: a job stores its request and the processes as they were then, and job_status shows both later.
 func TestWhatAJobKeeps(t *testing.T) {
 	r := newRig(t)
 	r.post(t, "/api/2/job",

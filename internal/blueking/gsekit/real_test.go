@@ -95,7 +95,7 @@ func newReal(t *testing.T, document string, n int, options gsekit.Options) *real
 	return r
 }
 
-// addHost starts the next host, 127.1.1.n, and waits until it is there.
+// addHost starts the next host, 127.1.1.n, and waits until it is online.
 func (r *real) addHost() *sim.Host {
 	r.t.Helper()
 	i := len(r.hosts)
@@ -149,7 +149,7 @@ func (r *real) until(what string, done func() bool) {
 	}
 }
 
-// row is what process_status says of a process.
+// row is what process_status returns for a process.
 type row struct {
 	ID     int  `json:"bk_process_id"`
 	Status int  `json:"process_status"`
@@ -177,7 +177,7 @@ func (r *real) processes() map[int]row {
 	return out
 }
 
-// jobView is what job_status says of a job.
+// jobView is what job_status returns for a job.
 type jobView struct {
 	Info struct {
 		Status string
@@ -304,7 +304,7 @@ func TestActionsOnAFleet(t *testing.T) {
 		})
 	}
 
-	// order checks that tasks of one process began only when those of the former had ended.
+	// order checks that the tasks of a process began only after those of the process before it had ended.
 	order := func(v jobView, processes ...int) {
 		t.Helper()
 		last := ""
@@ -401,7 +401,8 @@ func TestActionsOnAFleet(t *testing.T) {
 	}
 }
 
-// TestStopThatDoesNothing: the check after it takes its time, so it has a fleet of its own.
+// TestStopThatDoesNothing: a stop command that stops nothing fails. The check after it takes long, so this test has a
+// separate fleet.
 func TestStopThatDoesNothing(t *testing.T) {
 	t.Parallel()
 	r := newReal(t, module(place(1, 0, line(61, "stuck", "stop_cmd=nothing"))), 1, gsekit.Options{})
@@ -412,8 +413,8 @@ func TestStopThatDoesNothing(t *testing.T) {
 	}
 }
 
-// TestRolloutByExpression: priorities over three hosts, one of them away. Only what waits for it is held back, and
-// a retry heals.
+// TestRolloutByExpression: a job with priorities runs on three hosts, and one of them is offline. Only the processes
+// that wait for this host are not operated, and a retry completes the job.
 func TestRolloutByExpression(t *testing.T) {
 	t.Parallel()
 	var places []string
@@ -456,7 +457,7 @@ func TestRolloutByExpression(t *testing.T) {
 		t.Fatalf("nothing is left to retry: %d %s", *e.Code, *e.Message)
 	}
 
-	// What dies is seen at once: hosted ones come back, so let it go first.
+	// An exit is visible at once. A supervised process would be restarted, so stop supervising it first.
 	r.run("unset_auto", 31)
 
 	if n := host.End(topology.Key(2, "db", 1), supervise.Exit{Known: true, Signal: "killed"}); n != 1 {

@@ -28,7 +28,7 @@ var _ gsekit.Plane = (*control.Plane)(nil)
 
 const taskID = gozzard.TaskID("20200101000000:7")
 
-// plane answers from the real index over the topology of testdata; it remembers what it was asked to do.
+// plane answers from the real index over the topology of testdata; it records the operations.
 type plane struct {
 	index *index.Index
 	rec   record.Business
@@ -63,8 +63,8 @@ func newPlane(t testing.TB) *plane {
 	return p
 }
 
-// look is the fleet: gse_agent runs and is hosted, of java the first runs, nginx is stopped but hosted, the rest
-// was never registered.
+// look is the fleet: gse_agent is running and supervised, the first java is running, nginx is stopped but supervised,
+// and all others were never registered.
 func look(_ topology.Host, keys []gozzard.Key, out []topology.Status) {
 	for i, key := range keys {
 		switch key.Name {
@@ -132,7 +132,7 @@ func (p *plane) Await(_ context.Context, _ gozzard.Caller, id gozzard.TaskID,
 	return record.TaskResults{}, p.err
 }
 
-// jobs is a record of jobs that nobody works on.
+// jobs is a record of jobs that are never carried out.
 type jobs struct {
 	calls []string
 	last  record.JobRequest
@@ -207,7 +207,7 @@ func (j *jobs) HasJobs(_ context.Context, _ gozzard.Caller, biz int) (bool, erro
 	return biz == 2, nil
 }
 
-// rig is a door before fakes.
+// rig is a door with fakes behind it.
 type rig struct {
 	*blueking.Handler
 	plane   *plane
@@ -254,7 +254,7 @@ type envelope struct {
 	status  int
 }
 
-// do sends a request, with credentials in a header, and holds the answer to what every answer must be.
+// do sends a request, with credentials in a header, and checks what every answer must have.
 func (r *rig) do(t testing.TB, method, path, body string, headers ...string) envelope {
 	t.Helper()
 	req := httptest.NewRequest(method, path, strings.NewReader(body))
@@ -290,5 +290,5 @@ func (r *rig) post(t testing.TB, path, body string, headers ...string) envelope 
 	return r.do(t, http.MethodPost, path, body, headers...)
 }
 
-// everybody is a caller who may do everything.
+// everybody is a caller with all rights.
 var everybody = gozzard.Caller{Rights: gozzard.Everything()}

@@ -18,7 +18,7 @@ const (
 	expression = 4111001
 )
 
-// ids posts to process_status and gives the ids answered, or the code.
+// ids posts to process_status and returns the ids in the answer, or the code.
 func (r *rig) ids(t *testing.T, path, body string) (ids []int, count, code int, message string) {
 	t.Helper()
 	e := r.post(t, path, body)
@@ -248,7 +248,7 @@ func TestPages(t *testing.T) {
 	}
 }
 
-// TestRows: every row has every field with its type, whatever the process lacks.
+// TestRows: every row has every field with its type, even if the process has no value for it.
 func TestRows(t *testing.T) {
 	r := newRig(t)
 	e := r.post(t, "/api/2/process/process_status/", `{"scope":{"bk_set_env":"0"},"page":1,"pagesize":10}`)

@@ -255,7 +255,7 @@ func TestFailuresBehindJob(t *testing.T) {
 	}
 }
 
-// Whatever a path and a name are made of, the script beside the program gets the name as it is, and nothing else runs.
+// For any path and name, the script in the folder of the program gets the name unchanged, and nothing else runs.
 func TestComposedCommandsSayWhatIsMeant(t *testing.T) {
 	if runtime.GOOS == "windows" {
 		t.Skip("has no sh")
@@ -304,7 +304,7 @@ func TestComposedCommandsSayWhatIsMeant(t *testing.T) {
 	}
 }
 
-// Every program's name gives a name of the fleet, and different paths different ones.
+// The path of every program becomes a valid process name, and different paths become different names.
 func TestNames(t *testing.T) {
 	h, plane := newDoor(t)
 	rapid.Check(t, func(rt *rapid.T) {

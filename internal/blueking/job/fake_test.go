@@ -16,7 +16,7 @@ func addr(cloud int, ip string) gozzard.HostAddr {
 	return gozzard.HostAddr{Cloud: cloud, IP: netip.MustParseAddr(ip)}
 }
 
-// fake is a plane that remembers what it was asked. 10.0.0.1 and 10.0.0.2 have Linux, 10.0.0.9 has Windows, others
+// fake is a plane that records its calls. 10.0.0.1 and 10.0.0.2 have Linux, 10.0.0.9 has Windows, others
 // are unknown.
 type fake struct {
 	calls   []call

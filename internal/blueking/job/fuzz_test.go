@@ -14,7 +14,7 @@ import (
 )
 
 // FuzzBody sends bodies to all calls: every answer is an envelope, never an internal error, and nothing reaches the
-// plane without a proven caller.
+// plane without an identified caller.
 func FuzzBody(f *testing.F) {
 	z := fuzztest.New(f)
 	names := []string{"operate_proc", "operate_process", "manage_proc", "get_proc_result"}

@@ -11,8 +11,8 @@ import (
 	"testing"
 )
 
-// TE1: whatever a caller calls a path and a program, Job's composed command is one call of the script with the name
-// as its one argument.
+// TE1: for any path and name that a caller sends, the command that the Job door makes is one call of the script with
+// the name as its only argument.
 func TestTE1ComposedCommandsAreOneCall(t *testing.T) {
 	if runtime.GOOS == "windows" {
 		t.Skip("has no sh")
