@@ -86,14 +86,14 @@ func ask(s *Server, method, path string) *httptest.ResponseRecorder {
 
 // isUnrouted reports whether a body is the answer to a path that no door has.
 func isUnrouted(body string) bool {
-	return strings.Contains(body, "The content does not exist") || strings.Contains(body, "nothing is served at this path")
+	return strings.Contains(body, "The content does not exist") || strings.Contains(body, "this path does not exist")
 }
 
 // An unknown path is answered in the form of the door that its prefix belongs to.
 func TestUnknownPaths(t *testing.T) {
 	s := open(t, t.TempDir())
 	defer s.Close()
-	const gse, native = "The content does not exist", "nothing is served at this path"
+	const gse, native = "The content does not exist", "this path does not exist"
 	for path, want := range map[string]string{
 		"/": gse, "/nothing": gse, "/index.html": gse, "/login": gse, "/login/oidc/": gse, "/login/oidc/other": gse,
 		"/api/v2/nothing": gse, "/api/2/nothing": gse, "/esb/api/v3/nothing": gse, "/healthz/": gse,
