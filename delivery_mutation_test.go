@@ -57,8 +57,8 @@ func TestProtocol(t *testing.T) {
 }
 
 // everyMoveIsExplored compares the state machine of package delivery with the model: the model explored every change of
-// the record that the state machine regards as possible. The one exception is a dispatch that is undone because nothing was sent in its session: in the
-// model a row that is dispatched is sent.
+// the record that the state machine regards as possible. The one exception is a dispatch that is undone because nothing
+// was sent in its session: in the model a row that is dispatched is sent.
 func everyMoveIsExplored(t *testing.T, seen *moves) {
 	for _, s := range delivery.States() {
 		for _, e := range delivery.Events() {
