@@ -17,11 +17,11 @@ import (
 
 const module = "github.com/gozzard/gozzard"
 
-// everything stands for all packages of ours but the program.
+// everything stands for all our packages except the program.
 const everything = "*"
 
 // mayImport is the law of imports: which package of ours may import which, by folder, "." being the root. Tests may
-// import everything but the program: they put real parts together.
+// import everything except the program, because they combine real parts.
 var mayImport = map[string][]string{
 	".":      {},
 	"client": {"."},
@@ -50,7 +50,7 @@ var mayImport = map[string][]string{
 		"internal/ratelimit", "internal/record", "internal/release", "internal/signing", "internal/sqlstore",
 		"internal/topology", "internal/upgrade", "internal/waves"},
 
-	// The server's brain.
+	// The core of the server.
 	"internal/cmdb": {".", "internal/topology"},
 	"internal/control": {".", "internal/delivery", "internal/fleet", "internal/record", "internal/topology",
 		"internal/topology/index"},
@@ -62,7 +62,7 @@ var mayImport = map[string][]string{
 	"internal/upgrade":        {".", "internal/release"},
 	"internal/waves":          {".", "internal/record", "internal/topology"},
 
-	// The host's brain.
+	// The core of the agent.
 	"internal/agent":      {".", "internal/journal", "internal/supervise"},
 	"internal/agentsock":  {".", "internal/policy"},
 	"internal/host":       {".", "internal/procfs", "internal/supervise"},
@@ -129,7 +129,7 @@ var mayImport = map[string][]string{
 	"tools/supply":      {"internal/release"},
 }
 
-// Names that say nothing about what is inside.
+// Package names that say nothing about the content.
 var emptyNames = []string{"pkg", "util", "utils", "common", "helper", "helpers", "types", "models", "shared", "misc",
 	"base"}
 
@@ -211,7 +211,7 @@ func TestImports(t *testing.T) {
 	}
 }
 
-// refuse says why a file must not import a path, "" when it may.
+// refuse returns why a file must not import a path, or "" if it may.
 func refuse(s source, allowed []string, imported string) string {
 	if imported == "C" {
 		return "no cgo"
@@ -266,7 +266,7 @@ func imports(t *testing.T) map[string][]string {
 	return all
 }
 
-// The table has a row for every package and no other, and allows nothing that is not used.
+// The table has a row for every package and no other row, and allows no import that is not used.
 func TestTableOfImportsIsTight(t *testing.T) {
 	all := imports(t)
 	for folder, allowed := range mayImport {

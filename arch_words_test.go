@@ -23,7 +23,7 @@ var foreignWords = []string{
 // foreignFolders may use the words: they translate.
 var foreignFolders = []string{"internal/blueking", "internal/cmdb"}
 
-// lawlessFolders are rigs and measurements that speak to the program as its clients do.
+// lawlessFolders are test rigs and benchmarks that call the program as its clients do.
 var lawlessFolders = []string{"test", "bench", "tools"}
 
 // wordException allows a word in a file or a folder.
@@ -34,7 +34,7 @@ type wordException struct {
 }
 
 var wordExceptions = []wordException{
-	// What is stored, and what scripts have written down.
+	// Stored values, and values that scripts use.
 	{"business.go", "gsekit", "the namespaces of a business are stored with its processes and written in grants"},
 	{"business.go", "job biz", "the namespaces of a business are stored with its processes and written in grants"},
 	{"internal/taskname", "gsetask", "task ids are stored with it, and the hash chain of the audit covers it"},
@@ -67,8 +67,8 @@ type use struct {
 	text string
 }
 
-// foreign finds the words in a file. What an import path names, and what is used from such a package, is the business
-// of the law of imports.
+// foreign finds the words in a file. Import paths, and names that are used from
+// such a package, do not count: the law of imports covers them.
 func foreign(f *ast.File) (uses []use) {
 	doors := map[string]bool{}
 	for _, spec := range f.Imports {
@@ -126,7 +126,7 @@ func wordsIn(text string) (found []string) {
 	return found
 }
 
-// parts splits a text where a word ends: at what is neither letter nor digit, and inside fooBar and FOOBar.
+// parts splits a text where a word ends: at characters that are neither letter nor digit, and inside fooBar and FOOBar.
 func parts(text string) (list []string) {
 	runes := []rune(text)
 	begin := -1

@@ -27,8 +27,8 @@ func (m *model) agentSteps(w *world) {
 	}
 }
 
-// connect raises the session, on disk before anything is said in it, and forgets tombstones whose verdicts are
-// recorded: operations of older sessions are refused for their session from now on.
+// connect raises the session, and writes it to disk before the agent sends anything in it. It forgets tombstones whose
+// verdicts are recorded: from now on operations of older sessions are rejected because of their session.
 func (m *model) connect(w *world) {
 	w.session++
 	w.connects++
@@ -52,8 +52,8 @@ func (m *model) receiveOps(w *world, fresh *network, op int) {
 		if !m.intact(sessionIsCurrent) {
 			session = uint64(w.session)
 		}
-		// The lease is taken as never over: a lease that ends refuses more, which is covered by messages that never
-		// arrive.
+		// The model has no end of a lease. An agent whose lease has ended rejects operations, which is the same as
+		// messages that never arrive.
 		st := gozzard.AgentView{Session: uint64(w.session), Leased: true, Phase: phaseAt[w.at[op]],
 			NewestGen: m.newest(w)}
 		next := *w
@@ -68,7 +68,7 @@ func (m *model) receiveOps(w *world, fresh *network, op int) {
 	}
 }
 
-// newest is the newest generation taken in, queued ones included.
+// newest is the newest accepted generation, including queued operations.
 func (m *model) newest(w *world) uint64 {
 	if !m.intact(genIsNewest) {
 		return 0
@@ -113,7 +113,7 @@ func (m *model) receiveCancels(w *world, fresh *network, op int) {
 // receiveAck covers ACK, which answers a RESULT once the verdict is recorded, so the journal need not keep it. The
 // agent repeats a RESULT until then, so there is an ACK whenever there is a verdict, and the network need not keep
 // it either. A tombstone stays as long as its operation could still arrive in this session: nothing else would
-// refuse it then, for a tombstone knows no generation.
+// reject the operation, because a tombstone has no generation.
 func (m *model) receiveAck(w *world, op int) {
 	if !w.rows[op].state.Final() {
 		return
@@ -158,7 +158,8 @@ func (m *model) work(w *world, op int) {
 	}
 }
 
-// mustWait says that operations on one process go one after the other, in the order of intent.
+// mustWait reports whether an operation has to wait: operations on one process run one after the other, in the order
+// of their generations.
 func (m *model) mustWait(w *world, op int) bool {
 	for i := range m.ops {
 		if phaseAt[w.at[i]] == gozzard.PhaseBegun || i < op && w.at[i] == atQueued {
@@ -168,7 +169,7 @@ func (m *model) mustWait(w *world, op int) bool {
 	return false
 }
 
-// brokenByEffect says which promise the effect of op breaks in w.
+// brokenByEffect returns which promise the effect of op breaks in w.
 func brokenByEffect(w *world, op int) string {
 	switch {
 	case w.effects[op] > 0:
@@ -201,8 +202,8 @@ func (m *model) disturb(w *world) {
 	lost.journal = journalPos{id: w.journal.id + 1}
 	m.crashInto(w, lost, "crash, journal lost, start as")
 
-	// A journal rolled back further than the server has seen of it; less than that cannot be noticed and is what
-	// fdatasync is there for.
+	// The journal is rolled back to before the position that the server has seen. A smaller rollback cannot be noticed;
+	// fdatasync prevents it.
 	if w.known.id == w.journal.id && w.known.lsn > 0 {
 		old := *w
 		m.loseJournal(&old)
@@ -238,8 +239,8 @@ func (m *model) crash(w *world, intentKept bool, verb string) {
 	m.crashInto(w, next, verb)
 }
 
-// loseJournal leaves nothing of what the agent knew of operations. The order of intents starts anew: a journal that
-// is gone took the fence along.
+// loseJournal removes everything that the agent knew about operations. The order of generations begins again, because
+// the newest generation was in the journal.
 func (m *model) loseJournal(w *world) {
 	w.at = [maxOps]uint8{}
 	w.newest, w.newestBefore, w.ordered = 0, 0, 0
@@ -279,7 +280,7 @@ func (m *model) agentSends(w *world, net *network) {
 	}
 }
 
-// phaseOfShape reads what agentSends wrote.
+// phaseOfShape reads a phase that agentSends wrote.
 func phaseOfShape(shape, op int) gozzard.Phase {
 	for range op {
 		shape /= 5

@@ -53,8 +53,9 @@ var asks = func() (of [gozzard.AttemptInterrupted + 1]delivery.Effects) {
 	return of
 }()
 
-// decideByRow covers what a look at the record leads to: dispatch, withdrawal of what is superseded or waited too
-// long, the deadline. The end of what is unknown for longer than results are kept is no part of it: it rests on time.
+// decideByRow covers the decisions from a row of the record: dispatch, withdrawal of an attempt that is superseded or
+// waited too long, and the deadline. The end of an attempt that is unknown for longer than agents keep results is not
+// covered, because it depends on time.
 func (m *model) decideByRow(w *world, op int) {
 	r := w.rows[op]
 	do := asks[r.state]
@@ -118,8 +119,8 @@ func (m *model) openSession(w *world, connect int, fresh bool) {
 	m.emit(w, next, fresh, act{verb: "HELLO opens session", op: -1, num: int(hello.session)}, "")
 }
 
-// decideByHello covers reconciliation. Any server that hears the HELLO of the registered session does it, so that
-// one dying half-way does no harm.
+// decideByHello covers reconciliation. Every server that receives the HELLO of the registered session does it, so a
+// server that dies half-way does no harm.
 func (m *model) decideByHello(w *world, connect, shape int, fresh bool) {
 	if w.greeted[connect].session != w.registered {
 		return
@@ -142,7 +143,7 @@ func (m *model) decideByHello(w *world, connect, shape int, fresh bool) {
 func (m *model) reconcile(w *world, connect, shape, op int, late bool) (gozzard.AttemptState, bool) {
 	r := w.rows[op]
 	same := gozzard.SameJournal(uint64(r.session), uint64(w.since))
-	// compare with the journal of the record, which this very HELLO may have put there
+	// Compare with the journal in the record. This HELLO may have recorded it.
 	if !m.intact(journalSinceSession) {
 		same = w.known == w.greeted[connect].journal
 	}
@@ -150,7 +151,7 @@ func (m *model) reconcile(w *world, connect, shape, op int, late bool) (gozzard.
 	return gozzard.Reconcile(r.state, uint64(r.session), late, c, opCode[op])
 }
 
-// decide has the prompt server act and a slow one remember.
+// decide makes the prompt server act at once and a slow server remember its decision.
 func (m *model) decide(w *world, verb string, op int, helpful bool, d decision) {
 	next := *w
 	m.carryOut(&next, d)
@@ -165,7 +166,7 @@ func (m *model) decide(w *world, verb string, op int, helpful bool, d decision) 
 	}
 }
 
-// carryOut is the compare-and-set of the record, as control.Store promises it. What the record changes is an event for
+// carryOut is the compare-and-set of the record, as control.Store promises it. A change of the record is an event for
 // the state machine of package delivery.
 func (m *model) carryOut(w *world, d decision) {
 	r := &w.rows[d.op]
@@ -194,7 +195,7 @@ func (m *model) carryOut(w *world, d decision) {
 	}
 }
 
-// event is what a decision is for the state machine once the record has taken it.
+// event is the event of the state machine after the record has accepted a decision.
 func (d decision) event() delivery.EventKind {
 	switch {
 	case d.kind == decideDispatch:
@@ -207,8 +208,8 @@ func (d decision) event() delivery.EventKind {
 	return delivery.Settled
 }
 
-// follow holds a change of a row against the state machine: from every state that stands for the row before, the event
-// must lead to one that stands for the row after.
+// follow compares a change of a row with the state machine: from every state that stands for the row before, the event
+// must lead to a state that stands for the row after.
 func (m *model) follow(before gozzard.AttemptState, e delivery.EventKind, after gozzard.AttemptState) {
 	if m.moves[before][e] {
 		return
@@ -258,7 +259,7 @@ func (m *model) serverSends(w *world, net *network) {
 	}
 }
 
-// settled reports whether a HELLO has nothing left to say: only then it is answered with Welcome and no longer
+// settled reports whether everything in a HELLO is recorded. Only then it is answered with Welcome and no longer
 // repeated.
 func (m *model) settled(w *world, connect, shape int) bool {
 	for op := range m.ops {

@@ -14,11 +14,11 @@ import (
 //
 // The network is a set of messages that only grows: whatever was ever sent may be delivered at any later time, any
 // number of times, in any order, or never. That is loss, duplication and reordering without a bound, and it needs
-// no counters. Messages that can have no effect any more are taken out of the set, which keeps it small. Time has
-// no place: a deadline may pass at any moment.
+// no counters. Messages that can have no effect any more are removed from the set, which keeps it small. The model
+// has no time: a deadline may pass at any moment.
 //
-// A server keeps nothing but what it read: a slow one holds a decision, made from rows it read long ago, and
-// carries it out whenever it likes. A server that dies is one that never does.
+// A server has no state except the rows that it read. A slow server makes a decision from rows that it read long ago,
+// and carries it out at any later time. A server that dies never carries it out.
 
 const (
 	maxOps      = 3
@@ -74,7 +74,7 @@ var phaseAt = [...]gozzard.Phase{gozzard.PhaseAbsent, gozzard.PhaseQueued, gozza
 	gozzard.PhaseDone,
 	gozzard.PhaseInterrupted, gozzard.PhaseNever, gozzard.PhaseNever}
 
-// What the operations ask for and what comes of them when they run.
+// What the operations request, and their results.
 var (
 	opAction = [maxOps]gozzard.Action{gozzard.ActionStart, gozzard.ActionStop, gozzard.ActionStart}
 	opCode   = [maxOps]gozzard.Code{gozzard.CodeOK, gozzard.CodeCommandFailed, gozzard.CodeOK}
@@ -88,7 +88,7 @@ type row struct {
 	session uint8
 }
 
-// decision is what a slow server has in mind.
+// decision is a decision that a slow server has not carried out yet.
 type decision struct {
 	kind    decisionKind
 	op      uint8
@@ -243,7 +243,7 @@ func (m *model) emit(before *world, next world, helpful bool, a act, bad string)
 	m.steps = append(m.steps, step{next: next, act: a, helpful: helpful, bad: bad})
 }
 
-// brokenPromise holds one row against the truth.
+// brokenPromise compares one row with what really happened.
 func brokenPromise(before, after row, effects uint8, op int) string {
 	if before.state.Final() && after != before {
 		return fmt.Sprintf("the final verdict of op%d changed from %v to %v", op, before.state, after.state)
@@ -278,7 +278,7 @@ func (m *model) done(w *world) bool {
 	return true
 }
 
-// normalise sends what anybody may send now and forgets what cannot matter any more.
+// normalise adds all messages that can be sent now, and removes what has no effect any more.
 func (m *model) normalise(w *world) {
 	m.send(w, &w.net)
 	m.forgetMessages(w)
@@ -288,15 +288,14 @@ func (m *model) normalise(w *world) {
 	}
 }
 
-// send adds to net what would be sent or sent again in w by a server or agent that is alive: what is lost is
-// repeated from here.
+// send adds to net what a running server or agent would send or repeat in w. Lost messages are repeated here.
 func (m *model) send(w *world, net *network) {
 	m.agentSends(w, net)
 	m.serverSends(w, net)
 }
 
-// forgetMessages drops messages that every receiver would ignore for ever. Each rule rests on a mechanism and is
-// off where that is removed.
+// forgetMessages removes messages that every receiver would always ignore. Each rule depends on a mechanism, and does
+// not apply when a mutation removes the mechanism.
 func (m *model) forgetMessages(w *world) {
 	if m.intact(durableSession) {
 		if m.intact(sessionIsCurrent) {
@@ -327,7 +326,7 @@ func (m *model) forgetMessages(w *world) {
 	}
 
 	for i := range m.ops {
-		// reports change nothing any more, and a late CANCEL could only keep things from happening
+		// Reports change nothing any more, and a late CANCEL could only prevent effects.
 		if w.rows[i].state.Final() {
 			w.net.result[i], w.net.cancel[i] = 0, 0
 		}
@@ -344,7 +343,7 @@ func (m *model) anyOlder(w *world) bool {
 	return false
 }
 
-// forgetDecisions drops what a slow server has in mind when its compare-and-set can never succeed again.
+// forgetDecisions removes decisions of slow servers whose compare-and-set can never succeed again.
 func (m *model) forgetDecisions(w *world) {
 	for k := range w.slots {
 		d := &w.slots[k]
@@ -383,7 +382,7 @@ func (n *network) shapes(connect int) func(yield func(shape int) bool) {
 	}
 }
 
-// result is what came of an exploration.
+// result is the result of an exploration.
 type result struct {
 	states int
 	depth  int
@@ -418,8 +417,8 @@ type explorer struct {
 	ends    []uint32 // where those of each world end
 }
 
-// explore visits every reachable world breadth first, so that a counterexample is a shortest one, and then asks of
-// each whether it can still reach a verdict for every attempt when no more faults happen.
+// explore visits every reachable world breadth first, so that a counterexample is a shortest one. Then it checks of each
+// world whether it can still reach a verdict for every attempt when no more faults happen.
 func explore(c config) result {
 	e := &explorer{model: &model{config: c}, seen: map[fingerprint]int32{}}
 	e.seeds = [2]maphash.Seed{maphash.MakeSeed(), maphash.MakeSeed()}

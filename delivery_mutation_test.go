@@ -56,9 +56,9 @@ func TestProtocol(t *testing.T) {
 	everyMoveIsExplored(t, &seen)
 }
 
-// everyMoveIsExplored holds the state machine of package delivery against the model: what it takes for possible in the
-// record was explored. The one exception is a dispatch that is undone because nothing was sent in its session: in the
-// model a row that is dispatched is sent.
+// everyMoveIsExplored compares the state machine of package delivery with the model: the model explored every change of
+// the record that the state machine regards as possible. The one exception is a dispatch that is undone because nothing
+// was sent in its session: in the model a row that is dispatched is sent.
 func everyMoveIsExplored(t *testing.T, seen *moves) {
 	for _, s := range delivery.States() {
 		for _, e := range delivery.Events() {
@@ -86,9 +86,9 @@ const (
 	stuck     = "never gets a verdict"
 )
 
-// TestProtocolMutations removes one mechanism at a time: each removal breaks a promise, so none of them is there
-// for nothing, and a model that is too weak to see it would be found out. The first nine are the protocol's own,
-// the rest are rules for the code that uses it.
+// TestProtocolMutations removes one mechanism at a time, and each removal must break a promise. That proves that every
+// mechanism is needed, and that the model is strong enough to notice. The first nine mechanisms belong to the protocol,
+// the others are rules for the code that uses it.
 func TestProtocolMutations(t *testing.T) {
 	for _, tt := range []struct {
 		name   string

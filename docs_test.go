@@ -123,7 +123,7 @@ func anchors(text string) []string {
 // Pages whose words come from elsewhere: STYLE.md quotes what not to write, the references are help texts.
 var otherWords = []string{"STYLE.md", "docs/command-reference.md", "docs/configuration-reference.md"}
 
-// unwanted are words that make a reader guess: they name no subject, or nobody outside of this project uses them so.
+// unwanted are words that make a reader guess: they name no subject, or have an unusual meaning.
 var unwanted = regexp.MustCompile(`(?i)\b(who|whoever|whom|he|him|his|himself|told|tells|lets? be|let go|puts? out|` +
 	`la(id|y|ys) down|lacks?|may everything)\b`)
 
@@ -187,7 +187,7 @@ func TestIndexOfPages(t *testing.T) {
 	}
 }
 
-// TestDefinitionReference holds docs/definition-reference.md against the keys that the program reads.
+// TestDefinitionReference compares docs/definition-reference.md with the keys that the program reads.
 func TestDefinitionReference(t *testing.T) {
 	b, err := os.ReadFile(filepath.Join("docs", "definition-reference.md"))
 	if err != nil {
@@ -213,10 +213,10 @@ func TestDefinitionReference(t *testing.T) {
 	}
 }
 
-// unknownKey is far from every real key, so that the program answers with all that it knows.
+// unknownKey is unlike every real key, so that the program answers with all known keys.
 const unknownKey = "qqqqqqqqqqqqqqqqqqqqqqqqqqqqqqqqqqqqqqqqqq"
 
-// definitionKeys asks the program itself: an unknown key in each part of a definition is refused with the known ones.
+// definitionKeys asks the program: it rejects an unknown key in each part of a definition and lists the known ones.
 func definitionKeys(t *testing.T) []string {
 	t.Helper()
 	var keys []string

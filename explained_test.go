@@ -6,7 +6,7 @@ import (
 	"testing"
 )
 
-// TestExportedNames: every exported name is explained by a comment of its own, or by one over its group. Methods that
+// TestExportedNames: every exported name is explained by its own comment, or by one over its group. Methods that
 // implement an interface of the standard library explain themselves.
 func TestExportedNames(t *testing.T) {
 	for _, s := range parseAll(t) {

@@ -11,8 +11,7 @@ import (
 	"testing"
 )
 
-// decoders are the packages that read what somebody else wrote: requests, answers, messages, files. Each has a fuzz
-// target.
+// decoders are the packages that read foreign input: requests, answers, messages, files. Each has a fuzz target.
 var decoders = []string{
 	".",                        // task ids, addresses, names
 	"internal/cron",            // crontab rules
@@ -96,7 +95,7 @@ func TestThreatTable(t *testing.T) {
 	}
 }
 
-// TestOnlySimulatedHostsBelieve: a command whose signature nobody asked for gets no further than to hosts that do not exist.
+// TestOnlySimulatedHostsBelieve: only simulated hosts accept commands without a signature.
 func TestOnlySimulatedHostsBelieve(t *testing.T) {
 	found := false
 	for _, s := range parseAll(t) {
@@ -114,6 +113,6 @@ func TestOnlySimulatedHostsBelieve(t *testing.T) {
 	}
 
 	if !found {
-		t.Error("nobody uses it any more: take it away, and this test")
+		t.Error("Unproven is not used any more: remove it, and this test")
 	}
 }

@@ -15,7 +15,7 @@ import (
 	"github.com/gozzard/gozzard/test/fuzztest"
 )
 
-// answers is a CMDB with one answer for each call, and an error for whoever asks too often.
+// answers is a CMDB with one answer for each call, and an error for all requests after a number of them.
 type answers struct {
 	byCall map[string][]byte
 	left   int
@@ -31,7 +31,7 @@ func (a *answers) RoundTrip(r *http.Request) (*http.Response, error) {
 		Request: r}, nil
 }
 
-// FuzzAnswers: whatever CMDB answers is a business without faults or an error; it is never half a business.
+// FuzzAnswers: any answer of CMDB becomes a business without faults or an error, never a part of a business.
 func FuzzAnswers(f *testing.F) {
 	z := fuzztest.New(f)
 

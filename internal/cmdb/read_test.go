@@ -86,7 +86,7 @@ func countProcesses(b *topology.Business) int {
 	return n
 }
 
-// TestPages: any size is read whole, 500 rows at a time, with no more calls at once than allowed.
+// TestPages: a business of any size is read completely, 500 rows at a time, with no more concurrent calls than allowed.
 func TestPages(t *testing.T) {
 	for _, n := range []int{0, 1, 499, 500, 501, 999, 1000, 1600} {
 		t.Run(fmt.Sprint(n), func(t *testing.T) {
@@ -112,7 +112,7 @@ func TestPages(t *testing.T) {
 	}
 }
 
-// TestModuleBatches: modules are asked for by 500.
+// TestModuleBatches: modules are requested 500 at a time.
 func TestModuleBatches(t *testing.T) {
 	s := newStandIn(t)
 	for id := 1; id <= 1100; id++ {
@@ -131,7 +131,7 @@ func TestModuleBatches(t *testing.T) {
 	}
 }
 
-// TestRateLimits: calls that are refused are made again, later, by every way CMDB has to refuse one.
+// TestRateLimits: rejected calls are repeated later, for every way in which CMDB rejects one.
 func TestRateLimits(t *testing.T) {
 	for name, refuse := range map[string]func(w http.ResponseWriter){
 		"app":    func(w http.ResponseWriter) { answer(w, http.StatusOK, 1642902, "rate limit", nil) },
@@ -165,7 +165,7 @@ func TestRateLimits(t *testing.T) {
 	}
 }
 
-// TestRefusedForever: a limit that never ends is an error in the end, not a sync that hangs.
+// TestRefusedForever: when CMDB rejects every call, the sync fails after a while and does not hang.
 func TestRefusedForever(t *testing.T) {
 	s := newStandIn(t)
 	s.before = func(_ call, w http.ResponseWriter) bool {
@@ -178,7 +178,7 @@ func TestRefusedForever(t *testing.T) {
 	}
 }
 
-// TestHalf: a page that fails for good is an error and not half a business; one that fails once is read again.
+// TestHalf: a page that always fails is an error, not a part of a business. A page that fails once is read again.
 func TestHalf(t *testing.T) {
 	for name, fail := range map[string]func(w http.ResponseWriter){
 		"error":  func(w http.ResponseWriter) { answer(w, http.StatusOK, 1199014, "database", nil) },
@@ -304,7 +304,7 @@ func TestChanging(t *testing.T) {
 	})
 }
 
-// TestOdd: what cannot be used does not hold up the rest, and is told.
+// TestOdd: rows that cannot be used are reported and do not prevent the others.
 func TestOdd(t *testing.T) {
 	s := newStandIn(t)
 	s.fill(8)
@@ -347,7 +347,7 @@ func TestOdd(t *testing.T) {
 	}
 }
 
-// TestClash: two processes of one name on one host are a clear error that names both, and nothing is read.
+// TestClash: two processes with the same name on one host are an error that names both, and nothing is read.
 func TestClash(t *testing.T) {
 	s := newStandIn(t)
 	s.fill(6)

@@ -13,7 +13,7 @@ import (
 	"github.com/gozzard/gozzard/internal/cmdb"
 )
 
-// standIn speaks the three calls of CMDB that are used, with their pages and limits, and misbehaves as it is told.
+// standIn serves the three calls of CMDB that are used, with their pages and limits. Tests can make it misbehave.
 type standIn struct {
 	*httptest.Server
 
@@ -24,7 +24,7 @@ type standIn struct {
 	most   int // calls at a time
 	now    int
 
-	// before is asked about every call: an answer it writes is the whole answer.
+	// before is called before every call is served. If it writes an answer, that is the answer of the call.
 	before func(c call, w http.ResponseWriter) bool
 }
 

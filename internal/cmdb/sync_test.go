@@ -15,14 +15,14 @@ import (
 	"github.com/gozzard/gozzard/internal/topology"
 )
 
-// reader reads by a function.
+// reader makes a Reader of a function.
 type reader func(ctx context.Context, biz int) (*topology.Business, error)
 
 func (r reader) Read(ctx context.Context, biz int) (*topology.Business, error) { return r(ctx, biz) }
 
 var admin = gozzard.Caller{App: "bk_gsekit", User: "admin"}
 
-// TestFlush goes through the stand-in: what was read is applied by its caller, and half a read never is.
+// TestFlush: a business that was read is applied for the caller, and an incomplete read is never applied.
 func TestFlush(t *testing.T) {
 	s := newStandIn(t)
 	s.fill(700)
@@ -52,7 +52,7 @@ func TestFlush(t *testing.T) {
 	}
 }
 
-// TestApplyFails: the error of whoever applies is that of the flush.
+// TestApplyFails: the error of Apply is the error of the flush.
 func TestApplyFails(t *testing.T) {
 	refused := gozzard.Errorf(gozzard.ErrConflict, "process 3 is hosted")
 	y := cmdb.NewSync(cmdb.SyncOptions{
@@ -64,8 +64,8 @@ func TestApplyFails(t *testing.T) {
 	}
 }
 
-// TestShared: many flushes at once are two reads, the one under way and one that sees what it may have missed.
-// Businesses do not wait for each other.
+// TestShared: many concurrent flushes make two reads: the one in progress, and one more that sees what the first may
+// have missed. Businesses do not wait for each other.
 func TestShared(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var reads, atOnce, most atomic.Int32
@@ -111,7 +111,7 @@ func TestShared(t *testing.T) {
 	})
 }
 
-// TestGone: whoever leaves a read that others wait for leaves it to them.
+// TestGone: when a caller stops waiting for a read, the read goes on for the other callers.
 func TestGone(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var reads atomic.Int32
@@ -153,8 +153,8 @@ func TestGone(t *testing.T) {
 	})
 }
 
-// TestRun: businesses are read in their turn, spread over the interval; one that fails is tried again soon, then
-// less and less often.
+// TestRun: the businesses are read one after the other, spread over the interval. One that fails is tried again soon,
+// then less and less often.
 func TestRun(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		begin := time.Now()
@@ -197,7 +197,7 @@ func TestRun(t *testing.T) {
 	})
 }
 
-// TestRunSingle: one business alone is no special case, and none at all ends at once.
+// TestRunSingle: Run works with one business, and ends at once without any.
 func TestRunSingle(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var reads atomic.Int32

@@ -10,8 +10,8 @@ import (
 	"github.com/gozzard/gozzard/internal/fleet"
 )
 
-// TestTD5HelloLimit: sessions are opened at a limited rate, an agent over the limit gets in when it asks again, and one
-// that asks without end takes nothing away from the others.
+// TestTD5HelloLimit: sessions are opened at a limited rate. An agent over the limit gets its session when it asks again,
+// and an agent that asks without end does not slow down the others.
 func TestTD5HelloLimit(t *testing.T) {
 	r := &rig{t: t, lease: time.Minute, helloRate: 20, path: filepath.Join(t.TempDir(), "gozzard.db"),
 		sent: map[gozzard.AgentID][]*gozzard.Command{}}
@@ -62,8 +62,8 @@ func TestTD5HelloLimit(t *testing.T) {
 	})
 }
 
-// TestB4ProcessesOfAHost: a host has so many processes and no more, however many it reports; the rest is refused
-// and counted.
+// TestB4ProcessesOfAHost: the number of processes of a host is limited. A host that reports more gets the others
+// rejected and counted.
 func TestB4ProcessesOfAHost(t *testing.T) {
 	r := newRig(t)
 	r.hello(me, 1, journalA)

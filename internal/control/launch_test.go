@@ -69,8 +69,8 @@ func (r *rig) untilReady(agent gozzard.AgentID, session uint64) {
 	r.forget()
 }
 
-// Tasks are launched in the order in which the record has them, not in the order in which their callers hear of it:
-// one process sees its operations in the order of their tasks.
+// Tasks are launched in the order of the record, not in the order in which their callers get the answer. So a process
+// gets its operations in the order of their tasks.
 func TestTasksAreLaunchedInTheOrderOfTheirNumbers(t *testing.T) {
 	r, late := newLateRig(t)
 	r.hello(me, 1, journalA)
@@ -103,8 +103,7 @@ func TestTasksAreLaunchedInTheOrderOfTheirNumbers(t *testing.T) {
 	}
 }
 
-// A HELLO may requeue an attempt whose task is committed and not launched yet. The attempt must not be lost to the
-// sender then.
+// A HELLO may requeue an attempt whose task is committed and not launched yet. The attempt must be sent all the same.
 func TestRequeueBeforeTheLaunch(t *testing.T) {
 	r, late := newLateRig(t)
 	r.hello(me, 1, journalA)
@@ -127,7 +126,7 @@ func TestRequeueBeforeTheLaunch(t *testing.T) {
 	r.verdict(task, me, gozzard.AttemptOK, gozzard.CodeOK)
 }
 
-// Stopping the server while tasks are being accepted loses none that a caller was answered for, and ends.
+// A server that stops while it accepts tasks loses no task that it confirmed to a caller, and the stop ends.
 func TestStopWhileAccepting(t *testing.T) {
 	r := newRig(t)
 	r.hello(me, 1, journalA)

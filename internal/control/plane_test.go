@@ -211,7 +211,7 @@ func TestForeignResultsAreRefused(t *testing.T) {
 	r.report(me, 1, forged)
 	r.until("a foreign result is not refused", func() bool { _, ok := r.refused.Load("foreign_operation"); return ok })
 
-	// it is taken for one of long ago, and comes behind the foreign one
+	// The server takes the result for one of an old task and acknowledges it, after it has rejected the foreign one.
 	r.until("a result of nothing is not forgotten", func() bool {
 		for _, c := range r.commands(me, gozzard.CommandAck) {
 			if slices.Contains(c.Acked, forged.ID) {

@@ -6,9 +6,9 @@ import (
 	"github.com/gozzard/gozzard"
 )
 
-// TestTT3OlderProtocolIsNotLetIn: an agent that was welcomed and has reported with a version of the protocol does
-// not come back with an older one, also over a restart of the server. One that only said HELLO with it may: its new
-// program never came to work and was put back.
+// TestTT3OlderProtocolIsNotLetIn: an agent that was welcomed and has reported with a version of the protocol is rejected
+// with an older version, even after a restart of the server. An agent that only sent a HELLO with the newer version is
+// accepted: its new program failed the trial, and the old one was installed again.
 func TestTT3OlderProtocolIsNotLetIn(t *testing.T) {
 	r := newRig(t)
 	greet := func(agent gozzard.AgentID, version uint32, session uint64) {

@@ -6,8 +6,8 @@ import (
 	"github.com/gozzard/gozzard"
 )
 
-// TestTD2: an app has a bounded number of attempts under way; what is done makes room, and another app is not
-// concerned.
+// TestTD2: the number of open attempts of an app is limited. Attempts that end make room, and other apps have their own
+// limit.
 func TestTD2QuotaOfAttempts(t *testing.T) {
 	r := newRigQuota(t, 3)
 	r.hello(me, 1, journalA)
@@ -53,7 +53,7 @@ func TestTD2QuotaOfAttempts(t *testing.T) {
 	r.hello(me, 2, journalA)
 	limited(operate("a", "p4"))
 
-	// What is done makes room. An agent reports it until it is acknowledged.
+	// An attempt that ends makes room. An agent repeats the report until it is acknowledged.
 	r.until("no room was made", func() bool {
 		for _, c := range r.commands(me, gozzard.CommandOperate) {
 			for _, op := range c.Ops {

@@ -9,8 +9,8 @@ import (
 	"github.com/gozzard/gozzard/internal/sqlstore"
 )
 
-// A host that lost its state gets the record's copy again: what was hosted is hosted, of the rest the definition is
-// known again.
+// A host that lost its state gets its definitions from the record. Processes that were supervised are supervised again;
+// of the others the agent knows the definition again.
 func TestLostStateIsRestored(t *testing.T) {
 	r := newRig(t)
 	r.hello(me, 1, journalA)
@@ -46,7 +46,7 @@ func TestLostStateIsRestored(t *testing.T) {
 	}
 }
 
-// What a caller asked for meanwhile is decided first; what is restored then is the result of that.
+// Operations that a caller requested in between are carried out first. The definitions that result are restored.
 func TestWaitingOperationComesBeforeTheCopy(t *testing.T) {
 	r := newRigWith(t, 600*time.Millisecond)
 	r.hello(me, 1, journalA)
@@ -101,8 +101,8 @@ func (r *rig) restored(n int) (ops map[gozzard.Key]gozzard.Op) {
 	return ops
 }
 
-// An agent that lost its state begins to count anew and may come to the very number that is registered: that is no
-// repeat of an old HELLO.
+// An agent that lost its state counts its sessions from 1 again and may reach exactly the number that is registered.
+// Its HELLO is then not a repeated old one.
 func TestLostStateWithTheSameSession(t *testing.T) {
 	r := newRig(t)
 	r.hello(me, 1, journalA)
@@ -137,7 +137,7 @@ func TestLostStateWithTheSameSession(t *testing.T) {
 	r.restored(1)
 }
 
-// The server may stop between learning that a host lost its state and restoring it: its next run does it.
+// A server that stops after it learned that a host lost its state restores the host in its next run.
 func TestLostStateIsRememberedByTheRecord(t *testing.T) {
 	r := newRig(t)
 	r.hello(me, 1, journalA)
@@ -152,7 +152,7 @@ func TestLostStateIsRememberedByTheRecord(t *testing.T) {
 		t.Fatal(err)
 	}
 
-	// All that a server did before it died.
+	// This is everything that the server did before it died.
 	_, opened, err := store.OpenSession(t.Context(),
 		record.Host{Info: gozzard.HostInfo{Agent: me}, Session: 2, Journal: journalB})
 	if err != nil || !opened {

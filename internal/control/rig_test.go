@@ -13,8 +13,8 @@ import (
 	"github.com/gozzard/gozzard/internal/sqlstore"
 )
 
-// rig is a control plane over a real record, with agents played by the test: commands are kept, reports are given
-// by hand.
+// rig is a control plane over a real record. The test is in the place of the agents: it collects the commands and makes
+// the reports.
 type rig struct {
 	t     *testing.T
 	path  string
@@ -32,7 +32,6 @@ type rig struct {
 	sent map[gozzard.AgentID][]*gozzard.Command
 
 	refused sync.Map // rules by which a report was refused
-
 }
 
 const me, other = gozzard.AgentID("agent-1"), gozzard.AgentID("agent-2")
@@ -47,7 +46,7 @@ func bare(c gozzard.Caller) gozzard.Caller {
 
 func newRig(t *testing.T) *rig { return newRigWith(t, time.Minute) }
 
-// newRigWith has a lease of its own: a short one for tests of silence.
+// newRigWith sets the lease. Tests of agents that are silent have a short one.
 func newRigWith(t *testing.T, lease time.Duration) *rig {
 	r := &rig{t: t, lease: lease, path: filepath.Join(t.TempDir(), "gozzard.db"),
 		sent: map[gozzard.AgentID][]*gozzard.Command{}}
@@ -56,7 +55,7 @@ func newRigWith(t *testing.T, lease time.Duration) *rig {
 	return r
 }
 
-// newRigQuota is for tests of how much an app may have under way.
+// newRigQuota sets how many open attempts an app may have.
 func newRigQuota(t *testing.T, quota int) *rig {
 	r := &rig{t: t, lease: time.Minute, quota: quota, path: filepath.Join(t.TempDir(), "gozzard.db"),
 		sent: map[gozzard.AgentID][]*gozzard.Command{}}
@@ -106,7 +105,7 @@ func (r *rig) start() {
 	})
 }
 
-// Send keeps what the plane says.
+// Send collects the commands of the plane.
 func (r *rig) Send(to gozzard.AgentID, _ int, cmd *gozzard.Command) error {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -114,7 +113,7 @@ func (r *rig) Send(to gozzard.AgentID, _ int, cmd *gozzard.Command) error {
 	return nil
 }
 
-// commands lists what was said to an agent, of one kind.
+// commands lists the commands of one kind to an agent.
 func (r *rig) commands(to gozzard.AgentID, kind gozzard.CommandKind) []*gozzard.Command {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -177,7 +176,7 @@ func spec(timeout int) *gozzard.Spec {
 		Control: gozzard.Control{Start: "./start", Reload: "./reload"}, Policy: p}
 }
 
-// operate asks for one action on agents and gives the task.
+// operate requests one action on agents and returns the task.
 func (r *rig) operate(action gozzard.Action, wait time.Duration, agents ...gozzard.AgentID) gozzard.Task {
 	r.t.Helper()
 	it := gozzard.Item{Action: action, Key: key, Spec: spec(60)}
@@ -192,7 +191,7 @@ func (r *rig) operate(action gozzard.Action, wait time.Duration, agents ...gozza
 	return task
 }
 
-// op waits for an operation to be sent and gives it.
+// op waits until an operation is sent and returns it.
 func (r *rig) op(agent gozzard.AgentID, session uint64, task gozzard.Task) gozzard.Op {
 	r.t.Helper()
 	var found gozzard.Op

@@ -9,7 +9,8 @@ import (
 	"github.com/gozzard/gozzard/internal/record"
 )
 
-// TestTI3Operate: a host that is not seen is not known, one that is seen refuses by name, and nothing is sent to either.
+// TestTI3Operate: a host that the caller may not see is unknown. A host that it may see, but not operate, is rejected
+// with the reason. Nothing is sent to either.
 func TestTI3Operate(t *testing.T) {
 	r := newRig(t)
 	r.hello(me, 1, journalA)
@@ -66,7 +67,7 @@ func TestTI3Operate(t *testing.T) {
 		}
 	}
 
-	// By the same app, another person reads it only with the right to see all of it.
+	// Another user of the same app may read it only with the right to see all of it.
 	if _, err := r.plane.Results(t.Context(), someone("blind", gozzard.Grant{Role: gozzard.RoleViewer}),
 		task.ID); gozzard.KindOf(err) != gozzard.ErrNotFound {
 		t.Error(err)
@@ -83,7 +84,7 @@ func TestTI3Operate(t *testing.T) {
 	}
 }
 
-// TestTE6WholesNeedWholeRights: what concerns all of a host or a business needs more than a right to a part.
+// TestTE6WholesNeedWholeRights: changing a whole host or business needs more than a right to a part of it.
 func TestTE6WholesNeedWholeRights(t *testing.T) {
 	r := newRig(t)
 	r.hello(me, 1, journalA)
@@ -111,7 +112,7 @@ func TestTE6WholesNeedWholeRights(t *testing.T) {
 	r.mustApply(business(process(46, "java", 1)), func(req *record.ApplyRequest) { req.Caller = part })
 }
 
-// TestTI3Pools: pools are seen only where the processes that share them are.
+// TestTI3Pools: a caller sees a pool only if it may see the processes that share it.
 func TestTI3Pools(t *testing.T) {
 	r := newRig(t)
 	r.hello(me, 1, journalA)
@@ -156,7 +157,7 @@ func TestTI3Pools(t *testing.T) {
 	}
 }
 
-// TestRefusalsOfHostsAreCounted: what the policy of a host would not do is counted by the server.
+// TestRefusalsOfHostsAreCounted: the server counts operations that the policy of a host forbids.
 func TestRefusalsOfHostsAreCounted(t *testing.T) {
 	r := newRig(t)
 	r.hello(me, 1, journalA)
@@ -166,7 +167,7 @@ func TestRefusalsOfHostsAreCounted(t *testing.T) {
 	r.until("not counted", func() bool { _, counted := r.refused.Load("refused_by_host"); return counted })
 }
 
-// TestTI3Logs: what one may not see has no log, and its host is not even asked.
+// TestTI3Logs: a process that the caller may not see has no log, and no request goes to its host.
 func TestTI3Logs(t *testing.T) {
 	r := newRig(t)
 	r.hello(me, 1, journalA)

@@ -6,8 +6,8 @@ import (
 	"github.com/gozzard/gozzard"
 )
 
-// TestTS6 is about an agent that speaks for another one. Who sent a report is what the fabric proved; whatever the
-// report itself claims gains nothing, and is counted.
+// TestTS6 is about an agent that sends reports in the name of another agent. The fabric proves the sender of a report.
+// A report that claims another sender has no effect on that agent, and is counted.
 func TestTS6SpeakingForAnotherAgent(t *testing.T) {
 	r := newRig(t)
 	r.hello(me, 1, journalA)
@@ -25,16 +25,18 @@ func TestTS6SpeakingForAnotherAgent(t *testing.T) {
 		return rows[0].Row.Status, rows[0].HostKnown
 	}
 
-	// HELLO under another name, with a session above the victim's: its session must go on.
+	// Send a HELLO with the name of the victim and a higher session. The session of the victim must stay valid.
 	r.plane.Receive(other, 0, &gozzard.Report{Version: 1, Kind: gozzard.ReportHello, Session: 99, Journal: journalB,
 		Hello: &gozzard.Hello{Host: gozzard.HostInfo{Agent: me, Hostname: "evil"}}})
 	counted("hello_agent")
-	// A verdict about the victim's operation, alone and in a HELLO.
+
+	// Send a verdict about the operation of the victim, alone and in a HELLO.
 	r.report(other, 1, done(op, gozzard.CodeOK))
 	counted("foreign_operation")
 	r.hello(other, 2, journalB, done(op, gozzard.CodeOK))
 	counted("foreign_operation")
-	// A status is the sender's own, whatever its names are.
+
+	// A status belongs to the sender, whatever names it contains.
 	r.plane.Receive(other, 0, &gozzard.Report{Version: 1, Kind: gozzard.ReportStatus, Session: 2,
 		Statuses: []gozzard.Status{
 			{Key: key, State: gozzard.StateRunning, PID: 666},

@@ -12,7 +12,7 @@ import (
 	"github.com/gozzard/gozzard/internal/topology"
 )
 
-func TestFindProcessesTellsThisMoment(t *testing.T) {
+func TestFindProcessesReportsThisMoment(t *testing.T) {
 	r := newRig(t)
 	r.mustApply(business(process(46, "java", 2), process(48, "java", 1)))
 
@@ -67,8 +67,8 @@ func TestFindProcessesTellsThisMoment(t *testing.T) {
 	}
 }
 
-// TestStatusAfterApplyAndRestart: what runs already is seen with the first question, whether the business or the
-// server is new.
+// TestStatusAfterApplyAndRestart: the first query shows what is already running, after a business was applied and after
+// a restart of the server.
 func TestStatusAfterApplyAndRestart(t *testing.T) {
 	r := newRig(t)
 	r.hello(me, 1, journalA)
@@ -97,7 +97,7 @@ func TestStatusAfterApplyAndRestart(t *testing.T) {
 	}
 }
 
-// TestQuestionsWhileTheFleetChanges: a question after a report sees the report, however many ask.
+// TestQuestionsWhileTheFleetChanges: a query after a report shows the report, even with many concurrent queries.
 func TestQuestionsWhileTheFleetChanges(t *testing.T) {
 	r := newRig(t)
 	r.hello(me, 1, journalA)

@@ -150,7 +150,7 @@ func TestApplyAgainstAVersion(t *testing.T) {
 	}
 }
 
-// TestApplyTogether has many callers change one business at once: each change is made, none is lost.
+// TestApplyTogether: many callers change one business at the same time, and no change is lost.
 func TestApplyTogether(t *testing.T) {
 	r := newRig(t)
 	r.mustApply(business(process(46, "java", 1)))
@@ -199,9 +199,9 @@ func TestSourcesDoNotReplaceEachOther(t *testing.T) {
 	}
 }
 
-// TestCMDBKeepsWhatItDoesNotTell: the name and the config templates of a business stay when CMDB, which knows
-// neither, is read.
-func TestCMDBKeepsWhatItDoesNotTell(t *testing.T) {
+// TestCMDBKeepsWhatItDoesNotKnow: the name and the config templates of a business stay when the business is read from
+// CMDB, which has neither.
+func TestCMDBKeepsWhatItDoesNotKnow(t *testing.T) {
 	r := newRig(t)
 	b := business(process(46, "java", 1))
 	b.Templates = []topology.ConfigTemplate{{ID: 2, Name: "main", FileName: "a.ini", Path: "/etc",
@@ -280,7 +280,7 @@ func TestHostedProcessesAreNotRemoved(t *testing.T) {
 	}
 }
 
-// TestHostedByRecordOnly: the host is silent, the record says that it keeps the process alive.
+// TestHostedByRecordOnly: the host is silent, and only the record says that the process is supervised.
 func TestHostedByRecordOnly(t *testing.T) {
 	r := newRig(t)
 	r.hello(me, 1, journalA)
@@ -350,8 +350,8 @@ func TestWhatIsNotHostedGoesWithoutAWord(t *testing.T) {
 	}
 }
 
-// TestPruneFindsWhatWasLeftBehind: a server that died before it let an instance go, or a host that was away too
-// long, leaves something that no business has.
+// TestPruneFindsWhatWasLeftBehind: prune finds registered instances that no business has. They are left when the server
+// dies before it unregisters them, or when a host was offline for too long.
 func TestPruneFindsWhatWasLeftBehind(t *testing.T) {
 	r := newRig(t)
 	r.hello(me, 1, journalA)

@@ -38,7 +38,7 @@ type command struct {
 	*gozzard.Command
 }
 
-// inWorld runs a test with a clock of its own and an engine that runs.
+// inWorld runs a test in virtual time, with a running engine.
 func inWorld(t *testing.T, window int, test func(w *world)) {
 	synctest.Test(t, func(t *testing.T) {
 		w := &world{t: t, start: time.Now(), rows: map[gozzard.OpID]*gozzard.Attempt{}}
@@ -101,7 +101,7 @@ func (w *world) Settle(_ context.Context, rows []delivery.Settlement) ([]bool, e
 	return changed, nil
 }
 
-// fabric notes what is sent.
+// fabric records what is sent.
 type fabric struct{ w *world }
 
 // Send implements delivery.Dispatcher.
@@ -178,8 +178,8 @@ func (w *world) heartbeats(agent gozzard.AgentID, session uint64, d time.Duratio
 	}
 }
 
-// An operation is repeated ever more rarely until the agent has it; at its deadline it is unknown and cancelled until
-// the agent answers; the verdict is acknowledged.
+// An operation is repeated less and less often until the agent has it. At its deadline it becomes unknown and is
+// cancelled until the agent answers. The verdict is acknowledged.
 func TestFromLaunchToVerdict(t *testing.T) {
 	inWorld(t, 10, func(w *world) {
 		w.connect("a", 1)
@@ -216,7 +216,8 @@ func TestFromLaunchToVerdict(t *testing.T) {
 	})
 }
 
-// The window bounds what is sent and not answered. A silent host leaves it with its first repeat.
+// The window limits how many operations are sent and not answered. An operation of a silent host leaves the window
+// when it is first repeated.
 func TestWindow(t *testing.T) {
 	inWorld(t, 2, func(w *world) {
 		agents := []gozzard.AgentID{"a", "b", "c", "d", "e"}
@@ -244,7 +245,7 @@ func TestWindow(t *testing.T) {
 	})
 }
 
-// What waits is released when the host comes back, or withdrawn when it does not.
+// A waiting operation is sent when its host comes back, or withdrawn when the host does not.
 func TestWaiting(t *testing.T) {
 	inWorld(t, 10, func(w *world) {
 		back := w.launch(time.Minute, "a")[0].Op
@@ -262,7 +263,7 @@ func TestWaiting(t *testing.T) {
 	})
 }
 
-// While the record fails nothing is lost: it is tried again.
+// While the record fails nothing is lost: the engine tries again.
 func TestFailingRecord(t *testing.T) {
 	inWorld(t, 10, func(w *world) {
 		op := w.launch(time.Second, "a")[0].Op
@@ -306,7 +307,7 @@ func TestDeadlineOfAnOlderSession(t *testing.T) {
 	})
 }
 
-// A report of no session opens none, also for an agent that attempts wait for.
+// A report without a session opens no session, even if attempts wait for its agent.
 func TestReportWithoutASession(t *testing.T) {
 	inWorld(t, 10, func(w *world) {
 		w.launch(time.Minute, "a")

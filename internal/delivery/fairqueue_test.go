@@ -42,7 +42,7 @@ func TestTD2AppsTakeTurns(t *testing.T) {
 	}
 }
 
-// The tasks of one app have an order, and one that comes back is behind the others.
+// The tasks of one app are in order, and a task that is queued again is behind the others.
 func TestTasksOfAnAppTakeTurns(t *testing.T) {
 	var q fairQueue
 	one, two := &task{app: "a"}, &task{app: "a"}

@@ -21,7 +21,7 @@ import (
 const panicEnv = "GOZZARD_DELIVERY_PANIC"
 
 // TestPanicUnderLockEndsProgram: a panic while the engine's lock is held ends the program, although net/http recovers
-// panics of handlers. A server that went on would hang at the next operation.
+// panics of handlers. A server that continued would hang at the next operation.
 func TestPanicUnderLockEndsProgram(t *testing.T) {
 	if os.Getenv(panicEnv) != "" {
 		servePanic(t)

@@ -30,8 +30,8 @@ func TestSimulation(t *testing.T) {
 		}
 	}
 
-	// The histories had every event from outside in every state, except what only a liar, a second server or a rare
-	// order of answers can bring about.
+	// The histories must have every external event in every state, except for those that need a hostile agent, a second
+	// server or a rare order of answers.
 	for _, state := range open {
 		for _, e := range []EventKind{Dispatched, Returned, NotReturned, Acknowledged, Requeued, AgentSilent, Superseded,
 			GivenUp, NotGivenUp, Settled} {
@@ -60,7 +60,7 @@ type simAgent struct {
 	firstSends map[gozzard.Key][]gozzard.TaskSeq // in this session
 }
 
-// late is a write that the record has not done yet, or has done and not answered.
+// late is a write that the record has not done yet, or has done and not yet confirmed.
 type late struct {
 	about  []*Attempt
 	write  func() []bool
@@ -80,7 +80,8 @@ type simulation struct {
 	late   []*late
 	seq    gozzard.TaskSeq
 	calmly bool // the record does not fail
-	// Attempts that came back from a session that ended may be behind newer ones: their agents refuse them then.
+	// Attempts that were requeued after their session ended may be older than others that were sent. Their agents reject
+	// them.
 	returned map[*Attempt]bool
 }
 
@@ -127,7 +128,7 @@ func (s *simulation) step() {
 	s.check()
 }
 
-// calm goes on until nothing is left to do: agents are online and answer, and the record does not fail for long.
+// calm continues until nothing is left to do: agents are online and answer, and the record does not fail for long.
 func (s *simulation) calm() {
 	for i := 0; len(s.q.attempts)+len(s.late) > 0; i++ {
 		if i == 2000 {
@@ -221,7 +222,7 @@ func (s *simulation) agent(id gozzard.AgentID) *simAgent {
 	return s.agents[slices.IndexFunc(s.agents, func(g *simAgent) bool { return g.id == id })]
 }
 
-// deliver brings an operation to its agent, or loses it. What is sent must be dispatched in that session.
+// deliver sends an operation to its agent, or loses it. The operation must be dispatched in that session.
 func (s *simulation) deliver(m message) {
 	g := s.agent(m.agent)
 	a := s.q.attempts[m.op.ID]
@@ -249,7 +250,7 @@ func (s *simulation) deliver(m message) {
 	}
 }
 
-// settleLate has the record change rows some time, and answer later still.
+// settleLate makes the record change rows at a later time, and answer even later.
 func (s *simulation) settleLate(list []claim, to, from gozzard.AttemptState, inSession bool, yes, no Event) {
 	for _, c := range list {
 		session := uint64(0)
@@ -281,7 +282,7 @@ func (s *simulation) settle(id gozzard.OpID, to, from gozzard.AttemptState, sess
 	return true
 }
 
-// answerLate does one write, or gives one answer.
+// answerLate does one write, or returns one answer.
 func (s *simulation) answerLate() {
 	if len(s.late) == 0 {
 		return
@@ -409,7 +410,7 @@ func (s *simulation) silence(g *simAgent) {
 	}
 }
 
-// report has an agent finish something, and say what it knows.
+// report makes an agent finish an operation and report what it knows.
 func (s *simulation) report(g *simAgent) {
 	k := s.q.agents[g.id]
 	if k == nil || k.session.ID != g.session || g.session == 0 {
@@ -432,7 +433,7 @@ func (s *simulation) report(g *simAgent) {
 	}
 }
 
-// check holds the tables against the states, and the states against the record.
+// check compares the tables with the states, and the states with the record.
 func (s *simulation) check() {
 	s.t.Helper()
 	waiting, windows, quotas, queued := map[*agent]int{}, map[*task]int{}, map[string]int{}, 0

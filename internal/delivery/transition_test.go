@@ -55,7 +55,7 @@ func TestFinalNeverChanges(t *testing.T) {
 	}
 }
 
-// recordEvents are those that come with an answer of the record which says that the row changed.
+// recordEvents are the events of an answer in which the record confirms that the row changed.
 var recordEvents = map[EventKind][]gozzard.AttemptState{
 	Dispatched: {gozzard.AttemptDispatched},
 	Returned:   {gozzard.AttemptPending},
@@ -95,7 +95,7 @@ func TestStatesAgreeWithTheRecord(t *testing.T) {
 		}
 	}
 
-	// What comes in keeps the state that the record has.
+	// A new attempt begins in the state that the record has.
 	for e, want := range map[EventKind]gozzard.AttemptState{AddedPending: gozzard.AttemptPending,
 		AddedDispatched: gozzard.AttemptDispatched, FoundDispatched: gozzard.AttemptDispatched,
 		FoundUnknown: gozzard.AttemptUnknown} {
@@ -105,8 +105,8 @@ func TestStatesAgreeWithTheRecord(t *testing.T) {
 	}
 }
 
-// What a transition asks for fits the record as it is then: what is sent is dispatched, what is cancelled is unknown,
-// and what is to be recorded may be recorded.
+// The work that a transition requests fits the state of the record: an operation that is sent is dispatched, one that is
+// cancelled is unknown, and a verdict that is to be recorded may be recorded.
 func TestEffectsAgreeWithTheRecord(t *testing.T) {
 	for _, s := range States() {
 		for _, e := range Events() {
@@ -131,7 +131,7 @@ func TestEffectsAgreeWithTheRecord(t *testing.T) {
 	}
 }
 
-// Work of these events is not carried out by the engine, so they must ask for nothing.
+// The engine does not carry out work for these events, so they must request none.
 func TestSomeEventsAskForNothing(t *testing.T) {
 	for _, e := range append(slices.Clone(added), Dispatched, NotDispatched, Acknowledged, Requeued, Settled) {
 		for _, s := range States() {
@@ -166,7 +166,7 @@ func TestTimerNeverLosesAnAttempt(t *testing.T) {
 		}
 	}
 
-	// What the record did not take is looked at again, where it was asked for.
+	// After a write that the record did not accept, the attempt is examined again.
 	for e, asked := range map[EventKind]Effects{NotReturned: SendBack, NotGivenUp: GiveUp,
 		NotSettled: Withdraw | Supersede | Interrupt} {
 		for _, s := range open {

@@ -51,8 +51,8 @@ func TestDoctorReadsThePolicy(t *testing.T) {
 	check("", Fail, "is writable by others (mode 0666)")
 }
 
-// TestDoctorReadsThePolicyOfARelativePath holds what the doctor once said of a policy that allows root, when it was
-// given a relative path: that the policy does not exist and that root is refused.
+// TestDoctorReadsThePolicyOfARelativePath: the doctor reads a policy that is given by a relative path. It once reported
+// that such a policy does not exist and that root is not allowed.
 func TestDoctorReadsThePolicyOfARelativePath(t *testing.T) {
 	dir := t.TempDir()
 	path := filepath.Join(dir, "agent", policy.FileName)

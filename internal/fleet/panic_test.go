@@ -53,8 +53,8 @@ var panics = map[string]struct {
 	}, "(*Index).Hosts", "nil pointer"},
 }
 
-// TestPanicUnderLockEndsProgram: net/http recovers what a handler panics with. When the lock of the index was held, the
-// program must end all the same instead of going on with a lock that is never released.
+// TestPanicUnderLockEndsProgram: net/http recovers panics of handlers. A panic while the lock of the index is held must
+// end the program all the same. Otherwise it would continue with a lock that is never released.
 func TestPanicUnderLockEndsProgram(t *testing.T) {
 	if name := os.Getenv(panicEnv); name != "" {
 		servePanic(panics[name].run)

@@ -74,7 +74,7 @@ func TestTruncatedAnywhere(t *testing.T) {
 	}
 }
 
-// A8: one flipped bit anywhere never costs a record before it, and a new id says that something may be lost.
+// A8: one flipped bit anywhere never loses a record before it, and a new id shows that something may be lost.
 func TestFlippedBitAnywhere(t *testing.T) {
 	id, data := fill(t, t.TempDir(), 3)
 	for at := range data {

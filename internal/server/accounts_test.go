@@ -22,7 +22,7 @@ func TestFirstAccounts(t *testing.T) {
 
 	var c Credentials
 	if err := json.Unmarshal(b, &c); err != nil || c.Secret == "" || atomicfile.Check(path) != nil {
-		t.Fatalf("%v, the credentials are for everybody or nobody", err)
+		t.Fatalf("%v, or the credentials are empty or readable by others", err)
 	}
 
 	caller, _, err := s.accounts.Directory().Check(t.Context(),
@@ -33,7 +33,7 @@ func TestFirstAccounts(t *testing.T) {
 
 	s.Close()
 
-	if err := os.Remove(path); err != nil { // as people are told to
+	if err := os.Remove(path); err != nil { // as the documentation advises
 		t.Fatal(err)
 	}
 
@@ -59,7 +59,7 @@ func TestFirstAccounts(t *testing.T) {
 	}
 }
 
-// The apps of a version without accounts are taken over once, and may what they might.
+// The apps of a version without accounts are imported once, and keep their rights.
 func TestOldAppsAreTakenOverOnce(t *testing.T) {
 	dir := t.TempDir()
 	file := filepath.Join(dir, "apps.json")

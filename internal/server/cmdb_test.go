@@ -19,7 +19,7 @@ import (
 	"github.com/gozzard/gozzard/internal/record"
 )
 
-// fakeCMDB speaks the calls that a read needs, about business 2 with one process for each id.
+// fakeCMDB serves the calls that a read needs, with business 2 and one process for each id.
 type fakeCMDB struct {
 	mu  sync.Mutex
 	ids []int
@@ -59,7 +59,7 @@ func (f *fakeCMDB) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		data = list(rows)
 	}
 
-	// a test that is over listens no more
+	// An error does not matter: a test that has ended does not read the answer.
 	_ = json.NewEncoder(w).Encode(map[string]any{"result": true, "code": 0, "message": "", "data": data})
 }
 
@@ -117,7 +117,7 @@ func TestBusinessesFromCMDB(t *testing.T) {
 		return sets[0].Processes
 	}
 
-	// without being asked
+	// without a request
 	for end := time.Now().Add(20 * time.Second); count() != 3; time.Sleep(10 * time.Millisecond) {
 		if time.Now().After(end) {
 			t.Fatalf("business has %d processes", count())

@@ -15,7 +15,7 @@ import (
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
 // A server that cannot be opened leaves nothing open, at whatever step it fails: the same folder can be opened again,
-// and no goroutine stays (TestMain looks).
+// and no goroutine stays (TestMain checks that).
 func TestFailedStartLeavesNothingOpen(t *testing.T) {
 	busy, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {

@@ -27,7 +27,7 @@ func TestRoutesHaveOneOwner(t *testing.T) {
 		want  string // the error, "" for none
 	}{
 		"as it should be": {[]door{fakeDoor("a", "/a/", Route{Method: "GET", Path: "/a/{id}"}), last}, ""},
-		"nobody dispatches it": {[]door{fakeDoor("a", "/a/", Route{Method: "GET", Path: "/login"}), last},
+		"no door serves it": {[]door{fakeDoor("a", "/a/", Route{Method: "GET", Path: "/login"}), last},
 			"cannot serve GET /login of a: the request would go to last"},
 		"another door is before it": {
 			[]door{fakeDoor("greedy", "/"), fakeDoor("a", "/a/", Route{Method: "PUT", Path: "/a/x"}), last},
@@ -84,12 +84,12 @@ func ask(s *Server, method, path string) *httptest.ResponseRecorder {
 	return w
 }
 
-// isUnrouted tells the answer to a path that no door knows.
+// isUnrouted reports whether a body is the answer to a path that no door has.
 func isUnrouted(body string) bool {
 	return strings.Contains(body, "The content does not exist") || strings.Contains(body, "this path does not exist")
 }
 
-// What no route is at is answered in the words of the family of its path.
+// An unknown path is answered in the form of the door that its prefix belongs to.
 func TestUnknownPaths(t *testing.T) {
 	s := open(t, t.TempDir())
 	defer s.Close()
@@ -105,7 +105,7 @@ func TestUnknownPaths(t *testing.T) {
 		}
 	}
 
-	// Double slashes are one, and keep the body.
+	// A double slash counts as one, and the request keeps its body.
 	if w := ask(s, "POST", "//api//c/compapi/v2/gse/get_proc_status//"); isUnrouted(w.Body.String()) ||
 		w.Code != http.StatusOK {
 		t.Errorf("double slashes: %d %s", w.Code, w.Body)

@@ -21,7 +21,7 @@ var (
 	strict   = specjson.Rules{Strict: true}
 )
 
-// readSpec reads {"spec": text} and gives what is wrong with it, each fault as "path: text".
+// readSpec reads {"spec": text} and returns its faults, each as "path: text".
 func readSpec(t *testing.T, text string, rules specjson.Rules) (*gozzard.Spec, []string) {
 	t.Helper()
 	doc, err := strictjson.Parse([]byte(`{"spec":` + text + `}`))
@@ -78,7 +78,7 @@ func TestSpecIsReadAlikeUnderAllRules(t *testing.T) {
 }
 
 func TestSpecRules(t *testing.T) {
-	// with puts members beside an identity that is right under any rule.
+	// with adds members to a definition whose identity is valid under every rule.
 	with := func(members string) string {
 		return `{"identity":{"proc_name":"p","setup_path":"/a","pid_path":"/b","user":"u"},` + members + `}`
 	}

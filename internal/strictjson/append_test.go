@@ -9,7 +9,7 @@ import (
 	"github.com/gozzard/gozzard/test/fuzztest"
 )
 
-// FuzzAppendString: what is written fast is what encoding/json writes.
+// FuzzAppendString: the fast writer writes the same as encoding/json.
 func FuzzAppendString(f *testing.F) {
 	z := fuzztest.New(f)
 	for _, s := range []string{"", "plain", "管控平台.gse_agent", "a\"b\\c\n\r\t", "\x00\x1f\x7f", "\u2028\u2029", "\xff",

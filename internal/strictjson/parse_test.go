@@ -193,8 +193,8 @@ func TestFaultsAreBounded(t *testing.T) {
 	}
 }
 
-// TestAgreesWithTheStandardLibrary holds the scanner against encoding/json on mutated documents: what we accept it
-// accepts, with the same strings.
+// TestAgreesWithTheStandardLibrary compares the scanner with encoding/json on mutated documents: encoding/json accepts
+// everything that the scanner accepts, with the same strings.
 func TestAgreesWithTheStandardLibrary(t *testing.T) {
 	seed := `{"meta":{"namespace":"gse","name":"网关-1","labels":{"a":"b\u00e9\ud83d\ude00"}},"hosts":[{"ip":"10.0.0.1","bk_cloud_id":0,"x":[-1.5e3,true,null]}]}`
 	alphabet := `{}[]",:0123456789.-+eEtrufalsn\ /` + "\n\x00\xff网"
@@ -221,7 +221,7 @@ func TestAgreesWithTheStandardLibrary(t *testing.T) {
 	}
 }
 
-// excused are the things refused on purpose that encoding/json lets pass.
+// excused are the faults that encoding/json accepts and the scanner rejects on purpose.
 func excused(err error) bool {
 	for _, s := range []string{"duplicate key", "not valid UTF-8", "surrogate"} {
 		if strings.Contains(err.Error(), s) {
