@@ -38,7 +38,7 @@ func newTokenCreateCommand(env *cliEnv) *cobra.Command {
 		Long: `Create a token and print it alone on one line. With it anyone can join as many hosts as it has uses,
 so keep it in a file that only its owner can read.
 
-With --approve a host that joins waits until an admin approves it. With --agent the token is for one
+With --approve a host that joins waits until an admin or an enroller approves it. With --agent the token is for one
 agent that was enrolled before and lost its key, or was quarantined or revoked: it becomes a member
 again, and its old certificates are invalid.`,
 		Example: `  gozzard token create > token
@@ -74,7 +74,7 @@ again, and its old certificates are invalid.`,
 	f.IntVar(&request.Uses, "uses", 1, "number of hosts that can join with it")
 	f.IntVar(&request.Cloud, "cloud", 0, "cloud area of the hosts")
 	f.StringSliceVar(&request.CIDRs, "cidr", nil, "networks that the hosts must connect from")
-	f.BoolVar(&request.Approve, "approve", false, "hosts wait for the approval of an admin")
+	f.BoolVar(&request.Approve, "approve", false, "hosts wait until an admin or an enroller approves them")
 	f.StringVar(&agent, "agent", "", "only this agent, which was enrolled before, can join")
 	output.register(cmd, f, "table", "json", "yaml")
 	return cmd
