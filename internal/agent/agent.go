@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"maps"
 	"math/rand/v2"
 	"os"
 	"slices"
@@ -158,13 +159,15 @@ func New(o Options) (*Agent, error) {
 		Changed: func(st gozzard.Status) { a.markChanged(st.Key) },
 		Removed: a.markChanged,
 		Event:   a.addEvent,
+		Held:    a.recordHeld,
 	}
 	if o.Policy != nil {
 		so.Permit = o.Policy.Definition
 	}
 	a.sup = supervise.New(so)
 	a.sup.SetGroups(slices.Clone(a.state.groups))
-	a.sup.Restore(a.state.records())
+	a.state.forgetEnded(o.Host.Alive)
+	a.sup.Restore(a.state.records(), maps.Clone(a.state.held))
 	return a, nil
 }
 
@@ -286,6 +289,19 @@ func signal(c chan struct{}) {
 	select {
 	case c <- struct{}{}:
 	default:
+	}
+}
+
+// recordHeld stores which process belongs to a definition. It is not synced: the record survives the agent, and after a
+// crash of the machine no process of it runs any more. Without room on the disk the identity is known to this run of the
+// agent only.
+func (a *Agent) recordHeld(key gozzard.Key, held supervise.Held) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	e := entry{Key: &key, Held: &held}
+	if _, err := a.write(false, recordHeld, &e); err != nil {
+		a.state.held[key] = held
+		a.log.Warn("cannot record which process it is", "ns", key.Namespace, "proc", key.Name, "err", err)
 	}
 }
 

@@ -52,6 +52,7 @@ type state struct {
 	ops   map[gozzard.OpID]*operation
 	gens  map[gozzard.Key]uint64 // the newest generation that has begun; kept even for unregistered processes
 	procs map[gozzard.Key]supervise.Record
+	held  map[gozzard.Key]supervise.Held // of processes that are managed, or that ran when they were unregistered
 
 	groups []gozzard.Group
 	events eventLog
@@ -62,6 +63,7 @@ func newState() *state {
 		ops:   map[gozzard.OpID]*operation{},
 		gens:  map[gozzard.Key]uint64{},
 		procs: map[gozzard.Key]supervise.Record{},
+		held:  map[gozzard.Key]supervise.Held{},
 	}
 }
 
@@ -111,6 +113,8 @@ func (s *state) apply(t journal.Type, e *entry, lsn uint64) {
 		s.procs[e.Process.Key] = *e.Process
 	case recordGen:
 		s.raiseGen(*e.Key, e.Gen)
+	case recordHeld:
+		s.held[*e.Key] = *e.Held
 	case recordGroups:
 		s.groups = e.Groups
 	case recordEvent:
@@ -152,6 +156,14 @@ func (s *state) records() []supervise.Record {
 	return slices.SortedFunc(maps.Values(s.procs), func(a, b supervise.Record) int { return a.Key.Compare(b.Key) })
 }
 
+// forgetEnded forgets the identities of processes that are not managed and do not run any more.
+func (s *state) forgetEnded(alive func(supervise.Proc) bool) {
+	maps.DeleteFunc(s.held, func(key gozzard.Key, h supervise.Held) bool {
+		_, managed := s.procs[key]
+		return !managed && !alive(h.Proc)
+	})
+}
+
 // snapshot is the shortest journal that restores this state.
 func (s *state) snapshot() []journal.Entry {
 	var out []journal.Entry
@@ -171,6 +183,10 @@ func (s *state) snapshot() []journal.Entry {
 	}
 	for _, rec := range s.procs {
 		put(recordProcess, entry{Process: &rec})
+	}
+
+	for key, held := range s.held {
+		put(recordHeld, entry{Key: &key, Held: &held})
 	}
 
 	// The operations that are durable.

@@ -90,7 +90,8 @@ func (h *Host) prepare(r supervise.Run) (*command, error) {
 
 	// Describe the shell.
 	c.cmd = &exec.Cmd{
-		Path: shell, Args: []string{shell, "-c", r.Command}, Dir: dir.path(), Env: environment(r, runAs),
+		Path: shell, Args: []string{shell, "-c", r.Command}, Dir: dir.path(),
+		Env:    append(environment(r, runAs), mark{agent: h.instance, key: r.Key, run: name}.environment()...),
 		Stdout: c.out.file, Stderr: c.out.file, SysProcAttr: attr,
 	}
 	return c, nil
@@ -232,8 +233,6 @@ func environment(r supervise.Run, runAs account) []string {
 		"LOGNAME=" + runAs.name,
 		"SHELL=" + shell,
 		"LANG=C.UTF-8",
-		"GOZZARD_NAMESPACE=" + r.Key.Namespace,
-		"GOZZARD_NAME=" + r.Key.Name,
 	}
 
 	if r.Op != (gozzard.OpID{}) {

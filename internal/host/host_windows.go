@@ -209,9 +209,17 @@ func (h *Host) Facts() gozzard.HostInfo {
 }
 
 // Clear kills every process in the job of a key.
-func (h *Host) Clear(key gozzard.Key) error {
-	if err := h.jobs.clear(key); err != nil {
-		return fmt.Errorf("cannot clear %s: %w", key, err)
+func (h *Host) Clear(q supervise.Query, also []supervise.Proc) error {
+	if err := h.jobs.clear(q.Key); err != nil {
+		return fmt.Errorf("cannot clear %s: %w", q.Key, err)
+	}
+	for _, p := range also {
+		if isTaken(q, p) {
+			continue
+		}
+		if err := h.Signal(p, supervise.SignalKill); err != nil && h.Alive(p) {
+			return fmt.Errorf("cannot clear %s: %w", q.Key, err)
+		}
 	}
 	return nil
 }

@@ -309,15 +309,9 @@ func (h *Host) killSession(leader int) error {
 
 // sessionMembers lists the live processes of the session of a shell, and the descendants of the shell.
 func (h *Host) sessionMembers(leader int) ([]procfs.Stat, error) {
-	pids, err := h.proc.PIDs(nil)
+	all, err := h.allStats()
 	if err != nil {
 		return nil, err
-	}
-	all := make(map[int]procfs.Stat, len(pids))
-	for _, pid := range pids {
-		if st, err := h.proc.Stat(pid); err == nil { // the others have ended
-			all[pid] = st
-		}
 	}
 
 	var found []procfs.Stat

@@ -168,13 +168,13 @@ func TestGolden(t *testing.T) {
 	data := journal.Encode([16]byte{0xA1, 0xB2, 15: 0xFF}, 41, 43, entries...)
 
 	if *update {
-		must(t, os.WriteFile("testdata/v2.journal", data, 0o600))
-		newer := []byte("GOZZJRNL\x03\x00\x00\x00\x00\x00\x00\x00what a later version has to say")
+		must(t, os.WriteFile("testdata/v3.journal", data, 0o600))
+		newer := []byte("GOZZJRNL\x04\x00\x00\x00\x00\x00\x00\x00what a later version has to say")
 		copy(newer[12:], journal.Checksum(newer[:12]))
 		must(t, os.WriteFile("testdata/newer.journal", newer, 0o600))
 	}
 
-	golden, err := os.ReadFile("testdata/v2.journal")
+	golden, err := os.ReadFile("testdata/v3.journal")
 	must(t, err)
 
 	if d := cmp.Diff(golden, data); d != "" {
@@ -183,7 +183,7 @@ func TestGolden(t *testing.T) {
 
 	want := []journal.Record{{LSN: 42, Type: 1, Body: entries[0].Body}, {LSN: 43, Type: 200, Body: []byte{}},
 		{LSN: 44, Type: 3, Body: entries[2].Body}}
-	for _, name := range []string{"v1", "v2"} {
+	for _, name := range []string{"v1", "v2", "v3"} {
 		golden, err := os.ReadFile("testdata/" + name + ".journal")
 		must(t, err)
 		recs, end, lost := journal.Scan(golden)

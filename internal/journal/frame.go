@@ -7,9 +7,9 @@ import (
 )
 
 // FormatVersion is the version that this program writes. It reads older versions, and marks them with this version
-// when it opens them. It rejects newer ones. Version 2 has the same form as version 1, with record types that an agent
-// of version 1 does not know.
-const FormatVersion = 2
+// when it opens them. It rejects newer ones. The versions have the same form. Each has record types that an agent of an
+// earlier version does not know.
+const FormatVersion = 3
 
 // MaxBody is the largest size of the body of one record.
 const MaxBody = 8 << 20
