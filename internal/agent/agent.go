@@ -65,6 +65,10 @@ type Options struct {
 	// Welcomed is called for every session that the server opens. It may be nil.
 	Welcomed func()
 
+	// Trial says that the previous program may have to take over again: the journal keeps a form that it can read until
+	// the server has opened a session.
+	Trial bool
+
 	// Failpoint is nil in production. It is called when an operation passes "intent", "after-intent", "after-effect"
 	// and "after-done", for crash tests.
 	Failpoint func(name string)
@@ -97,6 +101,7 @@ type Agent struct {
 	// reports are sent.
 	mu         sync.Mutex
 	state      *state
+	trial      bool                        // nothing may be written that the previous program cannot read
 	queuedGens map[gozzard.Key]uint64      // the newest generation that is queued and has not begun
 	newProcs   map[gozzard.Key]struct{}    // begun but not managed yet; they count as processes of the host
 	tombstones map[gozzard.OpID]*operation // the acknowledged tombstones of this session
@@ -126,7 +131,7 @@ func New(o Options) (*Agent, error) {
 
 	o.fill()
 	a := &Agent{
-		o: o, run: rand.Uint64(), info: o.Info, log: o.Log,
+		o: o, run: rand.Uint64(), info: o.Info, log: o.Log, trial: o.Trial,
 		contact:    contact{lease: o.Lease},
 		wakeLoop:   make(chan struct{}, 1),
 		beatNow:    make(chan struct{}, 1),
@@ -139,7 +144,7 @@ func New(o Options) (*Agent, error) {
 	}
 
 	// Restore the state from the journal.
-	jo := journal.Options{Fatal: a.fatal, Log: o.Log, Now: o.Now, Sync: o.Sync}
+	jo := journal.Options{Fatal: a.fatal, Log: o.Log, Now: o.Now, Sync: o.Sync, KeepVersion: o.Trial}
 	if o.Simulated {
 		jo.NoSync, jo.Reserve = true, -1
 	}
@@ -298,10 +303,34 @@ func signal(c chan struct{}) {
 func (a *Agent) recordHeld(key gozzard.Key, held supervise.Held) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
+	if a.trial {
+		a.state.held[key] = held
+		return
+	}
 	e := entry{Key: &key, Held: &held}
 	if _, err := a.write(false, recordHeld, &e); err != nil {
 		a.state.held[key] = held
 		a.log.Warn("cannot record which process it is", "ns", key.Namespace, "proc", key.Name, "err", err)
+	}
+}
+
+// endTrial writes what had to wait for the end of the trial.
+func (a *Agent) endTrial() {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	if !a.trial {
+		return
+	}
+	if err := a.journal.RaiseVersion(); err != nil { // it is tried again with the next session
+		a.log.Error("cannot raise the version of the journal", "err", err)
+		return
+	}
+
+	a.trial = false
+	for key, held := range a.state.held {
+		if _, err := a.write(false, recordHeld, &entry{Key: &key, Held: &held}); err != nil {
+			a.log.Warn("cannot record which process it is", "ns", key.Namespace, "proc", key.Name, "err", err)
+		}
 	}
 }
 

@@ -141,8 +141,11 @@ func (a *Agent) step(link Link) time.Time {
 	// Handle what has arrived.
 	a.handleCommands()
 	p := &a.plan
-	if p.welcomed && a.o.Welcomed != nil {
-		a.o.Welcomed()
+	if p.welcomed {
+		if a.o.Welcomed != nil {
+			a.o.Welcomed()
+		}
+		a.endTrial()
 	}
 	p.welcomed = false
 
@@ -296,7 +299,7 @@ func (a *Agent) compact() {
 	}
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	if err := a.journal.Compact(a.state.snapshot()); err != nil {
+	if err := a.journal.Compact(a.state.snapshot(!a.trial)); err != nil {
 		a.log.Warn("cannot compact the journal", "err", err)
 	}
 }

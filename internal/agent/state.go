@@ -164,8 +164,9 @@ func (s *state) forgetEnded(alive func(supervise.Proc) bool) {
 	})
 }
 
-// snapshot is the shortest journal that restores this state.
-func (s *state) snapshot() []journal.Entry {
+// snapshot is the shortest journal that restores this state. With held it has the identities of processes, which the
+// versions of the journal before 3 do not know.
+func (s *state) snapshot(held bool) []journal.Entry {
 	var out []journal.Entry
 	put := func(t journal.Type, e entry) { out = append(out, e.encode(t)) }
 
@@ -185,8 +186,10 @@ func (s *state) snapshot() []journal.Entry {
 		put(recordProcess, entry{Process: &rec})
 	}
 
-	for key, held := range s.held {
-		put(recordHeld, entry{Key: &key, Held: &held})
+	if held {
+		for key, h := range s.held {
+			put(recordHeld, entry{Key: &key, Held: &h})
+		}
 	}
 
 	// The operations that are durable.

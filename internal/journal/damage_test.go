@@ -220,6 +220,46 @@ func TestOlderFormatGoesOn(t *testing.T) {
 	}
 }
 
+// A program on trial leaves the version as it is, also when it compacts, so that the previous program can go on.
+func TestOlderFormatIsKeptOnTrial(t *testing.T) {
+	dir := t.TempDir()
+	old, err := os.ReadFile("testdata/v2.journal")
+	must(t, err)
+	file := filepath.Join(dir, "journal")
+	must(t, os.WriteFile(file, old, 0o600))
+
+	version := func() byte {
+		data, err := os.ReadFile(file)
+		must(t, err)
+		return data[8]
+	}
+
+	j, recs, err := journal.Open(dir, journal.Options{KeepVersion: true})
+	must(t, err)
+	_, err = j.Append(true, journal.Entry{Type: 3, Body: []byte("{}")})
+	must(t, err)
+	if version() != 2 || len(recs) != 3 {
+		t.Errorf("version %d, %d records", version(), len(recs))
+	}
+	must(t, j.Compact([]journal.Entry{{Type: 1, Body: []byte("{}")}}))
+	if version() != 2 {
+		t.Errorf("version %d after a compaction", version())
+	}
+
+	must(t, j.RaiseVersion())
+	must(t, j.RaiseVersion())
+	if version() != journal.FormatVersion {
+		t.Errorf("version %d after the trial", version())
+	}
+	closeIt(t, j)
+
+	j, recs = open(t, dir)
+	if len(recs) != 1 {
+		t.Errorf("%d records", len(recs))
+	}
+	closeIt(t, j)
+}
+
 func FuzzScan(f *testing.F) {
 	z := fuzztest.New(f)
 	golden, err := os.ReadFile("testdata/v1.journal")

@@ -55,10 +55,10 @@ func checksum(parts ...[]byte) uint32 {
 	return c
 }
 
-func (h header) encode() []byte {
+func (h header) encode(version uint32) []byte {
 	b := make([]byte, headerSize)
 	copy(b, magic)
-	binary.LittleEndian.PutUint32(b[8:], FormatVersion)
+	binary.LittleEndian.PutUint32(b[8:], version)
 	binary.LittleEndian.PutUint32(b[12:], checksum(b[:12]))
 	copy(b[16:], h.id[:])
 	binary.LittleEndian.PutUint64(b[32:], h.base)

@@ -40,6 +40,10 @@ type Options struct {
 	CompactAt int64 // the file size from which WantsCompact is true; 0 means 4 MiB
 	NoSync    bool  // for simulated hosts only: a crash of the machine may lose everything
 
+	// KeepVersion leaves the format version of an older file as it is until RaiseVersion is called, so that the older
+	// program can still use it. Until then the caller must not write records that the older program does not know.
+	KeepVersion bool
+
 	// Sync is nil in production, which means fdatasync. Tests of slow and failing disks replace it.
 	Sync func(*os.File) error
 }
@@ -50,6 +54,8 @@ type Journal struct {
 	o    Options
 	lock *os.File
 	id   [16]byte // set by Open
+
+	version uint32 // of the file
 
 	mu         sync.Mutex
 	syncEnded  *sync.Cond // a sync has ended
@@ -82,7 +88,7 @@ func Open(dir string, o Options) (*Journal, []Record, error) {
 	}
 
 	// Read the file.
-	j := &Journal{dir: dir, o: o, lock: lock, compactAt: o.CompactAt, fdatasync: o.Sync}
+	j := &Journal{dir: dir, o: o, lock: lock, version: FormatVersion, compactAt: o.CompactAt, fdatasync: o.Sync}
 	j.syncEnded = sync.NewCond(&j.mu)
 	records, err := j.load()
 	if err != nil {

@@ -35,6 +35,9 @@ func (j *Journal) load() ([]Record, error) {
 
 	// Reject a file of a newer program.
 	_, version, _ := decodeHeader(data)
+	if j.o.KeepVersion && version > 0 {
+		j.version = version
+	}
 	if version > FormatVersion {
 		return nil, &NewerError{Path: j.path(fileName), Version: version}
 	}
@@ -68,8 +71,8 @@ func (j *Journal) resume(s *scanned, size int, version uint32) error {
 	}
 
 	// Write the new version. The sixteen bytes are in one sector, so they are written completely or not at all.
-	if version < FormatVersion {
-		if _, err := f.WriteAt(s.header.encode()[:preambleEnd], 0); err != nil {
+	if version < j.version {
+		if _, err := f.WriteAt(s.header.encode(j.version)[:preambleEnd], 0); err != nil {
 			return fmt.Errorf("cannot write the new version of the journal: %w", err)
 		}
 	}
@@ -147,7 +150,7 @@ func (j *Journal) writeNew(h header, frames []byte) error {
 		return spaceError("cannot make a new journal", err)
 	}
 
-	_, err = f.WriteAt(append(h.encode(), frames...), 0)
+	_, err = f.WriteAt(append(h.encode(j.version), frames...), 0)
 	if err == nil && !j.o.NoSync {
 		err = f.Sync()
 	}

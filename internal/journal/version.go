@@ -30,3 +30,26 @@ func Version(dir string) (uint32, error) {
 	_, version, _ := decodeHeader(head[:n])
 	return version, nil
 }
+
+// RaiseVersion gives the file the present format version, durably. After that, an older program rejects it.
+func (j *Journal) RaiseVersion() error {
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	if j.err != nil || j.version == FormatVersion {
+		return j.err
+	}
+
+	for j.syncing {
+		j.syncEnded.Wait()
+	}
+	if _, err := j.file.WriteAt(header{}.encode(FormatVersion)[:preambleEnd], 0); err != nil {
+		return fmt.Errorf("cannot write the new version of the journal: %w", err)
+	}
+	if !j.o.NoSync {
+		if err := j.fdatasync(j.file); err != nil {
+			return j.fail(fmt.Errorf("cannot sync the journal in %s: %w", j.dir, err))
+		}
+	}
+	j.version = FormatVersion
+	return nil
+}
