@@ -98,7 +98,9 @@ func (h *Host) Members(q supervise.Query) ([]supervise.Proc, error) {
 }
 
 // isTaken reports whether another definition has a process on record.
-func isTaken(q supervise.Query, p supervise.Proc) bool { return q.Taken != nil && q.Taken(p, nil) != "" }
+func isTaken(q supervise.Query, p supervise.Proc) bool {
+	return q.Taken != nil && q.Taken(p, nil) != ""
+}
 
 // describe describes a live process and compares it with a definition. Everything is read through one handle, so it
 // belongs to one process. The reason says why there is no such process. It is worded to follow "pid n,".
