@@ -92,6 +92,7 @@ type Agent struct {
 	wakeLoop chan struct{} // capacity 1: the loop must check what is due
 	beatNow  chan struct{} // capacity 1: a heartbeat must be sent at once
 	failed   chan error    // capacity 1: the journal is broken
+	ended    chan struct{} // closed when Run ends: nothing may wait for the loop any more
 
 	inMu    sync.Mutex
 	inbox   []*gozzard.Command
@@ -106,6 +107,7 @@ type Agent struct {
 	newProcs   map[gozzard.Key]struct{}    // begun but not managed yet; they count as processes of the host
 	tombstones map[gozzard.OpID]*operation // the acknowledged tombstones of this session
 	toSend     []*operation                // results for the next report
+	announced  [16]byte                    // the journal id with which the newest session was opened
 	unsaved    []unsaved                   // ends of operations that found no room on the disk
 
 	statusMu sync.Mutex
@@ -118,6 +120,9 @@ type Agent struct {
 	droppedEvents int             // events that did not fit into newEvents
 
 	logQueries chan *gozzard.LogQuery
+
+	faultMu sync.Mutex
+	fault   string // why the state folder cannot be written; "" if it can
 
 	plan agenda // used by the loop only
 }
@@ -136,6 +141,7 @@ func New(o Options) (*Agent, error) {
 		wakeLoop:   make(chan struct{}, 1),
 		beatNow:    make(chan struct{}, 1),
 		failed:     make(chan error, 1),
+		ended:      make(chan struct{}),
 		queuedGens: map[gozzard.Key]uint64{},
 		newProcs:   map[gozzard.Key]struct{}{},
 		tombstones: map[gozzard.OpID]*operation{},
@@ -144,7 +150,7 @@ func New(o Options) (*Agent, error) {
 	}
 
 	// Restore the state from the journal.
-	jo := journal.Options{Fatal: a.fatal, Log: o.Log, Now: o.Now, Sync: o.Sync, KeepVersion: o.Trial}
+	jo := journal.Options{Fatal: a.fatal, Unable: a.wake, Log: o.Log, Now: o.Now, Sync: o.Sync, KeepVersion: o.Trial}
 	if o.Simulated {
 		jo.NoSync, jo.Reserve = true, -1
 	}
@@ -267,6 +273,7 @@ func (a *Agent) Run(ctx context.Context, link Link) error {
 	// Work until ctx ends, then save the last events of the supervisor.
 	err := a.loop(ctx, link)
 	cancel()
+	close(a.ended)
 	wg.Wait()
 	a.saveEvents()
 	return errors.Join(err, supErr, a.Close())

@@ -29,6 +29,8 @@ type agenda struct {
 	ackedFrom  uint64 // an acknowledgement of this round or a later one counts; 0 if none is awaited
 	interval   time.Duration
 	ends       time.Time // the next call of saveEnds
+	look       time.Time // the next look at the state folder
+	reportedID [16]byte  // the id of the journal when its fault was last made known
 	events     time.Time // when events are sent
 	eventTries int
 	welcomed   bool                  // Options.Welcomed must be called
@@ -149,9 +151,12 @@ func (a *Agent) step(link Link) time.Time {
 	}
 	p.welcomed = false
 
-	// Open a session if one is needed.
+	// Look at the state folder.
 	now := a.o.Now()
 	var wait earliest
+	wait.include(a.watchState(now))
+
+	// Open a session if one is needed.
 	v := a.contact.view(now)
 	if v.wanted && !p.session.After(now) {
 		a.openSession(v.floor)

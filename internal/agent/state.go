@@ -21,10 +21,13 @@ type operation struct {
 	phase   gozzard.Phase
 	outcome gozzard.Outcome
 
-	lsn    uint64    // the position of the record of this phase, which is durable before the phase is reported
-	toSend bool      // in Agent.toSend
-	tries  int       // how often its verdict was sent
-	due    time.Time // when its verdict is sent again
+	lsn    uint64 // the position of the record of this phase, which is durable before the phase is reported
+	toSend bool   // in Agent.toSend
+
+	unrecorded bool // its end is not durable, because the state folder cannot be written
+
+	tries int       // how often its verdict was sent
+	due   time.Time // when its verdict is sent again
 }
 
 // hasVerdict reports whether there is a verdict. It is repeated until the server has acknowledged it.

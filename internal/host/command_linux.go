@@ -113,8 +113,30 @@ func (c *command) withoutShell() *exec.Cmd {
 	return plain
 }
 
-// openOutput opens the file for the output of a command.
+// openOutput opens the file for the output of a command. A command whose output cannot be kept runs without: a process
+// that is down because of its log is worse than one without a log.
 func (h *Host) openOutput(r supervise.Run, name string, runAs account) (*output, error) {
+	out, err := h.openOutputFile(r, name, runAs)
+	if err == nil {
+		if h.outputs.lost.Swap(false) {
+			h.log.Info("output of commands is kept again", "dir", h.outputs.dir)
+		}
+		return out, nil
+	}
+
+	none, noneErr := noOutput()
+	if noneErr != nil {
+		return nil, errors.Join(err, noneErr)
+	}
+	if !h.outputs.lost.Swap(true) { // once: the state folder is as it is for every command
+		h.log.Error("output of commands is dropped until the state folder can be written", "ns", r.Key.Namespace,
+			"proc", r.Key.Name, "err", err)
+	}
+	return none, nil
+}
+
+// openOutputFile opens the log of the process, or a separate file.
+func (h *Host) openOutputFile(r supervise.Run, name string, runAs account) (*output, error) {
 	if !r.Keeps || r.Action == gozzard.ActionReload {
 		return h.outputs.create(keyFolder(r.Key)+"."+name, runAs, h.groups != nil)
 	}

@@ -196,7 +196,7 @@ func (h *Host) finish(c *command) supervise.Result {
 
 // copyToLog adds the output of a command that has a separate file to the log of its process.
 func (h *Host) copyToLog(c *command) {
-	if !c.run.Keeps || c.out.log != nil {
+	if !c.run.Keeps || c.out.log != nil || c.out.none {
 		return
 	}
 	_, log, err := h.logs.create(keyFolder(c.run.Key))

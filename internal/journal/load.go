@@ -59,7 +59,8 @@ func (j *Journal) resume(s *scanned, size int, version uint32) error {
 	if err != nil {
 		return fmt.Errorf("cannot open the journal: %w", err)
 	}
-	j.id = s.id
+	j.setID(s.id)
+	j.onDisk = s.id
 	j.setFile(f, int64(s.end), s.last())
 
 	// Cut off a half-written record.
@@ -84,7 +85,7 @@ func (j *Journal) resume(s *scanned, size int, version uint32) error {
 	if err := j.fdatasync(f); err != nil {
 		return fmt.Errorf("cannot sync the journal: %w", err)
 	}
-	if _, err := f.WriteAt(encodeMark(j.id, j.synced.Load()), markAt); err != nil {
+	if _, err := f.WriteAt(encodeMark(j.onDisk, j.synced.Load()), markAt); err != nil {
 		return fmt.Errorf("cannot write the mark of the journal: %w", err)
 	}
 	return nil
@@ -138,7 +139,8 @@ func (j *Journal) install(h header, frames []byte) error {
 		last, at = r.LSN, at+n
 	}
 
-	j.id = h.id
+	j.setID(h.id)
+	j.onDisk = h.id
 	j.setFile(f, int64(headerSize+len(frames)), last)
 	return nil
 }
@@ -164,10 +166,10 @@ func (j *Journal) writeNew(h header, frames []byte) error {
 	return nil
 }
 
-// renameNew renames the new file over the present one. It closes the present file first, because not every system
-// can replace an open file.
+// renameNew renames the new file over the present one. Where the system cannot replace an open file, it closes the
+// present file before, otherwise after everything else has worked.
 func (j *Journal) renameNew() (*os.File, error) {
-	if j.file != nil {
+	if j.file != nil && !replacesOpenFiles {
 		if err := j.file.Close(); err != nil {
 			return nil, fmt.Errorf("cannot close the old journal: %w", err)
 		}
@@ -186,6 +188,9 @@ func (j *Journal) renameNew() (*os.File, error) {
 	f, err := os.OpenFile(j.path(fileName), os.O_RDWR, 0)
 	if err != nil {
 		return nil, fmt.Errorf("cannot open the new journal: %w", err)
+	}
+	if j.file != nil && replacesOpenFiles {
+		_ = j.file.Close() // nothing in it is needed any more
 	}
 	return f, nil
 }
