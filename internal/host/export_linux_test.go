@@ -1,6 +1,8 @@
 package host
 
 import (
+	"log/slog"
+
 	"github.com/gozzard/gozzard"
 	"github.com/gozzard/gozzard/internal/procfs"
 )
@@ -59,3 +61,24 @@ func ModeOf(uid uint32, effective uint64) gozzard.AgentMode { return modeOf(uid,
 
 // KillMembers kills the processes that a folder lists.
 func KillMembers(dir string) error { return killMembers(dir) }
+
+// SlotBytes is the size of a slot of the ledger.
+const SlotBytes = slotBytes
+
+// DecodeSlot reads the group of a command from a slot of the ledger.
+func DecodeSlot(b []byte) (group string, ok bool) {
+	e, ok := decodeSlot(b)
+	return e.Group, ok
+}
+
+// LedgerCycle returns what the ledger does for one command.
+func LedgerCycle(dir string, log *slog.Logger) func() {
+	l := newLedger(dir, "boot", log)
+	e := entry{BootID: "boot", Key: gozzard.Key{Namespace: "bench", Name: "run"}, Run: "once-1234", Deadline: 1}
+	return func() {
+		s := l.begin(e)
+		s.PID, s.Start = 1234, 5678
+		l.write(s)
+		l.end(s)
+	}
+}

@@ -55,6 +55,7 @@ type Host struct {
 	logs    *logs
 	limits  *limits
 	watch   *watcher
+	ledger  *ledger
 	shells  shells
 	fronts  fronts
 	sampler sampler
@@ -98,6 +99,8 @@ func New(o Options) (*Host, error) {
 	}
 	h.mode = own.Mode
 	h.findFeatures(o.CgroupRoot)
+
+	h.ledger = newLedger(o.StateDir, h.bootID, o.Log)
 
 	// Keep inherited descriptors from commands.
 	if err := h.closeInherited(); err != nil {
@@ -210,7 +213,7 @@ func (h *Host) Close() error {
 		close(h.closing)
 		<-h.tidied
 		h.finishAbandoned()
-		err = h.watch.close()
+		err = errors.Join(h.watch.close(), h.ledger.close())
 		if h.groups != nil {
 			h.groups.close()
 			h.limits.close(h.groups)
