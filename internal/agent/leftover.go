@@ -29,7 +29,7 @@ func (a *Agent) endCommands() map[gozzard.OpID]supervise.Leftover {
 
 // interruptedMessage says what happened to the command of an operation that was in progress when the agent ended.
 func interruptedMessage(l supervise.Leftover) string {
-	const text = "the agent ended in the middle of the operation"
+	const text = gozzard.InterruptedText
 	switch {
 	case l.Err != nil:
 		return clip(fmt.Sprintf("%s; its command still runs: %v", text, l.Err))

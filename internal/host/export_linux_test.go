@@ -2,6 +2,8 @@ package host
 
 import (
 	"log/slog"
+	"os"
+	"path/filepath"
 
 	"github.com/gozzard/gozzard"
 	"github.com/gozzard/gozzard/internal/procfs"
@@ -69,6 +71,18 @@ const SlotBytes = slotBytes
 func DecodeSlot(b []byte) (group string, ok bool) {
 	e, ok := decodeSlot(b)
 	return e.Group, ok
+}
+
+// RecordedShells counts the commands in a ledger whose shells are known.
+func RecordedShells(stateDir string) (n int) {
+	b, _ := os.ReadFile(filepath.Join(stateDir, ledgerName))
+	for len(b) > 0 {
+		if e, ok := decodeSlot(b[:min(len(b), slotBytes)]); ok && e.PID != 0 {
+			n++
+		}
+		b = b[min(len(b), slotBytes):]
+	}
+	return n
 }
 
 // LedgerCycle returns what the ledger does for one command.

@@ -190,12 +190,20 @@ func (h *Host) ownSession(r *remains) ([]procfs.Stat, error) {
 	return slices.DeleteFunc(found, func(st procfs.Stat) bool { return !hasKey(st.PID, r.Key) }), err
 }
 
+// execWait is how long a process may be without environment: while it executes a program, it has none.
+const execWait = 20 * time.Millisecond
+
 // hasKey reports whether a process has inherited the environment of a command of a key.
 func hasKey(pid int, k gozzard.Key) bool {
 	env, err := os.ReadFile("/proc/" + strconv.Itoa(pid) + "/environ")
+	for end := time.Now().Add(execWait); err == nil && len(env) == 0 && time.Now().Before(end); {
+		time.Sleep(time.Millisecond)
+		env, err = os.ReadFile("/proc/" + strconv.Itoa(pid) + "/environ")
+	}
 	if err != nil {
 		return false
 	}
+
 	env = append([]byte{0}, env...)
 	return bytes.Contains(env, []byte("\x00GOZZARD_NAMESPACE="+k.Namespace+"\x00")) &&
 		bytes.Contains(env, []byte("\x00GOZZARD_NAME="+k.Name+"\x00"))
@@ -228,6 +236,8 @@ func (h *Host) victims(r *remains, members []procfs.Stat) []supervise.Proc {
 func (h *Host) isSpared(r *remains, st procfs.Stat) bool {
 	p := supervise.Proc{BootID: h.bootID, PID: st.PID, Start: st.Start}
 	switch {
+	case r.killed[p]: // a process that ends has no command line any more
+		return false
 	case r.spare(r.Key, p):
 		return true
 	case !r.Keeps, p == r.leader() && !r.Front, h.isShell(r, st.PID):
