@@ -229,6 +229,9 @@ func (a *Agent) recover(records []journal.Record) error {
 		a.state.base, a.state.welcomed = a.journal.Synced(), false
 	}
 
+	// End the commands that the agent left running: what they do later would contradict the verdicts.
+	left := a.endCommands()
+
 	// Mark the operations that were in progress. If there is no room for the record, the next start does it again.
 	for _, op := range a.state.ops {
 		phase := gozzard.OnRecovery(op.phase)
@@ -236,7 +239,7 @@ func (a *Agent) recover(records []journal.Record) error {
 			continue
 		}
 		e := entry{Op: op.entry(), Outcome: &gozzard.Outcome{
-			Code: gozzard.CodeInterrupted, Message: "the agent ended in the middle of the operation",
+			Code: gozzard.CodeInterrupted, Message: interruptedMessage(left[op.id]),
 		}}
 		lsn, err := a.journal.Write(true, e.encode(recordInterrupted))
 		if err != nil && !errors.Is(err, journal.ErrNoSpace) {

@@ -31,6 +31,7 @@ type command struct {
 	plain  bool      // the program was started in place of the shell
 	group  *runGroup // nil without cgroups
 	out    *output
+	slot   *slot // its place in the ledger
 	exited chan struct{}
 	unhook func() // ends the watch of the shell
 
@@ -94,6 +95,7 @@ func (h *Host) prepare(r supervise.Run) (*command, error) {
 		Env:    append(environment(r, runAs), mark{agent: h.instance, key: r.Key, run: name}.environment()...),
 		Stdout: c.out.file, Stderr: c.out.file, SysProcAttr: attr,
 	}
+	h.record(c, name)
 	return c, nil
 }
 
@@ -169,6 +171,7 @@ func (h *Host) start(c *command) error {
 		return fmt.Errorf("cannot start shell: %w", err)
 	}
 
+	h.recordLeader(c)
 	h.resetOOMScore(c)
 
 	// Close what only the start needed.
@@ -216,6 +219,7 @@ func (h *Host) checkStarted(c *command) error {
 
 // discard releases what prepare acquired.
 func (h *Host) discard(c *command) {
+	h.strike(c)
 	_ = c.dir.file.Close()
 	if c.group != nil {
 		_ = c.group.fd.Close()

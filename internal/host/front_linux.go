@@ -170,6 +170,7 @@ func (h *Host) shellImage(c *command) image {
 // limit and is collected when it ends.
 func (h *Host) handOver(c *command, p supervise.Proc) supervise.Result {
 	res := supervise.Result{Front: true, Output: h.tail(c)}
+	h.strike(c)
 	if p.PID == c.cmd.Process.Pid {
 		h.fronts.add(p, c) // in case it was not found before; first, so that it always has an owner
 		h.shells.ended(c)

@@ -56,6 +56,7 @@ type Host struct {
 	logs    *logs
 	limits  *limits
 	watch   *watcher
+	ledger  *ledger
 	shells  shells
 	fronts  fronts
 	sampler sampler
@@ -99,6 +100,8 @@ func New(o Options) (*Host, error) {
 	}
 	h.mode = own.Mode
 	h.findFeatures(o.CgroupRoot)
+
+	h.ledger = newLedger(o.StateDir, h.bootID, o.Log)
 
 	// Keep inherited descriptors from commands.
 	if err := h.closeInherited(); err != nil {
@@ -211,7 +214,7 @@ func (h *Host) Close() error {
 		close(h.closing)
 		<-h.tidied
 		h.finishAbandoned()
-		err = h.watch.close()
+		err = errors.Join(h.watch.close(), h.ledger.close())
 		if h.groups != nil {
 			h.groups.close()
 			h.limits.close(h.groups)

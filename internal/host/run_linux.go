@@ -174,6 +174,7 @@ func (h *Host) finish(c *command) supervise.Result {
 	c.unhook()
 	err := c.wait()
 	h.shells.ended(c)
+	h.strike(c)
 	h.ended.Store(true)
 
 	// Read the result and the output.

@@ -61,6 +61,11 @@ type Host interface {
 	// ReadLog reads what the process and its commands printed, from the rotated files.
 	ReadLog(q gozzard.LogQuery) gozzard.LogChunk
 
+	// EndCommands ends the commands that an earlier run of the agent left running, with everything that they started.
+	// It does not touch the process of a definition that has come up already, nor processes for which spare returns
+	// true; spare may be nil. It returns the commands of which something was ended or could not be ended.
+	EndCommands(spare func(gozzard.Key, Proc) bool) []Leftover
+
 	// Inspect reads what a query reports in addition to the usage.
 	Inspect(p Proc) (gozzard.Detail, error)
 }
@@ -85,6 +90,15 @@ type Run struct {
 	// process is found, even before the time of Front is over. It has no effect on a command that must end, or while
 	// the process is not found.
 	Hurry <-chan struct{}
+}
+
+// Leftover is a command that an earlier run of the agent left running.
+type Leftover struct {
+	Key    gozzard.Key
+	Op     gozzard.OpID // zero for pull-ups and probes
+	Action gozzard.Action
+	Ended  int   // how many of its processes were ended
+	Err    error // what could not be ended, and why
 }
 
 // Result is how a command ended.

@@ -185,6 +185,9 @@ func (h *Host) Limit(key gozzard.Key, r gozzard.Resource) (string, error) {
 // OOMKills implements supervise.Host: no process is killed for its memory unless an Exit says so.
 func (h *Host) OOMKills(gozzard.Key) int { return 0 }
 
+// EndCommands implements supervise.Host: no command outlives its agent.
+func (h *Host) EndCommands(func(gozzard.Key, supervise.Proc) bool) []supervise.Leftover { return nil }
+
 // ReadLog implements supervise.Host: the machine keeps no output of commands.
 func (h *Host) ReadLog(q gozzard.LogQuery) gozzard.LogChunk {
 	return gozzard.LogChunk{ID: q.ID, Error: "a simulated host keeps no logs"}
