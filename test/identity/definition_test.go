@@ -130,7 +130,7 @@ func TestP19ChangedUser(t *testing.T) {
 		for i, p := range ps {
 			p.untouched("after another user was registered", pids[i], 2*time.Second)
 			if w.account == "root" {
-				p.says(fmt.Sprintf("runs as %s, definition says %s", w.account, account))
+				p.says(fmt.Sprintf("runs as user %s, definition says user %s", w.account, account))
 			}
 		}
 
