@@ -122,6 +122,23 @@ func TestP28NginxUpgrade(t *testing.T) {
 	})
 }
 
+// P28: the main process of nginx is killed while the agent is down. Its workers hold the port, have another account than
+// root, and have overwritten their environment.
+func TestP28NginxDiesAgentDown(t *testing.T) {
+	needsPrograms(t, "nginx")
+	each(t, func(w *world) {
+		p := w.nginx("nginx")
+		w.startAll(p)
+		old := p.alone("after start", 0)
+		w.agent.Kill(syscall.SIGKILL)
+		w.kill(old)
+		w.again()
+		p.await("no event says that workers are left", func() bool { return len(p.events("orphaned")) > 0 })
+		p.alone("after the main process was killed", old)
+		p.nothingLeft()
+	})
+}
+
 // P28: a daemon that was started by hand is hosted. The agent adopts it by its pid file, once.
 func TestP28Adopted(t *testing.T) {
 	needsPrograms(t, "nginx", "redis-server", "haproxy", "memcached", "initdb")
