@@ -40,6 +40,7 @@ func TestP25FailedStartLeavesNothing(t *testing.T) {
 // supervised comes back each time.
 func TestP27StoppedStaysStopped(t *testing.T) {
 	t.Parallel()
+	reportAtEnd(t)
 	for _, e := range environments(t) {
 		t.Run(e.name, func(t *testing.T) {
 			t.Parallel()

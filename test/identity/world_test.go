@@ -113,6 +113,7 @@ type world struct {
 func each(t *testing.T, test func(w *world)) {
 	t.Helper()
 	t.Parallel()
+	reportAtEnd(t)
 	s := ft.StartServer(t, "")
 	for i, e := range environments(t) {
 		t.Run(e.name, func(t *testing.T) {
@@ -120,6 +121,16 @@ func each(t *testing.T, test func(w *world)) {
 			test(newWorld(t, s, e, i+1))
 		})
 	}
+}
+
+// reportAtEnd prints the line of the fault.
+func reportAtEnd(t *testing.T) {
+	n := len(environments(t))
+	t.Cleanup(func() {
+		if !t.Failed() {
+			fmt.Printf("fault %s: holds in %d environments\n", t.Name()[len("Test"):][:3], n)
+		}
+	})
 }
 
 func newWorld(t *testing.T, s *ft.Server, e environment, n int) *world {
