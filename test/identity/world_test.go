@@ -125,10 +125,14 @@ func each(t *testing.T, test func(w *world)) {
 
 // reportAtEnd prints the line of the fault.
 func reportAtEnd(t *testing.T) {
-	n := len(environments(t))
+	var names []string
+	for _, e := range environments(t) {
+		names = append(names, e.name)
+	}
 	t.Cleanup(func() {
 		if !t.Failed() {
-			fmt.Printf("fault %s: holds in %d environments\n", t.Name()[len("Test"):][:3], n)
+			id, _ := strings.CutPrefix(t.Name(), "Test")
+			fmt.Printf("fault %s %s: holds in the environments %s\n", id[:3], id[3:], strings.Join(names, ", "))
 		}
 	})
 }
