@@ -101,6 +101,10 @@ type Hello struct {
 	Run  uint64 // random for each run of the agent, because another run may use the number of a session again
 	Host HostInfo
 	Open []OpReport
+
+	// NewestGen is the newest generation that the agent has on record for any process, queued operations included. The
+	// agents of earlier versions send 0.
+	NewestGen uint64
 }
 
 // OpReport is what the agent knows of one operation.

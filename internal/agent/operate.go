@@ -54,8 +54,9 @@ func (a *Agent) accept(session uint64, in *gozzard.Op) *operation {
 	case gozzard.AdmitRefuseOld:
 		a.writeTombstone(a.addOp(in), gozzard.Outcome{
 			Code: gozzard.CodeSuperseded,
-			Message: fmt.Sprintf("a newer operation on %s came first (generation %d, newest %d)",
-				clip(in.Key.String()), in.Gen, view.NewestGen),
+			Message: fmt.Sprintf("not executed: this operation has generation %d, but the host has generation %d on "+
+				"record for %s and executes newer ones only; if the operation is still wanted, send it again",
+				in.Gen, view.NewestGen, clip(in.Key.String())),
 		})
 	case gozzard.AdmitQueue:
 		op := a.addOp(in)

@@ -2,6 +2,7 @@ package blueking
 
 import (
 	"fmt"
+	"strings"
 
 	"github.com/gozzard/gozzard"
 )
@@ -93,9 +94,9 @@ func textOf(a *gozzard.Attempt, procName string) string {
 		}
 		return checkFailed(a.Action, procName, seen, checkDetail(a.Action, seen, message))
 	case gozzard.CodeSuperseded:
-		return with("not executed: a newer operation on the same process came first", message)
+		return notExecuted("a newer operation on the same process came first", message)
 	case gozzard.CodeExpired:
-		return with("not executed: the host did not come back in time", message)
+		return notExecuted("the host did not come back in time", message)
 	}
 
 	switch {
@@ -108,6 +109,19 @@ func textOf(a *gozzard.Attempt, procName string) string {
 	}
 
 	return fmt.Sprintf("%s failed: %s", a.Action, code)
+}
+
+// notExecuted words why an operation was not executed: by the message that came with the verdict, because only that
+// says what happened, or by what the code means.
+func notExecuted(meaning, message string) string {
+	const start = "not executed: "
+	switch {
+	case message == "":
+		return start + meaning
+	case strings.HasPrefix(message, start):
+		return message
+	}
+	return start + message
 }
 
 // with adds details to a sentence.

@@ -67,7 +67,8 @@ func (p *Plane) openSession(ctx context.Context, h hello) error {
 	// Register it in the record.
 	now := p.o.Now()
 	rec, opened, err := p.o.Store.OpenSession(ctx,
-		record.Host{Info: info, Session: r.Session, Journal: r.Journal, LastSeen: now, Protocol: r.Version})
+		record.Host{Info: info, Session: r.Session, Journal: r.Journal, LastSeen: now, Protocol: r.Version,
+			NewestGen: r.Hello.NewestGen})
 	if err != nil {
 		return err
 	}
@@ -75,6 +76,8 @@ func (p *Plane) openSession(ctx context.Context, h hello) error {
 		p.notOpened(h, &rec)
 		return nil
 	}
+
+	p.logLift(h.from, &rec)
 
 	// Take it into memory. What the host lost is read before the host reports, because its report removes what it does
 	// not have from the live index.
@@ -88,7 +91,7 @@ func (p *Plane) openSession(ctx context.Context, h hello) error {
 	p.sendGroups(ctx, []gozzard.AgentID{h.from})
 
 	// Decide about what is open, and send what waits.
-	if rec.JournalSince == r.Session && r.Session > 1 {
+	if rec.JournalSince == r.Session && rec.RestoredJournal != r.Session { // else the host is new to the record
 		p.o.Log.Warn("a host has another journal than before, or an older copy of it", "agent", h.from)
 	}
 	err = p.delivery.Reconcile(ctx, delivery.Hello{Agent: h.from, Cloud: h.cloud, Session: r.Session,
@@ -99,6 +102,20 @@ func (p *Plane) openSession(ctx context.Context, h hello) error {
 
 	p.restorer.add(h.from, lost)
 	return nil
+}
+
+// logLift says that an agent has operations on record that this server does not know.
+func (p *Plane) logLift(agent gozzard.AgentID, rec *record.Host) {
+	switch l := rec.Lift; {
+	case rec.NewestGen > gozzard.MaxLift:
+		p.o.Log.Error("an agent reports a generation that no server gives out, so the counter of tasks stays as it is: "+
+			"the state of the agent is damaged, or the agent is hostile; it may reject operations as old",
+			"agent", agent, "generation", rec.NewestGen, "most", uint64(gozzard.MaxLift))
+	case l.To > 0:
+		p.o.Log.Warn("an agent has newer operations on record than this server, so the counter of tasks was lifted: "+
+			"the agent had another server before, or the record of this server was lost or replaced by an older copy",
+			"agent", agent, "generation", rec.NewestGen, "counter_before", int64(l.From), "counter", int64(l.To))
+	}
 }
 
 // notOpened answers a HELLO whose session was not registered.

@@ -66,6 +66,9 @@ func reports() map[string]*gozzard.Report {
 			Open: []gozzard.OpReport{{ID: opID(6), Ref: gozzard.AttemptRef{Task: 5, Index: 1},
 				Phase: gozzard.PhaseBegun}, {}},
 		}},
+		"hello-newest": {Version: 1, Kind: gozzard.ReportHello, Session: 9, Journal: journal, Hello: &gozzard.Hello{
+			Run: 1 << 60, NewestGen: 1<<40 + 17,
+		}},
 		"results": {Version: 1, Kind: gozzard.ReportResults, Session: 8, Journal: journal, Results: []gozzard.OpReport{
 			{
 				ID: opID(1), Ref: gozzard.AttemptRef{Task: 42, Index: 3}, Phase: gozzard.PhaseDone,
