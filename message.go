@@ -50,6 +50,9 @@ type Op struct {
 	Key    Key
 	Labels map[string]string
 	Spec   []byte // by EncodeSpec, parsed after the operation is accepted; empty means the agent's definition
+
+	// Adopt makes a start supervise a process that it finds running. Agents of earlier versions ignore it.
+	Adopt bool
 }
 
 // ReportKind says what a Report is for.

@@ -138,7 +138,8 @@ func checkOp(in *gozzard.Op) (out gozzard.Outcome, rejected bool) {
 
 // supervisorOp is the operation as the supervisor runs it.
 func (a *Agent) supervisorOp(op *operation, in *gozzard.Op) supervise.Op {
-	t := supervise.Op{ID: op.id, Action: op.action, Key: op.key, Labels: in.Labels, Spec: in.Spec}
+	t := supervise.Op{ID: op.id, Action: op.action, Key: op.key, Labels: in.Labels, Spec: in.Spec,
+		Adopt: in.Adopt}
 	spec := in.Spec
 
 	// A query needs no journal.

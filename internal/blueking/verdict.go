@@ -82,7 +82,7 @@ func textOf(a *gozzard.Attempt, procName string) string {
 	code, message := a.Outcome.Code, a.Outcome.Message
 	switch code {
 	case gozzard.CodeAlreadyRunning:
-		return alreadyRunning(procName, a.Key.Name)
+		return alreadyRunning(procName, a.Key.Name, message)
 	case gozzard.CodeNotRunning:
 		return notRunning(a.Action, procName)
 	case gozzard.CodeAlreadyRegistered:
