@@ -226,17 +226,46 @@ func (a *Agent) handleCancel(cmd *gozzard.Command) {
 		return
 	}
 
+	working := a.processesAtWork()
 	for _, id := range cmd.Cancel {
 		op := a.findOp(id)
 		if op == nil {
 			op = a.addOp(&gozzard.Op{ID: id})
 		}
 		if next := gozzard.OnCancel(op.phase); next != op.phase {
-			a.writeTombstone(op, gozzard.Outcome{Code: gozzard.CodeExpired, Message: "cancelled before it began"})
+			a.writeTombstone(op, cancelled(op, working))
 			continue
 		}
 		a.queueResult(op)
 	}
+}
+
+// processesAtWork lists the processes on which an operation runs. The caller holds a.mu.
+func (a *Agent) processesAtWork() map[gozzard.Key]bool {
+	working := map[gozzard.Key]bool{}
+	for _, op := range a.state.ops {
+		if op.phase == gozzard.PhaseBegun {
+			working[op.key] = true
+		}
+	}
+	return working
+}
+
+// cancelled is the outcome of an operation that is cancelled before it began. The server cancels operations whose time
+// is over.
+func cancelled(op *operation, working map[gozzard.Key]bool) gozzard.Outcome {
+	switch {
+	case op.phase == gozzard.PhaseAbsent:
+		return gozzard.Outcome{Code: gozzard.CodeExpired,
+			Message: "not executed: its time was over before it reached the host"}
+	case working[op.key]:
+		return gozzard.Outcome{Code: gozzard.CodeBusy,
+			Message: "not executed: its time was over while it waited for other operations on the same process, which " +
+				"run one after the other; if it is still wanted, send it again"}
+	}
+	return gozzard.Outcome{Code: gozzard.CodeBusy,
+		Message: "not executed: its time was over while it waited for other operations on this host; " +
+			"if it is still wanted, send it again"}
 }
 
 // clip limits the length of a text from outside and makes it valid UTF-8.

@@ -227,6 +227,15 @@ func TestCancel(t *testing.T) {
 			}
 		}
 
+		if got := r.last(queued.ID).Outcome; got.Code != gozzard.CodeBusy ||
+			!strings.Contains(got.Message, "waited for other operations on the same process") {
+			t.Errorf("the queued one: %+v", got)
+		}
+		if got := r.last(absent.ID).Outcome; got.Code != gozzard.CodeExpired ||
+			!strings.Contains(got.Message, "before it reached the host") {
+			t.Errorf("the absent one: %+v", got)
+		}
+
 		r.ack(queued.ID, absent.ID)
 		r.do(absent, queued) // the cancelled one arrives at last, after its tombstone was acknowledged
 		pass(time.Minute)

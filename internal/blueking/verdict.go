@@ -20,6 +20,8 @@ const (
 	EntryFailed            = 65535
 )
 
+const notKnownYet = "the outcome is not known yet and will be corrected here once it is"
+
 // EntryNumber is the table of codes and numbers.
 func EntryNumber(code gozzard.Code) int {
 	switch code {
@@ -38,7 +40,7 @@ func EntryNumber(code gozzard.Code) int {
 	case gozzard.CodeUnreachable, gozzard.CodeExpired:
 		return EntryAgentAbnormal
 	}
-	return EntryFailed // command_failed, no_definition, refused, interrupted, superseded and what is not known here
+	return EntryFailed // command_failed, no_definition, refused, interrupted, superseded, busy and what is not known here
 }
 
 // Verdict is the number and the text of an attempt. procName is the name of the program.
@@ -47,8 +49,10 @@ func Verdict(a *gozzard.Attempt, procName string) (number int, text string) {
 	case gozzard.AttemptPending, gozzard.AttemptDispatched:
 		return EntryInWork, "handling"
 	case gozzard.AttemptUnknown:
-		return EntryAgentAbnormal, with("the agent did not answer in time: "+
-			"the outcome is not known yet and will be corrected here once it is", a.Outcome.Message)
+		if a.Outcome.Message == "" {
+			return EntryAgentAbnormal, "the agent did not answer in time: " + notKnownYet
+		}
+		return EntryAgentAbnormal, with(notKnownYet, a.Outcome.Message)
 	case gozzard.AttemptInterrupted:
 		return EntryFailed, with("interrupted: agent or host died in the middle, "+
 			"the operation was done at most once and is not repeated by itself", a.Outcome.Message)
@@ -97,6 +101,8 @@ func textOf(a *gozzard.Attempt, procName string) string {
 		return notExecuted("a newer operation on the same process came first", message)
 	case gozzard.CodeExpired:
 		return notExecuted("the host did not come back in time", message)
+	case gozzard.CodeBusy:
+		return notExecuted("its time was over while it waited for other operations", message)
 	}
 
 	switch {
