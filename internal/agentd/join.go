@@ -12,6 +12,7 @@ import (
 	"github.com/gozzard/gozzard/internal/agent"
 	"github.com/gozzard/gozzard/internal/atomicfile"
 	"github.com/gozzard/gozzard/internal/enrol"
+	"github.com/gozzard/gozzard/internal/journal"
 )
 
 // JoinOptions are the settings of `gozzard agent join`.
@@ -39,6 +40,10 @@ func Join(ctx context.Context, o JoinOptions) (j Joined, err error) {
 	}
 	if err := os.MkdirAll(o.Data, 0o700); err != nil {
 		return j, fmt.Errorf("cannot make the state folder: %w", err)
+	}
+
+	if err := journal.CheckVersion(o.Data); err != nil {
+		return j, err
 	}
 
 	// Describe this host.

@@ -7,7 +7,9 @@ import (
 )
 
 // FormatVersion is the version that this program writes. It reads older versions, and marks them with this version
-// when it opens them. It rejects newer ones. Version 2 has the same form as version 1, with record types that an agent
+// when it opens them. It rejects newer ones. It stands for all files of the state folder: if an older program would
+// misread or damage one of them, the version is raised, although the journal has its old form. The one exception is
+// the state of updates, which an older program must be able to read to hand back to the newer one. Version 2 has the same form as version 1, with record types that an agent
 // of version 1 does not know.
 const FormatVersion = 2
 
@@ -82,7 +84,8 @@ type NewerError struct {
 }
 
 func (e *NewerError) Error() string {
-	return fmt.Sprintf("journal %s has format version %d, this program knows versions up to %d: use the newer program",
+	return fmt.Sprintf("journal %s has format version %d, this program knows versions up to %d: use the newer program "+
+		"that wrote it, or put back a copy of the whole state folder from before the upgrade",
 		e.Path, e.Version, FormatVersion)
 }
 
