@@ -34,16 +34,15 @@ type Joined struct {
 
 // Join makes this host a member of a server's fleet and writes its policy.
 func Join(ctx context.Context, o JoinOptions) (j Joined, err error) {
+	if err := journal.CheckVersion(o.Data); err != nil {
+		return j, err
+	}
 	token, err := readToken(o.TokenFile)
 	if err != nil {
 		return j, err
 	}
 	if err := os.MkdirAll(o.Data, 0o700); err != nil {
 		return j, fmt.Errorf("cannot make the state folder: %w", err)
-	}
-
-	if err := journal.CheckVersion(o.Data); err != nil {
-		return j, err
 	}
 
 	// Describe this host.

@@ -92,9 +92,9 @@ func TestA7NewerJournal(t *testing.T) {
 
 	// Neither does anything else change it, whatever else of the folder is newer.
 	for _, args := range [][]string{{"agent", "doctor", "--data", data},
-		{"agent", "join", "--data", data, "--token-file", filepath.Join(s.Data, "join.secret"), s.Cred.URL}} {
+		{"agent", "join", "--data", data, "--token-file", "none", "--server", "https://127.0.0.1:1"}} {
 		out, err := exec.Command(ft.Binary(t), args...).CombinedOutput()
-		if err == nil || strings.Join(stamps(t, data), "\n") != strings.Join(before, "\n") {
+		if err == nil || !strings.Contains(string(out), "format version 1000") || strings.Join(stamps(t, data), "\n") != strings.Join(before, "\n") {
 			t.Errorf("%v: %v\n%s", args, err, out)
 		}
 	}
