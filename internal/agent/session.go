@@ -19,7 +19,7 @@ func (a *Agent) openSession(floor uint64) {
 		base = a.journal.Synced()
 	}
 	session := max(a.state.session, floor) + 1
-	if _, err := a.keep(true, recordSession, &entry{Session: session, Base: base}); err != nil {
+	if _, err := a.keep(true, recordSession, &entry{Session: session, Base: base, Agent: a.info.Agent}); err != nil {
 		a.log.Error("cannot open a session", "err", err)
 		p.session = now.Add(retryAfter)
 		return
