@@ -224,8 +224,9 @@ var guardEnv = []string{"PATH=" + defaultPath, "GOMAXPROCS=1", "GOGC=20", "GOTRA
 // limitPowers leaves the programs that this thread starts the rights to signal and to look at processes of other
 // accounts, and nothing else. The thread must end after the start.
 func limitPowers() error {
+	const keep = 1<<unix.CAP_KILL | 1<<unix.CAP_SYS_PTRACE | 1<<unix.CAP_DAC_READ_SEARCH
 	for c := range uintptr(unix.CAP_LAST_CAP + 1) {
-		if c == unix.CAP_KILL || c == unix.CAP_SYS_PTRACE || c == unix.CAP_DAC_READ_SEARCH {
+		if uint64(keep)>>c&1 != 0 {
 			continue
 		}
 		for _, err := range []error{
@@ -238,6 +239,18 @@ func limitPowers() error {
 			}
 		}
 	}
+
+	head := unix.CapUserHeader{Version: unix.LINUX_CAPABILITY_VERSION_3}
+	var data [2]unix.CapUserData
+	if err := unix.Capget(&head, &data[0]); err != nil {
+		return os.NewSyscallError("capget", err)
+	}
+	data[0].Inheritable &= keep
+	data[1].Inheritable = 0
+	if err := unix.Capset(&head, &data[0]); err != nil {
+		return os.NewSyscallError("capset", err)
+	}
+
 	return os.NewSyscallError("prctl", unix.Prctl(unix.PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0))
 }
 

@@ -109,6 +109,9 @@ func (g *guardian) enforce() {
 			switch {
 			case !g.recorded(s), !g.runs(r), g.tries[n] == guardTries:
 				delete(g.slots, n)
+				if s.Group != "" {
+					_ = removeTree(s.Group) // fails while it has members
+				}
 			case s.Deadline <= now:
 				due = append(due, r)
 				g.tries[n]++
