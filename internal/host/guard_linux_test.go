@@ -246,3 +246,15 @@ func TestNoGuardForQuickCommands(t *testing.T) {
 		t.Errorf("guards %v", pids)
 	}
 }
+
+// A command that was started right before the agent ended has a limit, too.
+func TestGuardIsStartedAtTheEnd(t *testing.T) {
+	f := newHost(t)
+	f.begin(supervise.Run{Key: f.key("a"), Spec: f.spec("web"), Action: gozzard.ActionReload,
+		Command: "echo $$ >sh; sleep 300", Timeout: 2 * time.Second, Keeps: true}, "sh")
+	if err := f.Close(); err != nil {
+		t.Fatal(err)
+	}
+	f.eventually("the command is ended", func() bool { return !f.lives("sh") })
+	f.eventually("the guard is gone", func() bool { return len(guards(t, f.state)) == 0 })
+}
