@@ -12,7 +12,9 @@ import (
 	"os/exec"
 	"path/filepath"
 	"strings"
+	"syscall"
 	"testing"
+	"time"
 
 	ft "github.com/gozzard/gozzard/test/fleettest"
 )
@@ -124,4 +126,40 @@ func sendThenRead(t *testing.T, server, path string, body []byte, header ...stri
 		t.Fatalf("%s: no answer: %v", path, err)
 	}
 	return string(b)
+}
+
+// V12: a server that is out of descriptors says so once, not for each try, and serves again when some are free.
+func TestV12NoDescriptors(t *testing.T) {
+	s := ft.StartServer(t, filepath.Join(t.TempDir(), "data"))
+	s.Kill(syscall.SIGTERM)
+	s.Through("prlimit", "--nofile=64:64")
+	s.Again()
+	s.AwaitReady()
+
+	// Half-open requests take all descriptors.
+	u, err := url.Parse(s.Cred.URL)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var open []net.Conn
+	for range 200 {
+		c, err := net.Dial("tcp", u.Host)
+		if err != nil {
+			break // the queue of the kernel is full, too
+		}
+		open = append(open, c)
+		_, _ = c.Write([]byte("POST /api/v1/operations HTTP/1.1\r\n")) // it may be closed already
+	}
+	ft.Until(t, 20*time.Second, s.Output, func() bool {
+		return strings.Contains(s.Output(), "cannot accept connections of callers")
+	})
+
+	for _, c := range open {
+		_ = c.Close()
+	}
+	s.AwaitReady()
+	if n := strings.Count(s.Output(), "cannot accept connections of callers"); n != 1 {
+		t.Fatalf("the log says it %d times", n)
+	}
+	t.Logf("fault V12: %d half-open requests, one line in the log, served again after they closed", len(open))
 }
