@@ -122,6 +122,8 @@ var mayImport = map[string][]string{
 	"test/fuzztest":     {},
 	"test/goldentest":   {},
 	"test/sim":          {everything},
+	"test/soak":         {everything},
+	"test/soak/goosed":  {},
 	"test/storetest":    {everything},
 	"test/tenants":      {everything},
 	"tools/readability": {},
