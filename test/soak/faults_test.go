@@ -50,14 +50,13 @@ func (s *soak) kill(in instance) {
 	}
 }
 
-// disturbAgents kills, ends, freezes and upgrades agents.
-func (s *soak) disturbAgents(r *rand.Rand) {
+// disturbAgent kills, ends, freezes and upgrades an agent.
+func (s *soak) disturbAgent(r *rand.Rand, a *agent) {
 	for !s.over() {
-		s.pause(r, time.Second, 6*time.Second)
+		s.pause(r, 2*time.Second, 12*time.Second)
 		if s.over() {
 			return
 		}
-		a := s.agents[r.IntN(len(s.agents))]
 		away := time.Duration(0) // usually it is back at once, sometimes daemons die in its absence
 		if r.IntN(3) == 0 {
 			away = time.Duration(r.IntN(4000)) * time.Millisecond

@@ -102,14 +102,18 @@ func (s *soak) judgeTasks(requests []*request) {
 	}
 }
 
-// windowEnd is when the caller of a job saw its end. An attempt that no caller knows may have worked for a while.
-func windowEnd(a *attempt) time.Time {
+// windowEnd is when the caller of a job saw its end. Of several jobs at a time the last one counts. An attempt that no
+// caller knows may have worked for a while.
+func windowEnd(a *attempt) (end time.Time) {
 	for _, w := range a.daemon.windows {
-		if w.task == "" && w.action == a.action && w.covers(a.from, 10*time.Millisecond) {
-			return w.to
+		if w.task == "" && w.action == a.action && w.covers(a.from, 10*time.Millisecond) && w.to.After(end) {
+			end = w.to
 		}
 	}
-	return a.from.Add(90 * time.Second)
+	if end.IsZero() {
+		end = a.from.Add(90 * time.Second)
+	}
+	return end
 }
 
 // compareDoors compares what the door said in the end with the record.

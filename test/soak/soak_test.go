@@ -25,7 +25,7 @@ var (
 	seed      = flag.Uint64("soak.seed", 0, "of the plan; 0 draws one")
 	processes = flag.Int("soak.processes", 60, "daemons, at most 300")
 	agents    = flag.Int("soak.agents", 3, "agents, each on an address of its own")
-	callers   = flag.Int("soak.callers", 8, "callers, each with one request at a time")
+	callers   = flag.Int("soak.callers", 16, "callers, each with one request at a time")
 	calm      = flag.Bool("soak.calm", false, "no faults: only callers")
 )
 
@@ -63,11 +63,10 @@ type soak struct {
 	tasks    map[string]bool
 }
 
-// agent is an agent with the lock of the faults that work on it.
+// agent is an agent and its host.
 type agent struct {
 	*ft.Program
 	host int
-	mu   sync.Mutex
 }
 
 // TestSoak is the soak. It prints a table whose violations must all be zero.
@@ -86,8 +85,12 @@ func TestSoak(t *testing.T) {
 		work.Go(func() { s.call(s.random(uint64(i))) })
 	}
 	if !*calm {
-		for i, f := range []func(*rand.Rand){s.disturbDaemons, s.disturbAgents, s.disturbServer, s.disturbFiles,
-			s.disturbDefinitions, s.disturbDefinitions} {
+		plan := []func(*rand.Rand){s.disturbDaemons, s.disturbServer, s.disturbFiles, s.disturbDefinitions,
+			s.disturbDefinitions, s.disturbDefinitions}
+		for _, a := range s.agents {
+			plan = append(plan, func(r *rand.Rand) { s.disturbAgent(r, a) })
+		}
+		for i, f := range plan {
 			work.Go(func() { f(s.random(1000 + uint64(i))) })
 		}
 	}
