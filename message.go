@@ -101,6 +101,7 @@ type Hello struct {
 	Run  uint64 // random for each run of the agent, because another run may use the number of a session again
 	Host HostInfo
 	Open []OpReport
+	Kept bool // the journal has a new id because it cannot be written, but the agent has lost nothing
 }
 
 // OpReport is what the agent knows of one operation.

@@ -25,6 +25,10 @@ const (
 	CodeExpired     Code = "expired"    // the host did not come online in time
 )
 
+// InterruptedText begins the message of an agent about an operation that was in progress when the agent ended. After
+// "; " follows what became of its command, if the command was still running.
+const InterruptedText = "the agent ended in the middle of the operation"
+
 // Outcome is the result of one attempt.
 type Outcome struct {
 	Code    Code    `json:"code"`

@@ -70,9 +70,13 @@ func establishID(dir string, j *journal.Journal, asked gozzard.AgentID) (gozzard
 		return "", err
 	}
 
-	// Store it.
-	if err := j.ReplaceFile(identityName, []byte(asked+"\n")); err != nil {
-		return "", fmt.Errorf("cannot store the agent id: %w", err)
+	return asked, storeID(j, asked)
+}
+
+// storeID writes the id into the state folder.
+func storeID(j *journal.Journal, id gozzard.AgentID) error {
+	if err := j.ReplaceFile(identityName, []byte(id+"\n")); err != nil {
+		return fmt.Errorf("cannot store the agent id: %w", err)
 	}
-	return asked, nil
+	return nil
 }

@@ -206,6 +206,7 @@ func (a *Agent) openAgent() (err error) {
 	}
 	if a.options.updates != nil {
 		o.Update, o.Welcomed = a.options.updates.Order, a.options.updates.Welcomed
+		o.Trial, _ = a.options.updates.OnTrial()
 	}
 
 	a.agent, err = agent.New(o)

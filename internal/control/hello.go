@@ -67,7 +67,8 @@ func (p *Plane) openSession(ctx context.Context, h hello) error {
 	// Register it in the record.
 	now := p.o.Now()
 	rec, opened, err := p.o.Store.OpenSession(ctx,
-		record.Host{Info: info, Session: r.Session, Journal: r.Journal, LastSeen: now, Protocol: r.Version})
+		record.Host{Info: info, Session: r.Session, Journal: r.Journal, LastSeen: now, Protocol: r.Version,
+			Kept: r.Hello.Kept})
 	if err != nil {
 		return err
 	}
@@ -88,7 +89,10 @@ func (p *Plane) openSession(ctx context.Context, h hello) error {
 	p.sendGroups(ctx, []gozzard.AgentID{h.from})
 
 	// Decide about what is open, and send what waits.
-	if rec.JournalSince == r.Session && r.Session > 1 {
+	switch {
+	case r.Hello.Kept:
+		p.o.Log.Warn("a host cannot write its state folder: it supervises, but cannot record", "agent", h.from)
+	case rec.JournalSince == r.Session && r.Session > 1:
 		p.o.Log.Warn("a host has another journal than before, or an older copy of it", "agent", h.from)
 	}
 	err = p.delivery.Reconcile(ctx, delivery.Hello{Agent: h.from, Cloud: h.cloud, Session: r.Session,

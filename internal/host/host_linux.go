@@ -51,10 +51,12 @@ type Host struct {
 	degraded []string
 
 	groups  *cgroups // nil without cgroup v2
+	marks   marks    // used without cgroup v2
 	outputs *outputs
 	logs    *logs
 	limits  *limits
 	watch   *watcher
+	ledger  *ledger
 	shells  shells
 	fronts  fronts
 	sampler sampler
@@ -98,6 +100,8 @@ func New(o Options) (*Host, error) {
 	}
 	h.mode = own.Mode
 	h.findFeatures(o.CgroupRoot)
+
+	h.ledger = newLedger(o.StateDir, h.bootID, o.Log)
 
 	// Keep inherited descriptors from commands.
 	if err := h.closeInherited(); err != nil {
@@ -156,7 +160,7 @@ func (h *Host) findFeatures(cgroupRoot string) {
 	}
 
 	// Find where cgroup v2 is mounted.
-	const without = "processes are found by pid file only, and processes that a command starts in new sessions are not cleared with it"
+	const without = "the processes of a definition are found by their environment and their parents; one that hides from both is found by its pid file only"
 	if cgroupRoot == "" {
 		root, err := h.proc.Cgroup2Mount()
 		if err != nil || root == "" {
@@ -210,7 +214,7 @@ func (h *Host) Close() error {
 		close(h.closing)
 		<-h.tidied
 		h.finishAbandoned()
-		err = h.watch.close()
+		err = errors.Join(h.watch.close(), h.ledger.close())
 		if h.groups != nil {
 			h.groups.close()
 			h.limits.close(h.groups)
@@ -241,18 +245,6 @@ func (h *Host) Facts() gozzard.HostInfo {
 		Hostname: name, OS: runtime.GOOS, Arch: runtime.GOARCH, BootID: h.bootID, CPUs: h.cpus, MemBytes: h.mem,
 		Mode: h.mode, Degraded: h.Degraded(),
 	}
-}
-
-// Clear kills every process in the cgroup of a key and removes the cgroup.
-func (h *Host) Clear(key gozzard.Key) error {
-	if h.groups == nil {
-		return nil
-	}
-	h.ended.Store(true)
-	if err := h.groups.clear(key); err != nil {
-		return fmt.Errorf("cannot clear %s: %w", key, err)
-	}
-	return nil
 }
 
 // tidyLoop collects orphans, rotates logs and removes what is no longer used, until the host is closed.

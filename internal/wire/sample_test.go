@@ -65,6 +65,7 @@ func reports() map[string]*gozzard.Report {
 			},
 			Open: []gozzard.OpReport{{ID: opID(6), Ref: gozzard.AttemptRef{Task: 5, Index: 1},
 				Phase: gozzard.PhaseBegun}, {}},
+			Kept: true,
 		}},
 		"results": {Version: 1, Kind: gozzard.ReportResults, Session: 8, Journal: journal, Results: []gozzard.OpReport{
 			{
