@@ -132,7 +132,7 @@ func (s *soak) defineDaemons() {
 		work.Go(func() {
 			for _, d := range part {
 				if d.space == ownSpace {
-					s.define(d, "register_proc_info", "goosed", "root")
+					s.define(d, "register_proc_info", "", "")
 				}
 			}
 		})

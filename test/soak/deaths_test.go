@@ -53,32 +53,23 @@ func (s *soak) asked(d *daemon, in *instance, at time.Time) bool {
 	return s.leftover(d, in, at) || s.unfinished(d, in, at)
 }
 
-// leftover reports whether the main process of the same launch was gone before: what is left of it may be ended.
+// leftover reports whether a process was what was left of its launch: a worker whose main process was gone, or a main
+// process whose successors were gone. Programs of the distribution do not record that they hand over by themselves.
 func (s *soak) leftover(d *daemon, in *instance, at time.Time) bool {
-	if in.Role == "main" && in.Launch == "" {
-		return false
-	}
+	successors := 0
 	for _, other := range s.watch.instances[d.id] {
 		if other == in || other.Launch != in.Launch || other.Role != "main" {
 			continue
 		}
-		if other.gone == 0 || other.goneAt().After(at.Add(noticeSlack)) {
-			if in.Role == "worker" || other.time().Before(in.time()) {
-				return false // a main process lived on
-			}
+		if in.Role == "main" && other.time().Before(in.time()) {
+			continue
+		}
+		successors++
+		if other.aliveAt(at.Add(noticeSlack)) && d.kind.name != "real" {
+			return false
 		}
 	}
-	return in.Role == "worker" || s.successor(d, in)
-}
-
-// successor reports whether the process was one of several main processes of its launch.
-func (s *soak) successor(d *daemon, in *instance) bool {
-	for _, other := range s.watch.instances[d.id] {
-		if other != in && other.Launch == in.Launch && other.Role == "main" {
-			return true
-		}
-	}
-	return false
+	return in.Role == "worker" || successors > 0
 }
 
 // unfinished reports whether the start of a process was not settled when it ended: its definition named another

@@ -63,7 +63,7 @@ func (s *soak) gse(q *request, spec ft.J) {
 	item := func(d *daemon) ft.J {
 		carried := spec
 		if spec == nil {
-			carried = d.spec("goosed", "root")
+			carried = d.spec("", "")
 		}
 		return ft.J{"meta": ft.J{"namespace": d.space, "name": d.process}, "op_type": numbers[q.action], "spec": carried,
 			"hosts": []ft.J{{"ip": address(d.host), "bk_cloud_id": 0}}}

@@ -230,22 +230,22 @@ func (s *soak) redefine(r *rand.Rand, d *daemon) {
 	switch n {
 	case 0, 1:
 		s.did(d, "definition", 0, "definition names another program")
-		s.define(d, "update_proc_info", "gosling", "root")
+		s.define(d, "update_proc_info", "gosling", "")
 	case 2:
 		s.did(d, "definition", 0, "definition names another account")
-		s.define(d, "update_proc_info", "goosed", "nobody")
+		s.define(d, "update_proc_info", "", "nobody")
 	case 3: // an operation that carries another name
 		s.did(d, "definition", 0, "operation with another program")
 		q := &request{door: "GSE", action: []string{"stop", "start", "reload"}[r.IntN(3)], daemons: []*daemon{d}}
-		s.send(q, d.spec("gosling", "root"))
+		s.send(q, d.spec("gosling", ""))
 	case 4:
 		_ = os.Remove(d.pidFile()) // once unregistered, no record says what is older; without a file this fails
 		s.did(d, "unregistered", 0, "unregistered")
 		s.undefine(d)
 	}
 	s.pause(r, time.Second, 8*time.Second)
-	s.define(d, "register_proc_info", "goosed", "root")
-	s.define(d, "update_proc_info", "goosed", "root")
+	s.define(d, "register_proc_info", "", "")
+	s.define(d, "update_proc_info", "", "")
 	s.did(d, "definition", 0, "definition is as before")
 
 	s.mu.Lock()

@@ -5,6 +5,7 @@ package soak_test
 import (
 	"context"
 	"fmt"
+	"maps"
 	"os"
 	"path/filepath"
 	"slices"
@@ -206,7 +207,11 @@ func (s *soak) judgeLeaks() {
 	}
 
 	// Processes.
-	s.await(15*time.Second, func() bool { return len(s.strays()) == 0 })
+	s.await(15*time.Second, func() bool { return len(s.strays())+len(s.others()) == 0 })
+	for _, pid := range s.others() {
+		args, _ := procfs.New("/proc").Args(pid, 200)
+		s.violate("processes left in the end", nil, time.Now(), fmt.Sprintf("pid %d: %q", pid, args))
+	}
 	for _, in := range s.strays() {
 		s.violate("processes left in the end", s.daemonByID(in.Name), time.Now(), fmt.Sprintf("%s %d of %s lives on", in.Role, in.PID, in.Name))
 	}
@@ -324,26 +329,43 @@ func (s *soak) zombies() (list []string) {
 	return list
 }
 
-// endStrays kills what a failed run has left: processes of the programs of this run, by pidfd, and their groups.
+// others lists live processes of this run that have not recorded themselves: their program, folder or arguments are
+// below the folder of the daemons.
+func (s *soak) others() (pids []int) {
+	proc := procfs.New("/proc")
+	all, _ := proc.PIDs(nil)
+	for _, pid := range all {
+		st, err := proc.Stat(pid)
+		if err != nil || st.Dead() || pid == os.Getpid() {
+			continue
+		}
+		exe, _ := proc.Exe(pid)
+		folder, _ := os.Readlink(fmt.Sprintf("/proc/%d/cwd", pid))
+		args, _ := proc.Args(pid, 4096)
+		text := exe + "\x00" + folder + "/\x00" + strings.Join(args, "\x00")
+		if strings.Contains(text, s.root+"/") && !slices.Contains(slices.Collect(maps.Values(s.bystanders)), pid) {
+			pids = append(pids, pid)
+		}
+	}
+	return pids
+}
+
+// endStrays kills what a failed run has left, by pidfd, and removes its groups.
 func (s *soak) endStrays() {
 	groups := s.groupsOfAgents()
-	for range 20 {
-		proc := procfs.New("/proc")
-		pids, _ := proc.PIDs(nil)
-		n := 0
+	for range 40 {
+		pids := s.others()
 		for _, pid := range pids {
 			fd, err := unix.PidfdOpen(pid, 0)
 			if err != nil {
 				continue
 			}
-			exe, err := proc.Exe(pid)
-			if err == nil && strings.HasPrefix(exe, s.root+"/") {
-				n++
+			if slices.Contains(s.others(), pid) { // the pid may have been used again before it was held
 				_ = unix.PidfdSendSignal(fd, syscall.SIGKILL, nil, 0)
 			}
 			_ = unix.Close(fd)
 		}
-		if n == 0 {
+		if len(pids) == 0 {
 			break
 		}
 		time.Sleep(50 * time.Millisecond)

@@ -3,7 +3,9 @@
 package soak_test
 
 import (
+	"cmp"
 	"encoding/json"
+	"maps"
 	"os"
 	"path/filepath"
 	"sync"
@@ -59,6 +61,7 @@ type daemon struct {
 	process string // its name in the fleet; known for jobSpace only after the first answer
 	host    int
 	dir     string
+	program program // not goosed, for kind real
 
 	mu       sync.Mutex // held while its definition or its pid file is changed
 	windows  []window   // guarded by soak.mu
@@ -91,6 +94,9 @@ func (d *daemon) pidFile() string {
 	if d.nopid {
 		return ""
 	}
+	if d.program.pidFile != "" {
+		return filepath.Join(d.dir, d.program.pidFile)
+	}
 	return filepath.Join(d.dir, "goose.pid")
 }
 
@@ -111,8 +117,9 @@ func (d *daemon) has(action string) bool {
 	return false
 }
 
-// spec is the definition in the words of the API. name and user replace what it usually has.
+// spec is the definition in the words of the API. name and user replace what it usually has, unless they are empty.
 func (d *daemon) spec(name, user string) ft.J {
+	name, user = cmp.Or(name, d.program.name, "goosed"), cmp.Or(user, d.program.user, "root")
 	control := ft.J{}
 	for _, c := range []string{"start", "stop", "restart", "reload", "kill"} {
 		if d.has(c) {
@@ -145,6 +152,7 @@ func (d *daemon) lay(t testing.TB, root string) {
 	for _, c := range []string{"start", "stop", "restart", "reload", "kill"} {
 		files[c+".sh"] = "#!/bin/sh\nexec ../goosectl " + c + "\n"
 	}
+	maps.Copy(files, d.program.files(d.dir))
 	for name, text := range files {
 		if err := os.WriteFile(filepath.Join(d.dir, name), []byte(text), 0o755); err != nil {
 			t.Fatal(err)

@@ -234,6 +234,16 @@ func (s *soak) layDaemons() {
 		d.lay(s.t, s.root)
 		s.all, s.byDir[d.dir] = append(s.all, d), d
 	}
+
+	for i, p := range s.programs() {
+		d := &daemon{kind: p.kind(), id: fmt.Sprintf("%s%03d", p.name, n+i), space: ownSpace, host: 1 + i%*agents, program: p}
+		d.process, d.dir = d.id, filepath.Join(s.root, d.id)
+		d.lay(s.t, s.root)
+		if p.prepare != nil {
+			p.prepare(s.t, d)
+		}
+		s.all, s.byDir[d.dir] = append(s.all, d), d
+	}
 }
 
 // pick draws a kind by its share.

@@ -4,9 +4,10 @@
 // everything that it does and everything that happens to it. It runs in the folder of its definition, where
 // goosed.json says what it is.
 //
-//	goosed run [-launch ID] [-over PID] [-workers N] [-exec]   the process itself
+//	goosed run [-launch ID] [-over PID] [-fork] [-exec]        the process itself
 //	goosed bystander                                           a process that no definition names
-//	goosectl start|stop|restart|reload|kill|up                 the commands of the definition
+//	goosectl start|stop|restart|reload|kill                    the commands of the definition
+//	goosectl note ACTION, up, signal NAME                      parts of the commands of other programs
 //
 // goosectl is the same program under another name, so that a command is not taken for the daemon.
 package main
@@ -45,7 +46,7 @@ func main() {
 	case "bystander":
 		bystander(c)
 	default:
-		if err := control(c, verb); err != nil {
+		if err := control(c, verb, os.Args[2:]); err != nil {
 			fmt.Fprintln(os.Stderr, err)
 			os.Exit(3)
 		}
