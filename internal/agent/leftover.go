@@ -8,10 +8,11 @@ import (
 )
 
 // endCommands ends the commands that an earlier run of this agent left running: those of operations in progress, and
-// those of supervision. It returns what it found for operations.
+// those of supervision. It spares the processes that are on record. It returns what it found for operations.
 func (a *Agent) endCommands() map[gozzard.OpID]supervise.Leftover {
 	found := map[gozzard.OpID]supervise.Leftover{}
-	for _, l := range a.o.Host.EndCommands(nil) {
+	onRecord := func(key gozzard.Key, p supervise.Proc) bool { return a.state.held[key].Proc == p }
+	for _, l := range a.o.Host.EndCommands(onRecord) {
 		log := a.log.With("ns", l.Key.Namespace, "proc", l.Key.Name, "action", l.Action, "ended", l.Ended)
 		if l.Err != nil {
 			log.Error("cannot end a command of the previous run of the agent", "err", l.Err)

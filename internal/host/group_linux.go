@@ -91,7 +91,7 @@ func (h *Host) clearGroup(q supervise.Query) error {
 		}
 		return h.killAll(func() ([]supervise.Proc, error) {
 			pids, err := h.marks.members(h, q, w, true)
-			return h.victims(q, pids), err
+			return h.mayKill(q, pids), err
 		})
 	}
 
@@ -100,7 +100,7 @@ func (h *Host) clearGroup(q supervise.Query) error {
 	if err != nil {
 		return err
 	}
-	victims := h.victims(q, pids)
+	victims := h.mayKill(q, pids)
 	if len(victims) == len(pids) {
 		return h.groups.clear(q.Key)
 	}
@@ -108,12 +108,12 @@ func (h *Host) clearGroup(q supervise.Query) error {
 	// Spare what another definition has adopted.
 	return h.killAll(func() ([]supervise.Proc, error) {
 		pids, err := h.groups.members(q.Key)
-		return h.victims(q, pids), err
+		return h.mayKill(q, pids), err
 	})
 }
 
-// victims identifies the processes that may be killed for a definition.
-func (h *Host) victims(q supervise.Query, pids []int) []supervise.Proc {
+// mayKill identifies the processes that may be killed for a definition.
+func (h *Host) mayKill(q supervise.Query, pids []int) []supervise.Proc {
 	procs := make([]supervise.Proc, 0, len(pids))
 	for _, pid := range pids {
 		p := supervise.Proc{BootID: h.bootID, PID: pid}

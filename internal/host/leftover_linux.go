@@ -256,6 +256,6 @@ func (h *Host) isSpared(r *remains, st procfs.Stat) bool {
 			return false
 		}
 	}
-	found, _ := h.identify(st.PID, r.ProcName, owner)
-	return found.Start == st.Start && found.PID == st.PID
+	found, reason := h.compare(st.PID, wanted{name: r.ProcName, owner: owner})
+	return reason == "" && found.Barred == "" && found.Misfit == "" && found.Proc == p
 }
