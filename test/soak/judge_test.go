@@ -213,8 +213,8 @@ func mismatch(a *attempt, e *effect, total int) string {
 func missing(a *attempt, e *effect) string {
 	d := a.daemon
 	switch {
-	case strings.Contains(a.outcome.Message, "it was down and waiting"):
-		if total := len(e.counts()); total > 0 {
+	case foundDown(a):
+		if len(e.counts()) > 0 {
 			return "commands ran"
 		}
 		return ""
@@ -224,6 +224,12 @@ func missing(a *attempt, e *effect) string {
 		return fmt.Sprintf("%s_cmd ran %d times", a.action, e.count(a.action))
 	}
 	return ""
+}
+
+// foundDown reports whether a stop or kill says that its main process did not run, so that there was no command to run.
+func foundDown(a *attempt) bool {
+	return strings.Contains(a.outcome.Message, "it was down and waiting") ||
+		strings.Contains(a.outcome.Message, "its main process had ended before")
 }
 
 func (e *effect) counts() map[string]int {
@@ -241,8 +247,7 @@ func (s *soak) judgeTruth(a *attempt) {
 	lives := s.watch.instances[a.daemon.id]
 	verdict := verdictOf(a)
 	says := fmt.Sprintf("%s, task %s, verdict %s %q", a.action, a.task, verdict, a.outcome.Message)
-	down := verdict == string(gozzard.CodeNotRunning) ||
-		verdict == string(gozzard.CodeOK) && strings.Contains(a.outcome.Message, "it was down and waiting")
+	down := verdict == string(gozzard.CodeNotRunning) || verdict == string(gozzard.CodeOK) && foundDown(a)
 	ends := a.action == "stop" || a.action == "kill"
 
 	switch {

@@ -41,6 +41,8 @@ func kinds() []kind {
 		{name: "stubborn", share: 3},
 		{name: "flood", share: 2, stop: true},
 		{name: "slow", share: 6, stop: true, restart: true, kill: true},
+		{name: "forknopid", share: 5, nopid: true, stop: true, restart: true},
+		{name: "slownopid", share: 4, nopid: true, stop: true},
 		{name: "fails", share: 2, mortal: true},
 		{name: "crash", share: 2, stop: true, mortal: true},
 	}

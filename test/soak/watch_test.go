@@ -140,7 +140,7 @@ func (w *watcher) read() {
 // take adds one line.
 func (w *watcher) take(l line) {
 	w.lines = append(w.lines, l)
-	if l.Event == "up" {
+	if l.Event == "up" && w.find(l) == nil { // a process that was forked is recorded by its parent and by itself
 		in := &instance{line: l}
 		w.instances[l.Name] = append(w.instances[l.Name], in)
 		w.hold(in)

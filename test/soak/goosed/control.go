@@ -54,7 +54,7 @@ func (c config) start() error {
 	switch c.Kind {
 	case "fails":
 		return errors.New("no port left")
-	case "slow":
+	case "slow", "slownopid":
 		time.Sleep(2500 * time.Millisecond)
 	case "plain", "nopid", "exec", "flood": // they stay in the foreground
 		return syscall.Exec(c.Daemon, []string{c.Daemon, "run", "-launch", launch}, os.Environ())

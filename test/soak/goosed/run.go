@@ -64,6 +64,7 @@ func detach(c config, launch string, over int) {
 		fmt.Fprintln(os.Stderr, err)
 		os.Exit(5)
 	}
+	c.note(line{Event: "up", PID: cmd.Process.Pid, Role: "main", Launch: launch, Text: "forked"})
 }
 
 // begin records the start of a main process. It also records a live main process of another launch, which is a second
@@ -71,7 +72,7 @@ func detach(c config, launch string, over int) {
 func (d *daemon) begin(over int) {
 	before := readState()
 	me := state{PID: os.Getpid(), Start: startOf(os.Getpid()), Launch: d.launch}
-	d.note(line{Event: "up", Role: d.role, Launch: d.launch})
+	d.note(line{Event: "up", Role: d.role, Launch: d.launch, Text: "ready"})
 	if before.alive() && before.PID != me.PID && before.Launch != d.launch {
 		d.note(line{Event: "twin", Role: d.role, Launch: d.launch, Text: strconv.Itoa(before.PID)})
 	}
