@@ -122,6 +122,7 @@ var mayImport = map[string][]string{
 	"test/fleettest":    {everything},
 	"test/fuzztest":     {},
 	"test/goldentest":   {},
+	"test/identity":     {everything},
 	"test/sim":          {everything},
 	"test/soak":         {everything},
 	"test/soak/goosed":  {},

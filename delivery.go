@@ -72,6 +72,22 @@ func (s AttemptState) Sources() []AttemptState {
 // of that agent.
 func MayOpenSession(registered, hello uint64) bool { return hello > registered }
 
+// MaxLift is the newest generation that a server believes of an agent. Up to it LiftCounter leaves as many numbers
+// again before 2^53, the largest integer that every JSON reader knows. So an agent that makes numbers up can bring the
+// server to large task numbers, and never to their end.
+const MaxLift = 1 << 52
+
+// LiftCounter gives the number of the last task after a HELLO: at least the newest generation that the agent has on
+// record. The counter is behind when the agent had another server before, or when the record was lost or replaced by an
+// older copy. The agent would reject every new operation then. The lift is part of the transaction that registers the
+// session, so that every operation which is accepted in the session has a newer generation.
+func LiftCounter(counter, newest uint64) uint64 {
+	if newest > MaxLift {
+		return counter
+	}
+	return max(counter, newest)
+}
+
 // Admission is what an agent does with an operation that arrives.
 type Admission uint8
 

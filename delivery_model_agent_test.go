@@ -40,6 +40,9 @@ func (m *model) connect(w *world) {
 	}
 	w.greeted[w.connects].session = w.session
 	w.greeted[w.connects].journal = w.journal
+	if m.replaced > 0 {
+		w.greeted[w.connects].newest = uint8(m.newest(w))
+	}
 }
 
 // receiveOps covers operations that arrive, of this session and of any other.
@@ -56,16 +59,31 @@ func (m *model) receiveOps(w *world, fresh *network, op int) {
 		// messages that never arrive.
 		st := gozzard.AgentView{Session: uint64(w.session), Leased: true, Phase: phaseAt[w.at[op]],
 			NewestGen: m.newest(w)}
-		next := *w
-		switch gozzard.Admit(st, session, gen(op), opAction[op].ReadOnly()) {
+		next, bad := *w, ""
+		switch gozzard.Admit(st, session, uint64(w.gens[op]), opAction[op].ReadOnly()) {
 		case gozzard.AdmitQueue:
 			next.at[op] = atQueued
 		case gozzard.AdmitRefuseOld:
 			next.at[op] = atNever
 			m.log(&next)
+			bad = m.brokenByRefusal(w, op)
 		}
-		m.emit(w, next, fresh.op[op]&(1<<s) != 0, act{verb: "OP arrives,", op: int8(op), num: int(s)}, "")
+		m.emit(w, next, fresh.op[op]&(1<<s) != 0, act{verb: "OP arrives,", op: int8(op), num: int(s)}, bad)
 	}
+}
+
+// brokenByRefusal returns which promise the agent breaks when it rejects op as old. An operation that was accepted in a
+// session may only be rejected for a newer one that the same record has.
+func (m *model) brokenByRefusal(w *world, op int) string {
+	if w.promised&(1<<op) == 0 || w.rows[op].state.Final() {
+		return ""
+	}
+	for i := range m.ops {
+		if w.rows[i].state != 0 && w.gens[i] > w.gens[op] {
+			return ""
+		}
+	}
+	return "an operation is rejected for a newer one that no server knows"
 }
 
 // newest is the newest accepted generation, including queued operations.
@@ -76,7 +94,7 @@ func (m *model) newest(w *world) uint64 {
 	n := uint64(w.newest)
 	for i := range m.ops {
 		if phaseAt[w.at[i]] == gozzard.PhaseQueued || phaseAt[w.at[i]] == gozzard.PhaseBegun {
-			n = max(n, gen(i))
+			n = max(n, uint64(w.gens[i]))
 		}
 	}
 	return n
@@ -115,7 +133,7 @@ func (m *model) receiveCancels(w *world, fresh *network, op int) {
 // it either. A tombstone stays as long as its operation could still arrive in this session: nothing else would
 // reject the operation, because a tombstone has no generation.
 func (m *model) receiveAck(w *world, op int) {
-	if !w.rows[op].state.Final() {
+	if !w.rows[op].state.Final() && w.gone&(1<<op) == 0 {
 		return
 	}
 
@@ -142,7 +160,7 @@ func (m *model) work(w *world, op int) {
 			return
 		}
 		next.at[op] = atIntent
-		next.newestBefore, next.newest = w.newest, max(w.newest, uint8(gen(op)))
+		next.newestBefore, next.newest = w.newest, max(w.newest, w.gens[op])
 		m.log(&next)
 		m.emit(w, next, true, act{verb: "INTENT of", op: int8(op)}, "")
 	case atIntent:

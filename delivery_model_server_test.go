@@ -17,6 +17,9 @@ func (m *model) serverSteps(w *world) {
 	fresh := network{}
 	m.send(w, &fresh)
 
+	m.acceptNext(w)
+	m.replaceRecord(w)
+
 	for i := range m.ops {
 		m.decideByRow(w, i)
 		m.decideByResult(w, &fresh, i)
@@ -37,6 +40,56 @@ func (m *model) serverSteps(w *world) {
 			m.carryOut(&next, d)
 			m.emit(w, next, false, act{verb: "acts", op: -1, slow: true, d: d}, "")
 		}
+	}
+}
+
+// acceptNext covers the acceptance of an operation while others are under way.
+func (m *model) acceptNext(w *world) {
+	for i := range m.ops {
+		if w.rows[i].state != 0 || w.gone&(1<<i) != 0 {
+			continue
+		}
+
+		next := *w
+		m.acceptInto(&next, i)
+		if w.registered > 0 {
+			next.promised |= 1 << i
+		}
+		m.emit(w, next, true, act{verb: "accept", op: int8(i)}, "")
+		return
+	}
+}
+
+// acceptInto records an operation. Its number is its generation.
+func (m *model) acceptInto(w *world, op int) {
+	w.counter++
+	w.gens[op] = w.counter
+	w.rows[op] = row{state: gozzard.AttemptPending}
+}
+
+// replaceRecord covers a new server that takes the place of all others: with an empty record, or with an older copy that
+// has verdicts only. Its counter is that of the copy. The connections of the others end with them, and so does what was
+// on its way to them; what they have sent may still arrive.
+func (m *model) replaceRecord(w *world) {
+	if int(w.replaced) >= m.replaced || int(w.connects) >= m.connects {
+		return
+	}
+
+	for counter := range w.counter + 1 {
+		next := *w
+		for i := range m.ops {
+			if w.rows[i].state != 0 {
+				next.rows[i] = row{}
+				next.gone |= 1 << i
+			}
+		}
+		next.counter, next.promised, next.registered = counter, 0, 0
+		next.known, next.since, next.slots = journalPos{}, 0, [maxSlots]decision{}
+		next.net.hello, next.net.result = network{}.hello, network{}.result
+		next.greeted = world{}.greeted
+		next.replaced++
+		m.connect(&next)
+		m.emit(w, next, false, act{verb: "the record is replaced, reconnect as", op: -1, num: int(next.session)}, "")
 	}
 }
 
@@ -99,8 +152,8 @@ func (m *model) decideByResult(w *world, fresh *network, op int) {
 	}
 }
 
-// openSession covers a HELLO that arrives: the session, the journal and since when it is that journal are one
-// transaction.
+// openSession covers a HELLO that arrives: the session, the journal, since when it is that journal and the counter are
+// one transaction.
 func (m *model) openSession(w *world, connect int, fresh bool) {
 	hello := w.greeted[connect]
 	registered := uint64(w.registered)
@@ -116,6 +169,9 @@ func (m *model) openSession(w *world, connect int, fresh bool) {
 	next.since = uint8(gozzard.JournalSince(w.known.real(), uint64(w.since), hello.journal.real(),
 		uint64(hello.session)))
 	next.registered, next.known = hello.session, hello.journal
+	if m.intact(counterLifted) {
+		next.counter = uint8(gozzard.LiftCounter(uint64(w.counter), uint64(hello.newest)))
+	}
 	m.emit(w, next, fresh, act{verb: "HELLO opens session", op: -1, num: int(hello.session)}, "")
 }
 

@@ -28,10 +28,11 @@ const (
 
 // config bounds one exploration.
 type config struct {
-	ops           int // operations on one process, generation 1 first
+	ops           int // operations on one process
 	connects      int // sessions the agent opens, by crash or reconnect
 	slots         int // servers that act on old reads; another one is always prompt
 	journalFaults int // how often the agent's journal may be lost or rolled back
+	replaced      int // how often the record may be replaced by a new one, or by an older copy
 	broken        mechanism
 }
 
@@ -55,6 +56,7 @@ const (
 	cancelInSameJournal
 	withdrawOnlyPending
 	tombstoneOutlivesAck
+	counterLifted
 )
 
 // Where an operation is on the agent: the phases of the package, split into the steps between which the
@@ -79,8 +81,6 @@ var (
 	opAction = [maxOps]gozzard.Action{gozzard.ActionStart, gozzard.ActionStop, gozzard.ActionStart}
 	opCode   = [maxOps]gozzard.Code{gozzard.CodeOK, gozzard.CodeCommandFailed, gozzard.CodeOK}
 )
-
-func gen(op int) uint64 { return uint64(op) + 1 }
 
 // row is an attempt in the record.
 type row struct {
@@ -126,9 +126,11 @@ type network struct {
 type world struct {
 	net network
 
-	// The record.
+	// The record. An operation whose row has no state is not accepted yet, or the record that had it is gone.
 	rows       [maxOps]row
-	registered uint8 // session
+	gens       [maxOps]uint8 // generations of accepted operations
+	counter    uint8         // the last generation
+	registered uint8         // session
 	known      journalPos
 	since      uint8 // first session of the known journal
 
@@ -146,11 +148,16 @@ type world struct {
 	greeted      [maxConnects + 1]struct { // what the HELLO of each connect says beside the operations
 		session uint8
 		journal journalPos
+		newest  uint8 // generation
 	}
 
 	// What really happened, which no part of the world knows.
 	effects [maxOps]uint8
 	ordered uint8 // operations that took effect since the journal was lost
+
+	replaced uint8 // how often the record was replaced
+	gone     uint8 // operations that only an earlier record had
+	promised uint8 // operations that the present record accepted in a session of the agent
 }
 
 // act is one step, for traces. It is rendered only when a trace is printed.
@@ -213,7 +220,9 @@ func (m *model) intact(x mechanism) bool { return m.broken != x }
 func (m *model) initial() world {
 	var w world
 	for i := range m.ops {
-		w.rows[i] = row{state: gozzard.AttemptPending}
+		if i == 0 || m.replaced == 0 { // else the others are accepted before or after the record is replaced
+			m.acceptInto(&w, i)
+		}
 	}
 	w.journal.id = 1
 	m.connect(&w)
@@ -232,7 +241,7 @@ func (m *model) expand(w *world) []step {
 // emit adds a successor and checks what must hold in every state and over every step.
 func (m *model) emit(before *world, next world, helpful bool, a act, bad string) {
 	for i := range m.ops {
-		if bad == "" {
+		if bad == "" && next.gone&(1<<i) == 0 {
 			bad = brokenPromise(before.rows[i], next.rows[i], next.effects[i], i)
 		}
 	}
@@ -271,7 +280,7 @@ func brokenPromise(before, after row, effects uint8, op int) string {
 // done reports whether every attempt has its verdict.
 func (m *model) done(w *world) bool {
 	for i := range m.ops {
-		if !w.rows[i].state.Final() {
+		if !w.rows[i].state.Final() && w.gone&(1<<i) == 0 {
 			return false
 		}
 	}
@@ -327,7 +336,7 @@ func (m *model) forgetMessages(w *world) {
 
 	for i := range m.ops {
 		// Reports change nothing any more, and a late CANCEL could only prevent effects.
-		if w.rows[i].state.Final() {
+		if w.rows[i].state.Final() || w.gone&(1<<i) != 0 {
 			w.net.result[i], w.net.cancel[i] = 0, 0
 		}
 	}

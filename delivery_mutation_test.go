@@ -21,6 +21,7 @@ func TestProtocol(t *testing.T) {
 		{ops: 2, connects: 3, slots: 1},
 		{ops: 2, connects: 2, slots: 1, journalFaults: 1},
 		{ops: 1, connects: 4, slots: 2, journalFaults: 2},
+		{ops: 2, connects: 3, slots: 1, replaced: 2},
 	}
 
 	if *modelFull {
@@ -29,6 +30,7 @@ func TestProtocol(t *testing.T) {
 			config{ops: 2, connects: 4, slots: 1, journalFaults: 1},
 			config{ops: 3, connects: 2, journalFaults: 1},
 			config{ops: 3, connects: 1, slots: 2},
+			config{ops: 3, connects: 2, replaced: 1},
 		)
 	}
 
@@ -74,8 +76,8 @@ func everyMoveIsExplored(t *testing.T, seen *moves) {
 }
 
 func (c config) String() string {
-	return fmt.Sprintf("%d operations, %d sessions, %d slow servers, %d journal losses", c.ops, c.connects, c.slots,
-		c.journalFaults)
+	return fmt.Sprintf("%d operations, %d sessions, %d slow servers, %d journal losses, %d replaced records", c.ops,
+		c.connects, c.slots, c.journalFaults, c.replaced)
 }
 
 const (
@@ -84,6 +86,7 @@ const (
 	wrong     = "and took effect"
 	disorder  = "an older intent takes effect after a newer one"
 	stuck     = "never gets a verdict"
+	unknown   = "rejected for a newer one that no server knows"
 )
 
 // TestProtocolMutations removes one mechanism at a time, and each removal must break a promise. That proves that every
@@ -113,6 +116,7 @@ func TestProtocolMutations(t *testing.T) {
 		{"cancelled under another journal", cancelInSameJournal, config{ops: 1, connects: 2, journalFaults: 1}, wrong},
 		{"withdrawn though dispatched", withdrawOnlyPending, config{ops: 2, connects: 1, slots: 1}, afterward},
 		{"tombstone forgotten in its session", tombstoneOutlivesAck, config{ops: 1, connects: 1}, afterward},
+		{"counter not lifted by HELLO", counterLifted, config{ops: 2, connects: 2, replaced: 1}, unknown},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			if r := explore(tt.in); r.bad != "" {

@@ -1,6 +1,7 @@
 package gozzard_test
 
 import (
+	"math"
 	"slices"
 	"testing"
 
@@ -221,6 +222,20 @@ func TestMayOpenSession(t *testing.T) {
 	}{{0, 1, true}, {0, 0, false}, {5, 5, false}, {5, 4, false}, {5, 9, true}} {
 		if got := gozzard.MayOpenSession(tt.registered, tt.hello); got != tt.want {
 			t.Errorf("session %d after %d: %v", tt.hello, tt.registered, got)
+		}
+	}
+}
+
+// TestLiftCounter: the counter is never below the newest generation of an agent, it never goes down, and an agent cannot
+// bring it to its end.
+func TestLiftCounter(t *testing.T) {
+	for _, tt := range []struct{ counter, newest, want uint64 }{
+		{0, 0, 0}, {7, 0, 7}, {7, 7, 7}, {7, 6, 7}, {7, 8, 8}, {0, 1 << 40, 1 << 40},
+		{7, gozzard.MaxLift, gozzard.MaxLift}, {7, gozzard.MaxLift + 1, 7}, {7, math.MaxUint64, 7},
+		{gozzard.MaxLift + 5, gozzard.MaxLift, gozzard.MaxLift + 5},
+	} {
+		if got := gozzard.LiftCounter(tt.counter, tt.newest); got != tt.want {
+			t.Errorf("counter %d, newest %d: %d, want %d", tt.counter, tt.newest, got, tt.want)
 		}
 	}
 }

@@ -50,6 +50,9 @@ type Op struct {
 	Key    Key
 	Labels map[string]string
 	Spec   []byte // by EncodeSpec, parsed after the operation is accepted; empty means the agent's definition
+
+	// Adopt makes a start supervise a process that it finds running. Agents of earlier versions ignore it.
+	Adopt bool
 }
 
 // ReportKind says what a Report is for.
@@ -102,6 +105,10 @@ type Hello struct {
 	Host HostInfo
 	Open []OpReport
 	Kept bool // the journal has a new id because it cannot be written, but the agent has lost nothing
+
+	// NewestGen is the newest generation that the agent has on record for any process, queued operations included. The
+	// agents of earlier versions send 0.
+	NewestGen uint64
 }
 
 // OpReport is what the agent knows of one operation.

@@ -28,6 +28,10 @@ type Operation struct {
 	RequestHash    [32]byte      // of the body: the same key with another body is rejected
 	WaitOffline    time.Duration // how long attempts wait for a host that is offline; 0 means not at all
 	Confirm        int           // how many processes the caller expects to stop; 0 means that it does not say
+
+	// Adopt says what a start means for a process that is running already: it is supervised from then on, as after a
+	// start that succeeded. Without it the start changes nothing, as callers of GSE's APIs expect.
+	Adopt bool
 }
 
 // Item is one action on one process on many hosts.
@@ -136,6 +140,7 @@ type Attempt struct {
 	ResultKey string
 	Labels    map[string]string
 	Spec      []byte // by EncodeSpec; empty when there was no definition
+	Adopt     bool   // as in Operation; set for starts only
 	State     AttemptState
 	Session   uint64 // in which it was last sent
 	Outcome   Outcome

@@ -12,6 +12,12 @@ const (
 	FoundStillRunning   Found = "still running"   // CodeCheckFailed of a stop or kill
 )
 
+// The details of FoundAlreadyRunning when the process was not supervised before the start.
+const (
+	NotSupervised = "it is not supervised: when it ends, it is not started again"
+	SupervisedNow = "it is supervised from now on"
+)
+
 const (
 	foundEnd = ": " // between the state and the name
 	nameEnd  = "; " // between the name and the details

@@ -22,7 +22,8 @@ const (
 	// the agent or the host went down during the operation; it was done at most once
 	CodeInterrupted Code = "interrupted"
 	CodeSuperseded  Code = "superseded" // a newer operation on the same process replaced it
-	CodeExpired     Code = "expired"    // the host did not come online in time
+	CodeExpired     Code = "expired"    // its time was over before the host had it
+	CodeBusy        Code = "busy"       // its time was over while it waited for other operations
 )
 
 // InterruptedText begins the message of an agent about an operation that was in progress when the agent ended. After

@@ -323,6 +323,15 @@ func TestOperateVerdicts(t *testing.T) {
 
 	c.decide(fail(gozzard.CodeAlreadyRunning, "a1"))
 	c.want(0, "start: 2 done (1 already running) of 2\n", "start", "web", "--all-hosts")
+	c.decide(func(a *gozzard.OpReport, _ *gozzard.Op, agent gozzard.AgentID) bool {
+		a.Outcome = gozzard.Outcome{Code: gozzard.CodeAlreadyRunning, Message: "already running: web"}
+		if agent == "a2" {
+			a.Outcome.Message += "; " + gozzard.SupervisedNow
+		}
+		return true
+	})
+	c.want(0, "start: 2 done (2 already running, 1 of them supervised from now on) of 2\n", "start", "web",
+		"--all-hosts")
 	c.decide(fail(gozzard.CodeNotRunning, ""))
 	c.want(0, "stop: 2 done (2 not running before) of 2\n", "stop", "web", "--all-hosts")
 	c.decide(fail(gozzard.CodeCommandFailed, "a2"))

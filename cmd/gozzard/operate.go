@@ -96,7 +96,8 @@ func operateVerbs() []verb {
 	return []verb{
 		{"start", "Start processes and supervise them",
 			`Run the start command of processes and check that they stay up. From then on the agents restart them
-when they exit. Processes that are already running are not touched.`},
+when they exit. Processes that are already running are not touched; they are supervised from then on
+too.`},
 		{"stop", "Stop processes and stop supervising them",
 			`Run the stop command of processes and check that they are gone. The agents do not restart them.
 Processes that are not running are not touched.`},

@@ -175,10 +175,13 @@ func summary(what string, t *client.Task) string {
 	// Count the attempts that had nothing to do.
 	var b strings.Builder
 	fmt.Fprintf(&b, "%s: %d done", what, t.Counts.Done)
-	notes := map[gozzard.Code]int{}
+	notes, adopted := map[gozzard.Code]int{}, 0
 	for i := range t.Attempts {
 		if a := &t.Attempts[i]; a.Verdict == client.Noted {
 			notes[a.Code]++
+			if _, _, detail, _ := gozzard.SplitStateMessage(a.Message); detail == gozzard.SupervisedNow {
+				adopted++
+			}
 		}
 	}
 
@@ -191,6 +194,9 @@ func summary(what string, t *client.Task) string {
 		{gozzard.CodeAlreadyRegistered, "registered before"}} {
 		if notes[n.code] > 0 {
 			parts = append(parts, strconv.Itoa(notes[n.code])+" "+n.text)
+		}
+		if n.code == gozzard.CodeAlreadyRunning && adopted > 0 {
+			parts = append(parts, strconv.Itoa(adopted)+" of them supervised from now on")
 		}
 	}
 

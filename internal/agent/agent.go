@@ -213,18 +213,21 @@ func (o *Options) fill() {
 // recover restores the state from the journal: the agent's id, what it knows, and the operations that were in progress
 // when the agent died.
 func (a *Agent) recover(records []journal.Record) error {
+	// Read the records.
+	var err error
+	if a.state, err = replay(records); err != nil {
+		return err
+	}
+
 	// Find out which agent this is.
-	id, err := establishID(a.o.Dir, a.journal, a.o.Info.Agent)
+	id, err := establishID(a.o.Dir, a.journal, a.o.Info.Agent, a.state.agent)
 	if err != nil {
 		return err
 	}
 	a.info.Agent = id
 	a.log = a.log.With("agent", string(id))
 
-	// Read the records. Remember the position of the journal before anything is written.
-	if a.state, err = replay(records); err != nil {
-		return err
-	}
+	// Remember the position of the journal before anything is written.
 	if a.state.welcomed || a.state.session == 0 {
 		a.state.base, a.state.welcomed = a.journal.Synced(), false
 	}

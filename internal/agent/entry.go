@@ -38,6 +38,7 @@ const (
 type entry struct {
 	Session uint64            `json:"session,omitempty"`
 	Base    uint64            `json:"base,omitempty"`
+	Agent   gozzard.AgentID   `json:"agent,omitempty"` // the owner of the journal; earlier versions did not write it
 	Op      *opEntry          `json:"op,omitempty"`
 	Phase   gozzard.Phase     `json:"phase,omitempty"`
 	Outcome *gozzard.Outcome  `json:"outcome,omitempty"`

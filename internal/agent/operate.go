@@ -54,8 +54,9 @@ func (a *Agent) accept(session uint64, in *gozzard.Op) *operation {
 	case gozzard.AdmitRefuseOld:
 		a.writeTombstone(a.addOp(in), gozzard.Outcome{
 			Code: gozzard.CodeSuperseded,
-			Message: fmt.Sprintf("a newer operation on %s came first (generation %d, newest %d)",
-				clip(in.Key.String()), in.Gen, view.NewestGen),
+			Message: fmt.Sprintf("not executed: this operation has generation %d, but the host has generation %d on "+
+				"record for %s and executes newer ones only; if the operation is still wanted, send it again",
+				in.Gen, view.NewestGen, clip(in.Key.String())),
 		})
 	case gozzard.AdmitQueue:
 		op := a.addOp(in)
@@ -137,7 +138,8 @@ func checkOp(in *gozzard.Op) (out gozzard.Outcome, rejected bool) {
 
 // supervisorOp is the operation as the supervisor runs it.
 func (a *Agent) supervisorOp(op *operation, in *gozzard.Op) supervise.Op {
-	t := supervise.Op{ID: op.id, Action: op.action, Key: op.key, Labels: in.Labels, Spec: in.Spec}
+	t := supervise.Op{ID: op.id, Action: op.action, Key: op.key, Labels: in.Labels, Spec: in.Spec,
+		Adopt: in.Adopt}
 	spec := in.Spec
 
 	// A query needs no journal.
@@ -227,17 +229,46 @@ func (a *Agent) handleCancel(cmd *gozzard.Command) {
 		return
 	}
 
+	working := a.processesAtWork()
 	for _, id := range cmd.Cancel {
 		op := a.findOp(id)
 		if op == nil {
 			op = a.addOp(&gozzard.Op{ID: id})
 		}
 		if next := gozzard.OnCancel(op.phase); next != op.phase {
-			a.writeTombstone(op, gozzard.Outcome{Code: gozzard.CodeExpired, Message: "cancelled before it began"})
+			a.writeTombstone(op, cancelled(op, working))
 			continue
 		}
 		a.queueResult(op)
 	}
+}
+
+// processesAtWork lists the processes on which an operation runs. The caller holds a.mu.
+func (a *Agent) processesAtWork() map[gozzard.Key]bool {
+	working := map[gozzard.Key]bool{}
+	for _, op := range a.state.ops {
+		if op.phase == gozzard.PhaseBegun {
+			working[op.key] = true
+		}
+	}
+	return working
+}
+
+// cancelled is the outcome of an operation that is cancelled before it began. The server cancels operations whose time
+// is over.
+func cancelled(op *operation, working map[gozzard.Key]bool) gozzard.Outcome {
+	switch {
+	case op.phase == gozzard.PhaseAbsent:
+		return gozzard.Outcome{Code: gozzard.CodeExpired,
+			Message: "not executed: its time was over before it reached the host"}
+	case working[op.key]:
+		return gozzard.Outcome{Code: gozzard.CodeBusy,
+			Message: "not executed: its time was over while it waited for other operations on the same process, which " +
+				"run one after the other; if it is still wanted, send it again"}
+	}
+	return gozzard.Outcome{Code: gozzard.CodeBusy,
+		Message: "not executed: its time was over while it waited for other operations on this host; " +
+			"if it is still wanted, send it again"}
 }
 
 // clip limits the length of a text from outside and makes it valid UTF-8.

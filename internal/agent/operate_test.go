@@ -1,6 +1,7 @@
 package agent_test
 
 import (
+	"fmt"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -125,6 +126,54 @@ func TestOtherSessionsAreRefused(t *testing.T) {
 	})
 }
 
+// HELLO carries the newest generation of all processes: of operations that are done or queued, also after a restart of
+// the agent and for processes that are not registered any more.
+func TestHelloCarriesTheNewestGeneration(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		r := online(t)
+		if got := r.hello().Hello.NewestGen; got != 0 {
+			t.Errorf("an agent without operations says %d", got)
+		}
+
+		again := func(what string, want uint64) {
+			t.Helper()
+			r.stop()
+			r.start()
+			r.connect()
+			if got := r.hello().Hello.NewestGen; got != want {
+				t.Errorf("%s: HELLO says %d, want %d", what, got, want)
+			}
+		}
+
+		reg := r.op(gozzard.ActionRegister, "ok")
+		reg.Gen = 1000
+		r.do(reg)
+		pass(time.Second)
+		again("registered", 1000)
+
+		unreg := r.op(gozzard.ActionUnregister, "")
+		unreg.Gen = 1 << 40
+		r.do(unreg)
+		pass(time.Second)
+		again("unregistered", 1<<40)
+	})
+}
+
+// The newest generation of HELLO includes operations that wait for their turn.
+func TestHelloCountsQueuedGenerations(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		r := online(t)
+		first, second := r.op(gozzard.ActionStart, "sleep 5s"), r.op(gozzard.ActionReload, "ok")
+		second.Gen = 500
+		r.do(first, second)
+		r.a.Disconnected()
+		r.connect()
+		if got := r.hello().Hello.NewestGen; got != 500 {
+			t.Errorf("HELLO says %d while generation 500 waits", got)
+		}
+	})
+}
+
 func TestOldIntentComesTooLate(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		r := online(t)
@@ -133,7 +182,10 @@ func TestOldIntentComesTooLate(t *testing.T) {
 		r.do(first) // overtaken on the way
 		pass(time.Second)
 		got := r.last(first.ID)
-		if got.Phase != gozzard.PhaseNever || got.Outcome.Code != gozzard.CodeSuperseded || got.Outcome.Message == "" {
+		want := fmt.Sprintf("not executed: this operation has generation %d, but the host has generation %d on record",
+			first.Gen, second.Gen)
+		if got.Phase != gozzard.PhaseNever || got.Outcome.Code != gozzard.CodeSuperseded ||
+			!strings.HasPrefix(got.Outcome.Message, want) {
 			t.Errorf("said %+v", got)
 		}
 
@@ -173,6 +225,15 @@ func TestCancel(t *testing.T) {
 			if got := r.last(id); got.Phase != want {
 				t.Errorf("said %v, want %s", phases(r.said(id)), want)
 			}
+		}
+
+		if got := r.last(queued.ID).Outcome; got.Code != gozzard.CodeBusy ||
+			!strings.Contains(got.Message, "waited for other operations on the same process") {
+			t.Errorf("the queued one: %+v", got)
+		}
+		if got := r.last(absent.ID).Outcome; got.Code != gozzard.CodeExpired ||
+			!strings.Contains(got.Message, "before it reached the host") {
+			t.Errorf("the absent one: %+v", got)
 		}
 
 		r.ack(queued.ID, absent.ID)

@@ -19,7 +19,7 @@ func (a *Agent) openSession(floor uint64) {
 		base = a.journal.Synced()
 	}
 	session := max(a.state.session, floor) + 1
-	if _, err := a.keep(true, recordSession, &entry{Session: session, Base: base}); err != nil {
+	if _, err := a.keep(true, recordSession, &entry{Session: session, Base: base, Agent: a.info.Agent}); err != nil {
 		a.log.Error("cannot open a session", "err", err)
 		p.session = now.Add(retryAfter)
 		return
@@ -111,11 +111,23 @@ func (a *Agent) openOps() (open []gozzard.OpReport) {
 	return open
 }
 
+// newestGen is the newest generation of all processes. The server gives new operations newer ones. The caller holds a.mu.
+func (a *Agent) newestGen() (newest uint64) {
+	for _, gen := range a.state.gens {
+		newest = max(newest, gen)
+	}
+	for _, gen := range a.queuedGens {
+		newest = max(newest, gen)
+	}
+	return newest
+}
+
 // sendHello announces the session. It syncs the journal first, so the session and every phase in the list are durable.
 func (a *Agent) sendHello(link Link) {
 	a.mu.Lock()
 	session := a.state.session
 	open := a.openOps()
+	newest := a.newestGen()
 	lsn := a.journal.Written()
 	a.mu.Unlock()
 
@@ -124,7 +136,7 @@ func (a *Agent) sendHello(link Link) {
 	}
 
 	r := a.newReport(gozzard.ReportHello)
-	r.Hello = &gozzard.Hello{Run: a.run, Host: a.hostInfo(), Open: open, Kept: a.journal.Detached()}
+	r.Hello = &gozzard.Hello{Run: a.run, Host: a.hostInfo(), Open: open, Kept: a.journal.Detached(), NewestGen: newest}
 	if err := link.Send(r); err != nil {
 		a.log.Debug("cannot send hello", "err", err)
 	}

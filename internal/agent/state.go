@@ -48,6 +48,7 @@ func (op *operation) report() gozzard.OpReport {
 // state is what the journal says, plus the operations that are only in memory. Applying the records of the journal in
 // order restores it.
 type state struct {
+	agent    gozzard.AgentID // the owner of the journal; "" if the journal does not name it
 	session  uint64
 	base     uint64 // the journal position in reports of the session until the Welcome is durable
 	welcomed bool   // the server has accepted the session
@@ -88,6 +89,9 @@ func (s *state) apply(t journal.Type, e *entry, lsn uint64) {
 	switch t {
 	case recordSession:
 		s.session, s.base, s.welcomed = e.Session, e.Base, false
+		if e.Agent != "" {
+			s.agent = e.Agent
+		}
 	case recordWelcome:
 		s.welcomed = e.Session == s.session
 	case recordIntent:
@@ -175,7 +179,7 @@ func (s *state) snapshot(held bool) []journal.Entry {
 
 	// The session.
 	if s.session > 0 {
-		put(recordSession, entry{Session: s.session, Base: s.base})
+		put(recordSession, entry{Session: s.session, Base: s.base, Agent: s.agent})
 	}
 	if s.welcomed {
 		put(recordWelcome, entry{Session: s.session})

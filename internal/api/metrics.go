@@ -194,7 +194,7 @@ func codeLabel(code gozzard.Code) string {
 		gozzard.CodeCommandFailed, gozzard.CodeNoDefinition,
 		gozzard.CodeRefused, gozzard.CodeUnknownAction, gozzard.CodeAlreadyRegistered, gozzard.CodeUnreachable,
 		gozzard.CodeInterrupted,
-		gozzard.CodeSuperseded, gozzard.CodeExpired:
+		gozzard.CodeSuperseded, gozzard.CodeExpired, gozzard.CodeBusy:
 		return string(code)
 	case "":
 		return "none"

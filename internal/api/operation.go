@@ -96,7 +96,7 @@ func (a *api) operate(w http.ResponseWriter, r *http.Request, caller gozzard.Cal
 	// Create the task.
 	task, err := a.Plane.Operate(r.Context(), &gozzard.Operation{
 		Caller: caller, Door: Door, Items: items, IdempotencyKey: key, RequestHash: requestHash(r, body),
-		WaitOffline: wait, Confirm: confirmed,
+		WaitOffline: wait, Confirm: confirmed, Adopt: true,
 	})
 	if err != nil {
 		return err

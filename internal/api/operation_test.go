@@ -71,7 +71,7 @@ func TestOperations(t *testing.T) {
 
 			op := s.last(t)
 			want := gozzard.Caller{App: "app", User: "me", Asserted: true, Rights: op.Caller.Rights}
-			if op.Caller != want || !want.Rights.All() || op.Door != "api" || op.WaitOffline != 0 {
+			if op.Caller != want || !want.Rights.All() || op.Door != "api" || op.WaitOffline != 0 || !op.Adopt {
 				t.Errorf("operation is %+v", op)
 			}
 		})

@@ -16,8 +16,14 @@ const (
 	seenDead  = "not alive"
 )
 
-func alreadyRunning(procName, name string) string {
-	return fmt.Sprintf("no need to start the process %s(%s) repeatedly that is already running", procName, name)
+// alreadyRunning is GSE's sentence. If the message says that the process is not supervised, the sentence goes on: the
+// start did not change that, and callers expect a process that they started to be managed.
+func alreadyRunning(procName, name, message string) string {
+	text := fmt.Sprintf("no need to start the process %s(%s) repeatedly that is already running", procName, name)
+	if _, _, detail, ok := gozzard.SplitStateMessage(message); ok && detail == gozzard.NotSupervised {
+		text += "; it is running and not managed: when it ends, it is not started again; send op_type 3 to manage it"
+	}
+	return text
 }
 
 func notRunning(action gozzard.Action, procName string) string {
@@ -55,7 +61,7 @@ func Sentence(action gozzard.Action, code gozzard.Code, name, message string) st
 	case !ok:
 		return message
 	case code == gozzard.CodeAlreadyRunning:
-		return alreadyRunning(procName, name)
+		return alreadyRunning(procName, name, message)
 	case code == gozzard.CodeNotRunning:
 		return notRunning(action, procName)
 	case code == gozzard.CodeCheckFailed && found == gozzard.FoundStillRunning:

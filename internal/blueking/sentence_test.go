@@ -14,6 +14,8 @@ func TestSentences(t *testing.T) {
 		start, stop, kill, restart = gozzard.ActionStart, gozzard.ActionStop, gozzard.ActionKill, gozzard.ActionRestart
 		register                   = gozzard.ActionRegister
 	)
+	const unmanaged = "no need to start the process nginx(nginx_1) repeatedly that is already running; " +
+		"it is running and not managed: when it ends, it is not started again; send op_type 3 to manage it"
 	for _, tt := range []struct {
 		action  gozzard.Action
 		code    gozzard.Code
@@ -24,6 +26,8 @@ func TestSentences(t *testing.T) {
 		{start, gozzard.CodeAlreadyRunning, "already running: nginx",
 			"no need to start the process nginx(nginx_1) repeatedly that is already running",
 			"no need to start the process nginx(nginx_1) repeatedly that is already running"},
+		{start, gozzard.CodeAlreadyRunning, "already running: nginx; " + gozzard.NotSupervised,
+			"already running: nginx; " + gozzard.NotSupervised, unmanaged},
 		{stop, gozzard.CodeNotRunning, "not running: nginx", "no need to stop the process(nginx) that is not running",
 			"no need to stop the process(nginx) that is not running"},
 		{kill, gozzard.CodeNotRunning, "not running: nginx", "no need to kill the process(nginx) that is not running",

@@ -2,6 +2,7 @@ package blueking
 
 import (
 	"fmt"
+	"strings"
 
 	"github.com/gozzard/gozzard"
 )
@@ -18,6 +19,8 @@ const (
 	EntryAlreadyRegistered = 850
 	EntryFailed            = 65535
 )
+
+const notKnownYet = "the outcome is not known yet and will be corrected here once it is"
 
 // EntryNumber is the table of codes and numbers.
 func EntryNumber(code gozzard.Code) int {
@@ -37,7 +40,7 @@ func EntryNumber(code gozzard.Code) int {
 	case gozzard.CodeUnreachable, gozzard.CodeExpired:
 		return EntryAgentAbnormal
 	}
-	return EntryFailed // command_failed, no_definition, refused, interrupted, superseded and what is not known here
+	return EntryFailed // command_failed, no_definition, refused, interrupted, superseded, busy and what is not known here
 }
 
 // Verdict is the number and the text of an attempt. procName is the name of the program.
@@ -46,8 +49,10 @@ func Verdict(a *gozzard.Attempt, procName string) (number int, text string) {
 	case gozzard.AttemptPending, gozzard.AttemptDispatched:
 		return EntryInWork, "handling"
 	case gozzard.AttemptUnknown:
-		return EntryAgentAbnormal, with("the agent did not answer in time: "+
-			"the outcome is not known yet and will be corrected here once it is", a.Outcome.Message)
+		if a.Outcome.Message == "" {
+			return EntryAgentAbnormal, "the agent did not answer in time: " + notKnownYet
+		}
+		return EntryAgentAbnormal, with(notKnownYet, a.Outcome.Message)
 	case gozzard.AttemptInterrupted:
 		return EntryFailed, with("interrupted: agent or host died in the middle, "+
 			"the operation was done at most once and is not repeated by itself", a.Outcome.Message)
@@ -81,7 +86,7 @@ func textOf(a *gozzard.Attempt, procName string) string {
 	code, message := a.Outcome.Code, a.Outcome.Message
 	switch code {
 	case gozzard.CodeAlreadyRunning:
-		return alreadyRunning(procName, a.Key.Name)
+		return alreadyRunning(procName, a.Key.Name, message)
 	case gozzard.CodeNotRunning:
 		return notRunning(a.Action, procName)
 	case gozzard.CodeAlreadyRegistered:
@@ -93,9 +98,11 @@ func textOf(a *gozzard.Attempt, procName string) string {
 		}
 		return checkFailed(a.Action, procName, seen, checkDetail(a.Action, seen, message))
 	case gozzard.CodeSuperseded:
-		return with("not executed: a newer operation on the same process came first", message)
+		return notExecuted("a newer operation on the same process came first", message)
 	case gozzard.CodeExpired:
-		return with("not executed: the host did not come back in time", message)
+		return notExecuted("the host did not come back in time", message)
+	case gozzard.CodeBusy:
+		return notExecuted("its time was over while it waited for other operations", message)
 	}
 
 	switch {
@@ -108,6 +115,19 @@ func textOf(a *gozzard.Attempt, procName string) string {
 	}
 
 	return fmt.Sprintf("%s failed: %s", a.Action, code)
+}
+
+// notExecuted words why an operation was not executed: by the message that came with the verdict, because only that
+// says what happened, or by what the code means.
+func notExecuted(meaning, message string) string {
+	const start = "not executed: "
+	switch {
+	case message == "":
+		return start + meaning
+	case strings.HasPrefix(message, start):
+		return message
+	}
+	return start + message
 }
 
 // with adds details to a sentence.

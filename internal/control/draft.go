@@ -82,7 +82,7 @@ func (p *Plane) draftItem(d *draft, op *gozzard.Operation, it *gozzard.Item, now
 	for _, t := range it.Targets {
 		a := gozzard.Attempt{
 			Op: gozzard.NewOpID(), Agent: t.Agent, Addr: t.Addr, Key: it.Key, Action: it.Action,
-			ResultKey: t.ResultKey, Labels: it.Labels,
+			ResultKey: t.ResultKey, Labels: it.Labels, Adopt: op.Adopt && it.Action == gozzard.ActionStart,
 			Spec: spec, Deadline: now.Add(budget), Expires: now.Add(budget),
 		}
 

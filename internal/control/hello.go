@@ -68,7 +68,7 @@ func (p *Plane) openSession(ctx context.Context, h hello) error {
 	now := p.o.Now()
 	rec, opened, err := p.o.Store.OpenSession(ctx,
 		record.Host{Info: info, Session: r.Session, Journal: r.Journal, LastSeen: now, Protocol: r.Version,
-			Kept: r.Hello.Kept})
+			Kept: r.Hello.Kept, NewestGen: r.Hello.NewestGen})
 	if err != nil {
 		return err
 	}
@@ -76,6 +76,8 @@ func (p *Plane) openSession(ctx context.Context, h hello) error {
 		p.notOpened(h, &rec)
 		return nil
 	}
+
+	p.logLift(h.from, &rec)
 
 	// Take it into memory. What the host lost is read before the host reports, because its report removes what it does
 	// not have from the live index.
@@ -92,7 +94,7 @@ func (p *Plane) openSession(ctx context.Context, h hello) error {
 	switch {
 	case r.Hello.Kept:
 		p.o.Log.Warn("a host cannot write its state folder: it supervises, but cannot record", "agent", h.from)
-	case rec.JournalSince == r.Session && r.Session > 1:
+	case rec.JournalSince == r.Session && rec.RestoredJournal != r.Session: // else the host is new to the record
 		p.o.Log.Warn("a host has another journal than before, or an older copy of it", "agent", h.from)
 	}
 	err = p.delivery.Reconcile(ctx, delivery.Hello{Agent: h.from, Cloud: h.cloud, Session: r.Session,
@@ -103,6 +105,20 @@ func (p *Plane) openSession(ctx context.Context, h hello) error {
 
 	p.restorer.add(h.from, lost)
 	return nil
+}
+
+// logLift says that an agent has operations on record that this server does not know.
+func (p *Plane) logLift(agent gozzard.AgentID, rec *record.Host) {
+	switch l := rec.Lift; {
+	case rec.NewestGen > gozzard.MaxLift:
+		p.o.Log.Error("an agent reports a generation that no server gives out, so the counter of tasks stays as it is: "+
+			"the state of the agent is damaged, or the agent is hostile; it may reject operations as old",
+			"agent", agent, "generation", rec.NewestGen, "most", uint64(gozzard.MaxLift))
+	case l.To > 0:
+		p.o.Log.Warn("an agent has newer operations on record than this server, so the counter of tasks was lifted: "+
+			"the agent had another server before, or the record of this server was lost or replaced by an older copy",
+			"agent", agent, "generation", rec.NewestGen, "counter_before", int64(l.From), "counter", int64(l.To))
+	}
 }
 
 // notOpened answers a HELLO whose session was not registered.

@@ -64,9 +64,11 @@ func (r recorder) settled(row *record.Settlement) {
 	}
 }
 
-// processChange is what a successful action means for the recorded process.
+// processChange is what a successful action means for the recorded process. A start that found the process running may
+// have made its supervision begin.
 func (r recorder) processChange(s *delivery.Settlement) *record.ProcessChange {
-	if s.Outcome.Code != gozzard.CodeOK {
+	adopted := s.Action == gozzard.ActionStart && s.Outcome.Code == gozzard.CodeAlreadyRunning && s.Outcome.Hosted
+	if s.Outcome.Code != gozzard.CodeOK && !adopted {
 		return nil
 	}
 

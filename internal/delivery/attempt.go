@@ -18,7 +18,8 @@ type Attempt struct {
 	session  uint64 // in which the record has it as dispatched; 0 while it waits
 	deadline time.Time
 	expires  time.Time
-	tries    int // repeats in this state
+	tries    int  // repeats in this state
+	unsent   bool // given up before it was sent in its session
 
 	// places in the queues
 	older, newer *Attempt  // neighbours in the order of unsent operations on its process
@@ -31,7 +32,7 @@ func newAttempt(a *gozzard.Attempt, ag *agent, t *task) *Attempt {
 	return &Attempt{
 		ref: a.Ref, agent: ag, task: t, session: a.Session, deadline: a.Deadline, expires: a.Expires,
 		op: gozzard.Op{ID: a.Op, Ref: a.Ref, Gen: a.Generation(), Action: a.Action, Key: a.Key, Labels: a.Labels,
-			Spec: a.Spec},
+			Spec: a.Spec, Adopt: a.Adopt},
 	}
 }
 

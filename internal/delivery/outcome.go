@@ -7,7 +7,24 @@ import (
 	"github.com/gozzard/gozzard"
 )
 
-const noAnswer = "no answer from the host in time; the next contact shows whether it was done"
+// Why an attempt is given up, and what comes next.
+const (
+	noAnswer = "no answer from the host in time; the next contact shows whether it was done"
+	notSent  = "its time was over while it waited for other operations, and it was not sent; " +
+		"the host is asked to confirm that"
+	notDone = "the host has it and has not finished it in time; the host is asked to cancel it if it has not begun"
+)
+
+// giveUpReason is why an attempt is given up. The lock is held.
+func (a *Attempt) giveUpReason() string {
+	switch {
+	case a.state == Queued && a.agent.online:
+		return notSent
+	case a.state == Received && a.agent.online:
+		return notDone
+	}
+	return noAnswer
+}
 
 // verdict is one that this server gives without a report of the agent.
 type verdict struct {
@@ -36,6 +53,11 @@ var (
 				"it was done at most once and is not repeated by itself"}
 		}}
 )
+
+// neverSent is the outcome of an attempt that this server gave up before it was sent, and that the agent does not have.
+var neverSent = gozzard.Outcome{Code: gozzard.CodeBusy,
+	Message: "not executed: its time was over while it waited for other operations, and it was not sent to the host; " +
+		"if it is still wanted, send it again"}
 
 // outcomeOf completes the outcome of a report whose phase carries none.
 func outcomeOf(r *gozzard.OpReport) gozzard.Outcome {

@@ -61,6 +61,7 @@ type message struct {
 type claim struct {
 	attempt *Attempt
 	session uint64
+	reason  string // of giveUp
 }
 
 // mistake is an event in a state that it excludes.
@@ -238,7 +239,7 @@ func (q *queue) lookAtDue(now time.Time) {
 
 // add adds the effects of one transition.
 func (w *work) add(a *Attempt, event EventKind, do Effects) {
-	c := claim{a, a.session}
+	c := claim{attempt: a, session: a.session}
 	switch {
 	// messages
 	case do.Has(Send):
@@ -253,6 +254,7 @@ func (w *work) add(a *Attempt, event EventKind, do Effects) {
 	case do.Has(SendBack):
 		w.sendBack = append(w.sendBack, c)
 	case do.Has(GiveUp):
+		c.reason = a.giveUpReason()
 		w.giveUp = append(w.giveUp, c)
 	case do.Has(Withdraw):
 		w.withdraw = append(w.withdraw, c)

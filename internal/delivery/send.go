@@ -160,7 +160,7 @@ func (e *Engine) giveUp(ctx context.Context, list []claim) bool {
 	rows := make([]Settlement, len(list))
 	for i, c := range list {
 		rows[i] = c.settlement(gozzard.AttemptUnknown,
-			gozzard.Outcome{Code: gozzard.CodeUnreachable, Message: noAnswer})
+			gozzard.Outcome{Code: gozzard.CodeUnreachable, Message: c.reason})
 		rows[i].FromSession = c.session
 	}
 

@@ -49,8 +49,19 @@ func (e *Engine) accept(from gozzard.AgentID, r *gozzard.OpReport, pos *gozzard.
 		return row, false
 	}
 
-	row.Op, row.Agent, row.To, row.Outcome, row.Journal = r.ID, from, state, outcomeOf(r), pos
+	row.Op, row.Agent, row.To, row.Journal = r.ID, from, state, pos
+	if row.Outcome = outcomeOf(r); row.Outcome.Code == gozzard.CodeExpired && e.unsent(r.ID) {
+		row.Outcome = neverSent
+	}
 	return row, true
+}
+
+// unsent reports whether this server gave an operation up before it sent it.
+func (e *Engine) unsent(id gozzard.OpID) bool {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	a := e.queue.attempts[id]
+	return a != nil && a.unsent
 }
 
 // acknowledge notes that an agent has an operation, and fills in what this server knows of it. It reports false when

@@ -158,7 +158,7 @@ func (a *Attempt) transition(e Event) Effects {
 	case e.Kind == Requeued:
 		a.session, a.expires = 0, a.deadline
 	case e.Kind == GivenUp:
-		a.tries = 0
+		a.tries, a.unsent = 0, a.state == Queued
 	}
 
 	if e.Kind == RepeatDue || e.Kind == CancelDue {

@@ -147,7 +147,7 @@ func TestFindRefusesHostilePIDFiles(t *testing.T) {
 		}},
 		{"fifo", "not a regular file", func() error { return syscall.Mkfifo(path, 0o644) }},
 		{"folder", "not a regular file", func() error { return os.Mkdir(path, 0o755) }},
-		{"huge", "at most 32", func() error {
+		{"huge", "at most 4096", func() error {
 			if err := os.WriteFile(path, []byte("12"), 0o644); err != nil {
 				return err
 			}
@@ -161,6 +161,7 @@ func TestFindRefusesHostilePIDFiles(t *testing.T) {
 		{"too large", "does not hold a process id", text("4194305")},
 		{"overflow", "does not hold a process id", text("18446744073709551618")},
 		{"two", "does not hold a process id", text("12 13")},
+		{"long line", "does not hold a process id", text("12" + strings.Repeat(" ", 40) + "13\n")},
 		{"self", "not a process to be managed", text(strconv.Itoa(os.Getpid()))},
 		{"kernel thread", "thread of the kernel", text("2")},
 		{"nobody there", "does not run", text("4194304")},
@@ -216,7 +217,7 @@ func TestFindLooksAtOwners(t *testing.T) {
 
 func TestPIDFileText(t *testing.T) {
 	for s, want := range map[string]int{"2": 2, "42\n": 42, "  4194304 \r\n": 4194304, "": 0, "01": 0, "1": 0,
-		"+5": 0, "4194305": 0, "5\x00": 0} {
+		"+5": 0, "4194305": 0, "5\x00": 0, "4437\n/var/lib/data\n1789\n": 4437, "4437 12\n": 0, "words\n4437": 0} {
 		if got, ok := host.ParsePID([]byte(s)); ok != (want != 0) || ok && got != want {
 			t.Errorf("%q: %d %v", s, got, ok)
 		}

@@ -23,6 +23,19 @@ func Version(dir string) (uint32, error) {
 	return version, nil
 }
 
+// CheckVersion returns a NewerError if a newer program has written the state in a folder. It must be called before any
+// other file of the folder is used: the version of the journal is that of the whole folder.
+func CheckVersion(dir string) error {
+	version, err := Version(dir)
+	if err != nil {
+		return err
+	}
+	if version > FormatVersion {
+		return &NewerError{Path: filepath.Join(dir, fileName), Version: version}
+	}
+	return nil
+}
+
 // readHead reads the beginning of a journal.
 func readHead(path string) ([]byte, error) {
 	f, err := os.Open(path)

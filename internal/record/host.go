@@ -22,6 +22,15 @@ type Host struct {
 	Kept     bool
 	LastSeen time.Time
 	Protocol uint32 // the highest version that the agent has used in a session
+
+	// NewestGen is what the agent says in HELLO, and Lift what OpenSession did about it. The record does not keep them.
+	NewestGen uint64
+	Lift      Lift
+}
+
+// Lift is a change of the number of the last task. It is zero when nothing was changed.
+type Lift struct {
+	From, To gozzard.TaskSeq
 }
 
 // Process is a registered process as recorded: its definition and what is wanted of it.

@@ -12,7 +12,7 @@ import (
 )
 
 var (
-	insertItems = insertRows("items", "task_seq, item, namespace, name, action, labels, spec_hash", "")
+	insertItems = insertRows("items", "task_seq, item, namespace, name, action, labels, spec_hash, adopt", "")
 
 	insertAttempts = insertRows("attempts",
 		"task_seq, idx, item, op_id, agent_id, cloud, ip, result_key, state, session, outcome, deadline, expires", "")
@@ -51,6 +51,7 @@ type item struct {
 	action gozzard.Action
 	labels string
 	spec   specRef
+	adopt  bool
 }
 
 // Accept implements control.Store.
@@ -110,7 +111,7 @@ func (a *acceptance) addAttempts(labels *labelCache) (err error) {
 	outcomes := outcomeCache{}
 	for i := range t.Attempts {
 		at := &t.Attempts[i]
-		it := item{key: at.Key, action: at.Action, spec: a.specs.add(at.Spec)}
+		it := item{key: at.Key, action: at.Action, spec: a.specs.add(at.Spec), adopt: at.Adopt}
 		if it.labels, err = labels.text(at.Labels); err != nil {
 			return err
 		}
@@ -256,7 +257,7 @@ func (a *acceptance) insertAttempts(ctx context.Context, c *conn) error {
 	err := c.execRows(ctx, insertItems, len(a.items), func(i int, to []any) []any {
 		it := &a.items[i]
 		return append(to, int64(a.seq), i, text(it.key.Namespace), text(it.key.Name), int64(it.action), it.labels,
-			it.spec.value())
+			it.spec.value(), it.adopt)
 	})
 	if err != nil {
 		return fmt.Errorf("items: %w", err)

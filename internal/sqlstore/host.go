@@ -183,7 +183,32 @@ func openSession(ctx context.Context, c *conn, h record.Host, info string) (now 
 		return before, false, err
 	}
 
+	// Lift the number of the last task, so that the agent does not reject new operations as old.
+	if h.Lift, err = liftNumber(ctx, c, h.NewestGen); err != nil {
+		return before, false, err
+	}
+
 	return h, true, putAddrs(ctx, c, agent, before.Info.Addrs, h.Info.Addrs)
+}
+
+// liftNumber brings the number of the last task up to the newest generation of an agent. Numbers never go down, so the
+// first read needs no lock; it is all that happens in an ordinary session.
+func liftNumber(ctx context.Context, c *conn, newest uint64) (record.Lift, error) {
+	var last int64
+	if _, err := c.one(ctx, `SELECT value FROM counters WHERE name = 'number'`, nil, &last); err != nil {
+		return record.Lift{}, err
+	}
+
+	to := int64(gozzard.LiftCounter(uint64(last), newest))
+	if to == last {
+		return record.Lift{}, nil
+	}
+
+	n, err := c.change(ctx, `UPDATE counters SET value = $1 WHERE name = 'number' AND value < $1`, to)
+	if err != nil || n == 0 { // another server has lifted it meanwhile
+		return record.Lift{}, err
+	}
+	return record.Lift{From: gozzard.TaskSeq(last), To: gozzard.TaskSeq(to)}, nil
 }
 
 // RaiseProtocol implements control.Store.

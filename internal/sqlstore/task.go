@@ -103,6 +103,7 @@ func (s *Store) readAttempts(ctx context.Context, where string,
 	for i := range list {
 		if it, ok := items[refs[i]]; ok {
 			list[i].Key, list[i].Action, list[i].Labels, list[i].Spec = it.Key, it.Action, it.Labels, it.Spec
+			list[i].Adopt = it.Adopt
 			list[n] = list[i]
 			n++
 		}
@@ -150,7 +151,7 @@ type itemRef struct {
 }
 
 var (
-	selectItems = withRows(`SELECT i.task_seq, i.item, i.namespace, i.name, i.action, i.labels, i.spec_hash FROM v
+	selectItems = withRows(`SELECT i.task_seq, i.item, i.namespace, i.name, i.action, i.labels, i.spec_hash, i.adopt FROM v
 		JOIN items i ON i.task_seq = v.t AND i.item = v.i`, "t BIGINT", "i INTEGER")
 
 	selectSpecs = withRows(`SELECT hash, body FROM specs WHERE hash IN (SELECT i.spec_hash FROM v
@@ -191,7 +192,8 @@ func (s *Store) readItems(ctx context.Context, refs []itemRef) (map[itemRef]gozz
 		var it gozzard.Attempt
 		var labels string
 		var hash []byte
-		err := r.Scan(&task, &item, &it.Key.Namespace, &it.Key.Name, &action, &labels, &hash)
+		err := r.Scan(&task, &item, &it.Key.Namespace, &it.Key.Name, &action, &labels, &hash,
+			&it.Adopt)
 		if err != nil {
 			return err
 		}
@@ -243,6 +245,7 @@ func (s *Store) cacheItems(a *acceptance) {
 			Action: it.action,
 			Labels: labels,
 			Spec:   bytes.Clone(a.specs.body(it.spec)),
+			Adopt:  it.adopt,
 		})
 	}
 }

@@ -103,9 +103,10 @@ type flags struct {
 	wanted gozzard.RunState
 }
 
-// flagsAfter returns the flags after an operation has ended with a code. Only a success changes them.
-func flagsAfter(f flags, a gozzard.Action, code gozzard.Code) flags {
-	if code != gozzard.CodeOK {
+// flagsAfter returns the flags after an operation has ended with a code. Only a success changes them. A start that
+// adopts what runs has succeeded when the process was running.
+func flagsAfter(f flags, a gozzard.Action, code gozzard.Code, adopt bool) flags {
+	if code != gozzard.CodeOK && !(adopt && a == gozzard.ActionStart && code == gozzard.CodeAlreadyRunning) {
 		return f
 	}
 	switch a {

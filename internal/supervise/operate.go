@@ -40,9 +40,10 @@ func (a *actor) operate(ctx context.Context, op Op) {
 	}
 
 	// Bring the record up to date.
-	after := flagsAfter(flags{a.rec.Hosted, a.rec.Wanted}, op.Action, out.Code)
+	after := flagsAfter(flags{a.rec.Hosted, a.rec.Wanted}, op.Action, out.Code, op.Adopt)
 	a.rec.Hosted, a.rec.Wanted = after.hosted, after.wanted
 	out.Hosted = a.rec.Hosted
+	out = explainRunning(out, wasManaged && before.Hosted)
 	var rec *Record
 	if !wasManaged || !a.rec.equal(before) {
 		r := a.rec

@@ -32,6 +32,7 @@ type Op struct {
 	Key    gozzard.Key
 	Labels map[string]string // empty: use the present labels
 	Spec   []byte            // made by EncodeSpec; empty: use the present definition
+	Adopt  bool              // a start supervises a process that it finds running
 
 	// Begin is called right before anything is done. If it returns an error, the operation is dropped: it was
 	// cancelled, or the journal could not record it. It may be nil for queries.

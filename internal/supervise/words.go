@@ -32,6 +32,20 @@ func alreadyRunning(key gozzard.Key, spec *gozzard.Spec) gozzard.Outcome {
 	return found(gozzard.CodeAlreadyRunning, gozzard.FoundAlreadyRunning, procName(key, spec), "")
 }
 
+// explainRunning adds to the verdict of a start that found the process running what became of its supervision. A process
+// that was supervised before needs no words.
+func explainRunning(out gozzard.Outcome, wasHosted bool) gozzard.Outcome {
+	found, name, _, ok := gozzard.SplitStateMessage(out.Message)
+	switch {
+	case out.Code != gozzard.CodeAlreadyRunning || !ok:
+	case !out.Hosted:
+		out.Message = gozzard.StateMessage(found, name, gozzard.NotSupervised)
+	case !wasHosted:
+		out.Message = gozzard.StateMessage(found, name, gozzard.SupervisedNow)
+	}
+	return out
+}
+
 func notRunning(key gozzard.Key, spec *gozzard.Spec) gozzard.Outcome {
 	return found(gozzard.CodeNotRunning, gozzard.FoundNotRunning, procName(key, spec), "")
 }

@@ -110,6 +110,7 @@ func appendOp(b []byte, num protowire.Number, op *gozzard.Op) []byte {
 	b = appendString(b, 7, op.Key.Name)
 	b = appendLabels(b, 8, op.Labels)
 	b = appendBytes(b, 9, op.Spec)
+	b = appendBool(b, 10, op.Adopt)
 	return end(b, start)
 }
 
@@ -134,6 +135,8 @@ func decodeOp(d decoder, op *gozzard.Op) error {
 			op.Labels = d.label(op.Labels)
 		case 9:
 			op.Spec = slices.Clone(d.bytes())
+		case 10:
+			op.Adopt = d.bool()
 		default:
 			d.skip()
 		}

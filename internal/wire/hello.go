@@ -15,6 +15,7 @@ func appendHello(b []byte, num protowire.Number, h *gozzard.Hello) []byte {
 		b = appendOpReport(b, 2, &h.Open[i])
 	}
 	b = appendUint(b, 3, h.Run)
+	b = appendUint(b, 4, h.NewestGen)
 	b = appendBool(b, 9, h.Kept)
 	return end(b, start)
 }
@@ -30,6 +31,8 @@ func decodeHello(d decoder, h *gozzard.Hello) error {
 			d.nested(decodeOpReport(d.message("open operation"), o))
 		case 3:
 			h.Run = d.uint()
+		case 4:
+			h.NewestGen = d.uint()
 		case 9:
 			h.Kept = d.bool()
 		default:

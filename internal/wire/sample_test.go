@@ -33,6 +33,10 @@ func commands() map[string]*gozzard.Command {
 			{ID: opID(2), Ref: gozzard.AttemptRef{Task: -1, Index: -9}, Action: gozzard.ActionQuery},
 			{},
 		}},
+		"operate-adopt": {Version: 1, Kind: gozzard.CommandOperate, Session: 7, Ops: []gozzard.Op{
+			{ID: opID(1), Gen: 43, Action: gozzard.ActionStart, Key: gozzard.Key{Namespace: "gse", Name: "web"},
+				Adopt: true},
+		}},
 		"cancel": {Version: 1, Kind: gozzard.CommandCancel, Session: 7, Cancel: []gozzard.OpID{opID(3), {}, opID(4)}},
 		"ack": {Version: 1, Kind: gozzard.CommandAck, Session: 7, Acked: []gozzard.OpID{opID(5)}, AckRound: 11,
 			Beat: 12},
@@ -66,6 +70,9 @@ func reports() map[string]*gozzard.Report {
 			Open: []gozzard.OpReport{{ID: opID(6), Ref: gozzard.AttemptRef{Task: 5, Index: 1},
 				Phase: gozzard.PhaseBegun}, {}},
 			Kept: true,
+		}},
+		"hello-newest": {Version: 1, Kind: gozzard.ReportHello, Session: 9, Journal: journal, Hello: &gozzard.Hello{
+			Run: 1 << 60, NewestGen: 1<<40 + 17,
 		}},
 		"results": {Version: 1, Kind: gozzard.ReportResults, Session: 8, Journal: journal, Results: []gozzard.OpReport{
 			{

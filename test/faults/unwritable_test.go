@@ -89,6 +89,18 @@ func unwritable(t *testing.T, s *ft.Server, agent *ft.Program, f *fleet) {
 		t.Errorf("metrics: %d, no agent with an unwritable state folder", status)
 	}
 
+	data := agent.Flag("--data")
+	for _, args := range [][]string{{"agent", "status"}, {"agent", "doctor"}} {
+		if _, err := os.Stat(filepath.Join(data, "agent.sock")); err != nil { // it is lost with the folder
+			break
+		}
+		out, _ := exec.Command(ft.Binary(t), append(args, "--data", data)...).CombinedOutput()
+		if !strings.Contains(string(out), gozzard.StateUnwritable) &&
+			!strings.Contains(string(out), "cannot write its state folder") {
+			t.Errorf("%v says nothing:\n%s", args, out)
+		}
+	}
+
 	cameBack(t, f.ds[0])
 	for i, op := range []int{1, 9} { // stop, kill
 		d := f.ds[1+i]
@@ -285,6 +297,9 @@ func TestA20DeletedState(t *testing.T) {
 		t.Errorf("the agent was %q and is %q", id, again)
 	}
 
+	ft.Until(t, 30*time.Second, func() string { return "the local socket is not made again" }, func() bool {
+		return exec.Command(ft.Binary(t), "agent", "status", "--data", dir).Run() == nil
+	})
 	ft.AllowEverything(t, dir)
 	writableAgain(t, s, agent, f)
 	fmt.Println("fault A20: a deleted state folder was made again with all processes and the identity")
@@ -316,4 +331,76 @@ func TestA20LostState(t *testing.T) {
 	}
 	writableAgain(t, s, agent, f)
 	fmt.Println("fault A20: stopped and killed without a state folder; recorded when it was back")
+}
+
+// refused starts an agent that must not start, and returns what it said.
+func refused(t *testing.T, agent *ft.Program) string {
+	t.Helper()
+	before := len(agent.Output())
+	agent.Again()
+	select {
+	case <-agent.Done():
+	case <-time.After(30 * time.Second):
+		t.Fatal("the agent starts: " + agent.Output()[before:])
+	}
+	if agent.ExitCode() == 0 {
+		t.Error("the agent ended without an error")
+	}
+	return agent.Output()[before:]
+}
+
+// A21: the identity of the agent is damaged. The agent refuses to start and says what to do.
+func TestA21DamagedID(t *testing.T) {
+	s := ft.StartServer(t, "")
+	agent := s.StartAgent(t, 1, "")
+	f := startFleet(t, s, agent, "gzident", 3)
+	path := filepath.Join(agent.Flag("--data"), "agent-id")
+	good := read(t, path)
+	n := 0
+	for _, bad := range [][]byte{good[:16], good[:31], []byte(strings.Repeat("0", 32)), nil} {
+		agent.Kill(syscall.SIGKILL)
+		write(t, path, bad)
+		if said := refused(t, agent); !strings.Contains(said, "sha256sum agent-id > agent-id.sha256") {
+			t.Errorf("%q: said %s", bad, said)
+		}
+		n++
+	}
+
+	// A person follows the text.
+	write(t, path, good)
+	command(t, "sh", "-c", "cd "+filepath.Dir(path)+" && sha256sum agent-id > agent-id.sha256")
+	s.AgainOnline(t, agent)
+	f.untouched("after the refusals")
+	fmt.Printf("fault A21: %d of 4 damaged identities refused\n", n)
+}
+
+// A22: the lock file is removed under a running agent. A second agent does not start, and the first can be upgraded and
+// restarted.
+func TestA22LockRemoved(t *testing.T) {
+	s := ft.StartServer(t, "")
+	agent := s.StartAgent(t, 1, "")
+	f := startFleet(t, s, agent, "gzlock", 3)
+	data := agent.Flag("--data")
+	if err := os.Remove(filepath.Join(data, "lock")); err != nil {
+		t.Fatal(err)
+	}
+
+	out, err := exec.Command(ft.Binary(t), "agent", "--data", data, "--server", s.Agents, "--ip", "127.0.0.1",
+		"--socket", "none", "--secret-file", filepath.Join(s.Data, "join.secret")).CombinedOutput()
+	if err == nil || !strings.Contains(string(out), "in use") {
+		t.Errorf("a second agent: %v\n%s", err, out)
+	}
+
+	sessions := agent.Sessions()
+	if err := syscall.Kill(agent.PID(), syscall.SIGUSR2); err != nil {
+		t.Fatal(err)
+	}
+	ft.Until(t, time.Minute, func() string { return "no session after the hand-over: " + agent.Output() },
+		func() bool { return agent.Sessions() > sessions })
+	f.untouched("after the hand-over")
+	agent.Kill(syscall.SIGKILL)
+	s.AgainOnline(t, agent)
+	f.untouched("after a restart")
+	cameBack(t, f.ds[0])
+	fmt.Println("fault A22: no second agent without the lock file; hand-over and restart work")
 }

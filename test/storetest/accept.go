@@ -18,7 +18,7 @@ func acceptRoundTrip(t *testing.T, s control.Store) {
 	list := attempts(3)
 	list[0].Key = gozzard.Key{Namespace: "游戏业务", Name: "登录服务"}
 	list[0].Labels = map[string]string{"大区": "华南一区", "proc_name": "登录"}
-	list[0].Session = 7
+	list[0].Session, list[0].Adopt = 7, true
 	list[1].Action, list[1].Spec, list[1].Labels = gozzard.ActionKill, nil, nil
 	list[1].Addr = gozzard.HostAddr{}
 	list[1].Agent, list[1].State = "", gozzard.AttemptNotExecuted

@@ -166,3 +166,40 @@ func sessionDescription(t *testing.T, s control.Store) {
 	must(t, err)
 	equal(t, "hosts", hosts, []record.Host{next})
 }
+
+// sessionLifts: the transaction that opens a session lifts the number of the last task to the newest generation of the
+// agent. A generation that no server gives out changes nothing, and neither does a session that is not opened.
+func sessionLifts(t *testing.T, s control.Store) {
+	open := func(agent gozzard.AgentID, session, newest uint64, opened bool, lift record.Lift) {
+		t.Helper()
+		h := host(agent, session, 1, session)
+		h.NewestGen = newest
+		now, got, err := s.OpenSession(t.Context(), h)
+		must(t, err)
+		equal(t, "opened", got, opened)
+		equal(t, "lift", now.Lift, lift)
+	}
+	next := func(want gozzard.TaskSeq) {
+		t.Helper()
+		equal(t, "the next task", accept(t, s, attempts(1)).Task.Seq, want)
+	}
+
+	next(1)
+	open("a", 1, 1, true, record.Lift{})
+	next(2)
+	open("a", 2, 100, true, record.Lift{From: 2, To: 100})
+	next(101)
+	open("b", 1, 50, true, record.Lift{}) // another agent is behind
+	next(102)
+	open("a", 2, 200, false, record.Lift{}) // the same session again
+	next(103)
+	open("a", 3, gozzard.MaxLift+1, true, record.Lift{})
+	open("b", 2, math.MaxUint64, true, record.Lift{})
+	next(104)
+	open("a", 4, gozzard.MaxLift, true, record.Lift{From: 104, To: gozzard.MaxLift})
+	next(gozzard.MaxLift + 1)
+
+	hosts, err := s.Hosts(t.Context())
+	must(t, err)
+	equal(t, "the record does not keep what HELLO said", hosts[0].NewestGen, uint64(0))
+}
