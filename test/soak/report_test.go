@@ -110,11 +110,11 @@ func (s *soak) counted(b *strings.Builder) {
 		verdicts[v]++
 	}
 	starts, commands := 0, 0
+	for _, list := range s.watch.instances {
+		starts += len(list)
+	}
 	for _, l := range s.watch.lines {
-		switch l.Event {
-		case "up":
-			starts++
-		case "command":
+		if l.Event == "command" {
 			commands++
 		}
 	}
