@@ -248,8 +248,10 @@ func (s *soak) applyTopology() {
 		if d.kill {
 			more += ", face_stop_cmd: ./kill.sh"
 		}
-		places = append(places, fmt.Sprintf(`{id: %d, name: s%d, host: {ip: %s, cloud: 0}, processes: [{id: %d, name: %s, func_name: goosed, user: root, work_path: %s, pid_file: %s, start_cmd: ./start.sh, stop_cmd: ./stop.sh, timeout: 20, start_check_secs: 1, priority: %d%s}]}`,
-			i+1, i+1, address(d.host), i+1, d.id, d.dir, d.pidFile(), 1+i%2, more))
+		places = append(places, fmt.Sprintf("{id: %d, name: s%d, host: {ip: %s, cloud: 0}, processes: [{id: %d, name: %s, "+
+			"func_name: goosed, user: %s, work_path: %s, pid_file: %s, start_cmd: ./start.sh, stop_cmd: ./stop.sh, "+
+			"timeout: 20, start_check_secs: 1, priority: %d%s}]}",
+			i+1, i+1, address(d.host), i+1, d.id, d.account, d.dir, d.pidFile(), 1+i%2, more))
 	}
 	if len(places) == 0 {
 		return

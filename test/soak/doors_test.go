@@ -31,7 +31,8 @@ type request struct {
 }
 
 // numbers are the op_type of GSE and Job.
-var numbers = map[string]int{"start": 0, "stop": 1, "query": 2, "host": 3, "unhost": 4, "restart": 7, "reload": 8, "kill": 9}
+var numbers = map[string]int{"start": 0, "stop": 1, "query": 2, "host": 3, "unhost": 4, "restart": 7, "reload": 8,
+	"kill": 9}
 
 // ask sends a request again and again with one idempotency key until it is acknowledged.
 func (s *soak) ask(q *request, path string, body ft.J, taskField string) bool {
@@ -134,7 +135,7 @@ func (s *soak) poll(q *request, look func() (out map[string]ft.Entry, lost strin
 func (s *soak) job(q *request) {
 	var infos []ft.J
 	for _, d := range q.daemons {
-		infos = append(infos, ft.J{"setup_path": d.dir, "proc_name": "goosed", "pid_path": d.pidFile(), "account": "root",
+		infos = append(infos, ft.J{"setup_path": d.dir, "proc_name": "goosed", "pid_path": d.pidFile(), "account": d.account,
 			"cpu_lmt": 100, "mem_lmt": 100, "ip_list": []ft.J{{"bk_cloud_id": 0, "ip": address(d.host)}}})
 	}
 	if !s.ask(q, "/api/c/compapi/v2/jobv3/operate_proc/",
@@ -189,8 +190,8 @@ func (s *soak) kit(q *request) {
 	scope := ft.J{"bk_set_env": 3, "bk_set_name": "*", "bk_process_name": "[" + strings.Join(names, ",") + "]"}
 
 	// Create it. A job that was sent twice would be two jobs, so it is sent once.
-	ans, err := s.server.TryWith(base+"job/create_job/", ft.J{"bk_biz_id": 2, "job_object": "process", "job_action": action,
-		"expression_scope": scope}, nil)
+	ans, err := s.server.TryWith(base+"job/create_job/", ft.J{"bk_biz_id": 2, "job_object": "process",
+		"job_action": action, "expression_scope": scope}, nil)
 	var made struct {
 		ID int64 `json:"job_id"`
 	}
@@ -229,7 +230,8 @@ func (s *soak) own(q *request) {
 	ctx, cancel := context.WithTimeout(context.Background(), 6*time.Minute)
 	defer cancel()
 	op := client.Operation{Action: q.action, IdempotencyKey: fmt.Sprintf("soak-%d", s.marks.Add(1)),
-		Selection: client.Selection{Namespace: d.space, Names: []string{d.process}, Hosts: []client.Host{{IP: address(d.host)}}}}
+		Selection: client.Selection{Namespace: d.space, Names: []string{d.process},
+			Hosts: []client.Host{{IP: address(d.host)}}}}
 	for end := time.Now().Add(2 * time.Minute); q.task == "" && time.Now().Before(end); {
 		a, err := s.native.Operate(ctx, op)
 		switch {
@@ -276,7 +278,8 @@ func (s *soak) pollOwn(ctx context.Context, q *request) {
 // commandLine sends an action with the program itself.
 func (s *soak) commandLine(q *request) {
 	d := q.daemons[0]
-	cmd := exec.Command(ft.Binary(s.t), q.action, d.process, "-n", d.space, "--host", address(d.host), "--detach", "-o", "json")
+	cmd := exec.Command(ft.Binary(s.t), q.action, d.process, "-n", d.space, "--host", address(d.host), "--detach",
+		"-o", "json")
 	cmd.Env = append(os.Environ(), "GOZZARD_CREDENTIALS="+filepath.Join(s.server.Data, "credentials.json"))
 	out, err := cmd.Output()
 	var a client.Accepted

@@ -94,7 +94,7 @@ func (s *soak) disturbAgent(r *rand.Rand, a *agent) {
 func (s *soak) mustLive(name string, done <-chan struct{}) {
 	select {
 	case <-done:
-		s.violate("programs that ended by themselves", nil, time.Now(), name+" has ended")
+		s.violate(colPrograms, nil, time.Now(), name+" has ended")
 	default:
 	}
 }
@@ -224,7 +224,7 @@ func (s *soak) redefine(r *rand.Rand, d *daemon) {
 	s.mu.Unlock()
 
 	n := r.IntN(5)
-	if n == 3 && d.nopid {
+	if n == 3 && d.nopid || n == 2 && *ordinary { // GSE wants a pid file, and only root can change accounts
 		n = 0
 	}
 	switch n {

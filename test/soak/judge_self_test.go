@@ -17,8 +17,8 @@ type story struct {
 
 func tell(t *testing.T, k kind) *story {
 	d := &daemon{kind: k, id: "goose", space: ownSpace, process: "goose", host: 1}
-	return &story{d: d, soak: &soak{t: t, all: []*daemon{d}, violations: map[string][]violation{}, tasks: map[string]bool{},
-		counts: map[string]int{}, bystanders: map[string]int{"bystander0": 1},
+	return &story{d: d, soak: &soak{t: t, all: []*daemon{d}, violations: map[string][]violation{},
+		tasks: map[string]bool{}, counts: map[string]int{}, bystanders: map[string]int{"bystander0": 1},
 		watch: &watcher{t: t, instances: map[string][]*instance{}, held: map[int32]*instance{}}}}
 }
 
@@ -26,8 +26,8 @@ func second(n float64) time.Time { return time.Unix(1000, int64(n*1e9)) }
 
 // process lives from one second to another, 0 for ever.
 func (s *story) process(role, launch string, from, to float64) *instance {
-	in := &instance{line: line{At: second(from).UnixNano(), Event: "up", Name: "goose", PID: 100 + len(s.watch.instances["goose"]),
-		Role: role, Launch: launch}}
+	in := &instance{line: line{At: second(from).UnixNano(), Event: "up", Name: "goose",
+		PID: 100 + len(s.watch.instances["goose"]), Role: role, Launch: launch}}
 	if to > 0 {
 		in.gone = second(to).UnixNano()
 	}
@@ -36,8 +36,8 @@ func (s *story) process(role, launch string, from, to float64) *instance {
 }
 
 // operation has a verdict, a window, and the commands that ran for it.
-func (s *story) operation(action string, state gozzard.AttemptState, code gozzard.Code, message string, from, to float64,
-	commands ...string) *attempt {
+func (s *story) operation(action string, state gozzard.AttemptState, code gozzard.Code, message string,
+	from, to float64, commands ...string) *attempt {
 	a := &attempt{daemon: s.d, op: "op-" + action, task: "GSETASK:20240102030405:7", action: action, state: state,
 		outcome: gozzard.Outcome{Code: code, Message: message}, span: span{second(from), second(to)}}
 	s.attempts, s.tasks["7"] = append(s.attempts, a), true
@@ -45,7 +45,8 @@ func (s *story) operation(action string, state gozzard.AttemptState, code gozzar
 	s.requests = append(s.requests, &request{action: action, daemons: []*daemon{s.d}, task: a.task, acked: second(from),
 		final: second(to)})
 	for _, c := range commands {
-		s.watch.lines = append(s.watch.lines, line{At: second(from).UnixNano() + 1, Event: "command", Name: "goose", Op: a.op, Text: c})
+		s.watch.lines = append(s.watch.lines, line{At: second(from).UnixNano() + 1, Event: "command", Name: "goose",
+			Op: a.op, Text: c})
 	}
 	return a
 }
@@ -184,11 +185,13 @@ func TestWishes(t *testing.T) {
 		steps []step
 		want  wish
 	}{
-		"started":                  {[]step{{"start", ok, "ok"}}, wish{known: true, hosted: true}},
-		"stopped":                  {[]step{{"start", ok, "ok"}, {"stop", ok, "ok"}}, wish{known: true, stopped: true}},
-		"a stop of what was down":  {[]step{{"stop", ok, "ok"}, {"stop", failed, "not_running"}}, wish{known: true, stopped: true}},
-		"unhosted":                 {[]step{{"start", ok, "ok"}, {"unhost", ok, "ok"}}, wish{known: true}},
-		"a start that was cut off": {[]step{{"stop", ok, "ok"}, {"start", gozzard.AttemptInterrupted, "interrupted"}}, wish{}},
+		"started":  {[]step{{"start", ok, "ok"}}, wish{known: true, hosted: true}},
+		"stopped":  {[]step{{"start", ok, "ok"}, {"stop", ok, "ok"}}, wish{known: true, stopped: true}},
+		"unhosted": {[]step{{"start", ok, "ok"}, {"unhost", ok, "ok"}}, wish{known: true}},
+		"a stop of what was down": {[]step{{"stop", ok, "ok"}, {"stop", failed, "not_running"}},
+			wish{known: true, stopped: true}},
+		"a start that was cut off": {[]step{{"stop", ok, "ok"}, {"start", gozzard.AttemptInterrupted, "interrupted"}},
+			wish{}},
 		"a start that never began": {[]step{{"stop", ok, "ok"}, {"start", gozzard.AttemptNotExecuted, "unreachable"}},
 			wish{known: true, stopped: true}},
 		"already running": {[]step{{"unhost", ok, "ok"}, {"start", failed, "already_running"}}, wish{}},

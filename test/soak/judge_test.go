@@ -55,7 +55,8 @@ func (s *soak) judgeHistory() {
 	}
 	for op, e := range effects {
 		if !known[op] {
-			s.violate(colWrong, s.daemonByID(e.name), e.first, "a command ran for the operation "+op+", which the record does not have")
+			s.violate(colWrong, s.daemonByID(e.name), e.first, "a command ran for the operation "+op+
+				", which the record does not have")
 		}
 	}
 	for _, d := range s.all {
@@ -126,8 +127,8 @@ func (s *soak) compareDoors(a *attempt, q *request) {
 		return
 	}
 	word, _, _ := strings.Cut(said, " ")
-	number := map[gozzard.Code]string{gozzard.CodeOK: "0", gozzard.CodeAlreadyRunning: "828", gozzard.CodeNotRunning: "829",
-		gozzard.CodeCheckFailed: "836"}[a.outcome.Code]
+	number := map[gozzard.Code]string{gozzard.CodeOK: "0", gozzard.CodeAlreadyRunning: "828",
+		gozzard.CodeNotRunning: "829", gozzard.CodeCheckFailed: "836"}[a.outcome.Code]
 	if number == "" || word == number || word == string(a.outcome.Code) {
 		return
 	}

@@ -64,6 +64,7 @@ type daemon struct {
 	host    int
 	dir     string
 	program program // not goosed, for kind real
+	account string  // as which it runs
 
 	mu       sync.Mutex // held while its definition or its pid file is changed
 	windows  []window   // guarded by soak.mu
@@ -121,7 +122,7 @@ func (d *daemon) has(action string) bool {
 
 // spec is the definition in the words of the API. name and user replace what it usually has, unless they are empty.
 func (d *daemon) spec(name, user string) ft.J {
-	name, user = cmp.Or(name, d.program.name, "goosed"), cmp.Or(user, d.program.user, "root")
+	name, user = cmp.Or(name, d.program.name, "goosed"), cmp.Or(user, d.program.user, d.account)
 	control := ft.J{}
 	for _, c := range []string{"start", "stop", "restart", "reload", "kill"} {
 		if d.has(c) {

@@ -92,7 +92,11 @@ func (s *soak) programs() (list []program) {
 		start: "/usr/bin/memcached -d -u root -m 8 -t 1 -l 127.0.0.1 -p PORT -P DIR/goose.pid"})
 	if found, _ := filepath.Glob("/usr/lib/postgresql/*/bin/pg_ctl"); len(found) > 0 {
 		bin := filepath.Dir(found[len(found)-1])
-		add(found[len(found)-1], program{name: "postgres", user: "postgres", pidFile: "data/postmaster.pid",
+		account := "postgres" // it refuses to run as root
+		if *ordinary {
+			account = s.user
+		}
+		add(found[len(found)-1], program{name: "postgres", user: account, pidFile: "data/postmaster.pid",
 			start: bin + "/pg_ctl -D DIR/data -l DIR/log -w -t 15 -o '-p PORT -k DIR -c listen_addresses=127.0.0.1' start",
 			stop:  bin + "/pg_ctl -D DIR/data -m fast -w -t 15 stop", reload: "exec ../goosectl signal HUP",
 			prepare: func(t testing.TB, d *daemon) { makeCluster(t, d, bin) }})
@@ -100,12 +104,12 @@ func (s *soak) programs() (list []program) {
 	return list
 }
 
-// makeCluster makes the data folder of PostgreSQL, which refuses to run as root.
+// makeCluster makes the data folder of PostgreSQL.
 func makeCluster(t testing.TB, d *daemon, bin string) {
 	t.Helper()
 	cmd := exec.Command(bin+"/initdb", "-N", "-A", "trust", "-D", filepath.Join(d.dir, "data"))
 	cmd.Dir = d.dir
-	cmd.SysProcAttr = &syscall.SysProcAttr{Credential: ft.Credential(t, "postgres")}
+	cmd.SysProcAttr = &syscall.SysProcAttr{Credential: ft.Credential(t, d.program.user)}
 	if out, err := cmd.CombinedOutput(); err != nil {
 		t.Fatalf("initdb: %v\n%s", err, out)
 	}

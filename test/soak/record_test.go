@@ -30,13 +30,14 @@ type attempt struct {
 // readRecord lists the attempts of all tasks in the order of their generations. The record is read directly, because
 // only there the ids of operations stand beside their verdicts.
 func (s *soak) readRecord() (list []*attempt, tasks map[string]bool) {
-	db, err := sql.Open("sqlite", "file:"+filepath.Join(s.server.Data, "gozzard.db")+"?mode=ro&_pragma=busy_timeout(10000)")
+	path := filepath.Join(s.server.Data, "gozzard.db")
+	db, err := sql.Open("sqlite", "file:"+path+"?mode=ro&_pragma=busy_timeout(10000)")
 	if err != nil {
 		s.t.Fatal(err)
 	}
 	defer db.Close()
-	rows, err := db.Query(`SELECT t.seq, t.task_id, t.accepted_at, i.namespace, i.name, i.action, a.op_id, a.ip, a.result_key,
-		a.state, a.outcome FROM attempts a JOIN tasks t ON t.seq = a.task_seq
+	rows, err := db.Query(`SELECT t.seq, t.task_id, t.accepted_at, i.namespace, i.name, i.action, a.op_id, a.ip,
+		a.result_key, a.state, a.outcome FROM attempts a JOIN tasks t ON t.seq = a.task_seq
 		JOIN items i ON i.task_seq = a.task_seq AND i.item = a.item ORDER BY t.seq, a.idx`)
 	if err != nil {
 		s.t.Fatal(err)
@@ -49,7 +50,8 @@ func (s *soak) readRecord() (list []*attempt, tasks map[string]bool) {
 		var at int64
 		var space, name, ip, outcome string
 		var action uint8
-		if err := rows.Scan(&a.seq, &a.task, &at, &space, &name, &action, &a.op, &ip, &a.key, &a.state, &outcome); err != nil {
+		err := rows.Scan(&a.seq, &a.task, &at, &space, &name, &action, &a.op, &ip, &a.key, &a.state, &outcome)
+		if err != nil {
 			s.t.Fatal(err)
 		}
 		tasks[taskNumber(a.task)] = true

@@ -25,9 +25,8 @@ func (s *soak) violate(column string, d *daemon, at time.Time, text string) {
 
 // columns are those of the table, in its order.
 func columns() []string {
-	return []string{colLost, colStuck, colTwice, colWrong, colDoors, colLate, colCopies, colBystander, colEnded, colNotAlive,
-		colAlive, colPID, colFlag, "programs that ended by themselves", "processes left in the end", "cgroups left", "zombies",
-		"descriptors leaked"}
+	return []string{colLost, colStuck, colTwice, colWrong, colDoors, colLate, colCopies, colBystander, colEnded,
+		colNotAlive, colAlive, colPID, colFlag, colPrograms, colLeft, colGroups, colZombies, colOpen}
 }
 
 // report prints the table, and the history of each violation.
@@ -63,8 +62,8 @@ func (s *soak) report() {
 	s.t.Errorf("%d violations; the same plan: -soak.seed=%d", bad, s.seed)
 }
 
-// floor fails when too little was done: a fleet that rejects everything would have zeros, too. The numbers are far below
-// what a busy machine reaches.
+// floor fails when too little was done: a fleet that rejects everything would have zeros, too. The numbers are far
+// below what a busy machine reaches.
 func (s *soak) floor() {
 	ok, doors := 0, map[string]int{}
 	for _, a := range s.attempts {
@@ -118,7 +117,8 @@ func (s *soak) counted(b *strings.Builder) {
 			commands++
 		}
 	}
-	fmt.Fprintf(b, "soak: %d requests acknowledged, %d operations on processes (%s)\n", acked, len(s.attempts), list(verdicts))
+	fmt.Fprintf(b, "soak: %d requests acknowledged, %d operations on processes (%s)\n", acked, len(s.attempts),
+		list(verdicts))
 	fmt.Fprintf(b, "soak: doors: %s\n", list(doors))
 	fmt.Fprintf(b, "soak: faults: %s\n", list(s.counts))
 	fmt.Fprintf(b, "soak: effects: %d commands ran, %d processes began\n", commands, starts)
@@ -178,8 +178,8 @@ func (s *soak) history(v violation) string {
 
 	slices.SortStableFunc(all, func(a, b moment) int { return a.at.Compare(b.at) })
 	var b strings.Builder
-	fmt.Fprintf(&b, "    %s (%s in %s on agent %d, stop_cmd %v), at %.3f s:\n", v.d.id, v.d.kind.name, v.d.space, v.d.host, v.d.stop,
-		v.at.Sub(s.began).Seconds())
+	fmt.Fprintf(&b, "    %s (%s in %s on agent %d, stop_cmd %v), at %.3f s:\n", v.d.id, v.d.kind.name, v.d.space,
+		v.d.host, v.d.stop, v.at.Sub(s.began).Seconds())
 	for _, m := range all[max(0, len(all)-45):] {
 		fmt.Fprintf(&b, "    %9.3f %s\n", m.at.Sub(s.began).Seconds(), m.text)
 	}

@@ -17,6 +17,7 @@ import (
 	"time"
 
 	"github.com/gozzard/gozzard/client"
+	"github.com/gozzard/gozzard/internal/policy"
 	ft "github.com/gozzard/gozzard/test/fleettest"
 )
 
@@ -26,6 +27,7 @@ var (
 	processes = flag.Int("soak.processes", 60, "daemons, at most 300")
 	agents    = flag.Int("soak.agents", 3, "agents, each on an address of its own")
 	callers   = flag.Int("soak.callers", 16, "callers, each with one request at a time")
+	ordinary  = flag.Bool("soak.user", false, "agents and daemons of an ordinary account, without cgroups")
 	calm      = flag.Bool("soak.calm", false, "no faults: only callers")
 )
 
@@ -39,6 +41,7 @@ type soak struct {
 	t      *testing.T
 	root   string // of the daemons
 	seed   uint64
+	user   string // account of agents and daemons
 	server *ft.Server
 	native *client.Client
 	agents []*agent
@@ -59,8 +62,9 @@ type soak struct {
 	vmu        sync.Mutex
 	violations map[string][]violation
 
-	attempts []*attempt // from the record, when the load is over
-	tasks    map[string]bool
+	attempts   []*attempt // from the record, when the load is over
+	tasks      map[string]bool
+	footprints []footprint
 }
 
 // agent is an agent and its host.
@@ -72,7 +76,7 @@ type agent struct {
 // TestSoak is the soak. It prints a table whose violations must all be zero.
 func TestSoak(t *testing.T) {
 	if os.Getuid() != 0 {
-		t.Skip("needs root: the definitions change accounts")
+		t.Skip("needs root: the agents and the definitions have different accounts")
 	}
 	s := newSoak(t)
 	t.Logf("seed %d", s.seed)
@@ -118,6 +122,10 @@ func newSoak(t *testing.T) *soak {
 	t.Helper()
 	s := &soak{t: t, seed: *seed, root: openDir(t), byDir: map[string]*daemon{}, counts: map[string]int{},
 		bystanders: map[string]int{}, violations: map[string][]violation{}, began: time.Now()}
+	s.user = "root"
+	if *ordinary {
+		s.user = "nobody"
+	}
 	if s.seed == 0 {
 		s.seed = uint64(time.Now().UnixNano()) % 1_000_000
 	}
@@ -164,7 +172,7 @@ func (s *soak) startEverything() {
 	s.server = ft.StartServer(s.t, "")
 	s.server.Client = &http.Client{Timeout: 30 * time.Second}
 	for n := 1; n <= *agents; n++ {
-		s.agents = append(s.agents, &agent{Program: s.server.StartAgent(s.t, n, ""), host: n})
+		s.agents = append(s.agents, &agent{Program: s.startAgent(n), host: n})
 	}
 	var err error
 	s.native, err = client.New(s.server.Cred.URL, client.Credentials{AppCode: s.server.Cred.AppCode,
@@ -184,13 +192,21 @@ func (s *soak) startEverything() {
 	s.defineDaemons()
 }
 
+// startAgent starts an agent of root, or of an ordinary account, which has no group of its own.
+func (s *soak) startAgent(n int) *ft.Program {
+	if !*ordinary {
+		return s.server.StartAgent(s.t, n, "")
+	}
+	return s.server.StartAgentAs(s.t, n, s.user, nil, policy.Permissive).Program
+}
+
 // startBystander starts a process of the same program and account that no definition names.
 func (s *soak) startBystander(name string) {
 	d := &daemon{id: name, kind: kind{name: "bystander", nopid: true}, dir: filepath.Join(s.root, name)}
 	d.lay(s.t, s.root)
 	cmd := exec.Command(filepath.Join(s.root, "goosed"), "bystander")
 	cmd.Dir = d.dir
-	cmd.SysProcAttr = &syscall.SysProcAttr{Setsid: true}
+	cmd.SysProcAttr = &syscall.SysProcAttr{Setsid: true, Credential: ft.Credential(s.t, s.user)}
 	if err := cmd.Start(); err != nil {
 		s.t.Fatal(err)
 	}
@@ -219,7 +235,7 @@ func (s *soak) layDaemons() {
 		if i%2 == 1 {
 			k.stop = false
 		}
-		d := &daemon{kind: k, id: fmt.Sprintf("%s%03d", k.name, i), space: ownSpace, host: 1 + i%*agents}
+		d := &daemon{kind: k, id: fmt.Sprintf("%s%03d", k.name, i), space: ownSpace, host: 1 + i%*agents, account: s.user}
 		d.process = d.id
 		d.dir = filepath.Join(s.root, d.id)
 		// GSEKit wants a stop command and a pid file; Job wants start.sh and stop.sh, and checks for so long that the
@@ -236,7 +252,8 @@ func (s *soak) layDaemons() {
 	}
 
 	for i, p := range s.programs() {
-		d := &daemon{kind: p.kind(), id: fmt.Sprintf("%s%03d", p.name, n+i), space: ownSpace, host: 1 + i%*agents, program: p}
+		d := &daemon{kind: p.kind(), id: fmt.Sprintf("%s%03d", p.name, n+i), space: ownSpace, host: 1 + i%*agents,
+			program: p, account: s.user}
 		d.process, d.dir = d.id, filepath.Join(s.root, d.id)
 		d.lay(s.t, s.root)
 		if p.prepare != nil {

@@ -148,10 +148,12 @@ func (c config) signalProgram(name string) error {
 	if err := syscall.Kill(pid, sig); err != nil {
 		return err
 	}
-	for end := time.Now().Add(stopWithin); sig == syscall.SIGTERM && startOf(pid) == start; time.Sleep(20 * time.Millisecond) {
+	end := time.Now().Add(stopWithin)
+	for sig == syscall.SIGTERM && startOf(pid) == start {
 		if time.Now().After(end) {
 			return fmt.Errorf("pid %d does not end", pid)
 		}
+		time.Sleep(20 * time.Millisecond)
 	}
 	return nil
 }
