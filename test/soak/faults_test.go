@@ -145,7 +145,7 @@ func (s *soak) disturbFiles(r *rand.Rand) {
 	for !s.over() {
 		s.pause(r, 150*time.Millisecond, 900*time.Millisecond)
 		d := s.some(r, 1, ownSpace, kitSpace, jobSpace)[0]
-		if d.nopid || d.kind.name == "real" || !d.mu.TryLock() {
+		if d.nopid || d.kind.name == "real" || d.follows() || !d.mu.TryLock() {
 			continue
 		}
 		s.falsify(r, d)

@@ -103,6 +103,10 @@ func (d *daemon) pidFile() string {
 	return filepath.Join(d.dir, "goose.pid")
 }
 
+// follows reports whether the pid file alone says which process has taken over from the one before. To falsify it would
+// make the truth unknowable.
+func (d *daemon) follows() bool { return d.kind.name == "handover" || d.kind.name == "usr2" }
+
 // has reports whether the definition has a command.
 func (d *daemon) has(action string) bool {
 	switch action {

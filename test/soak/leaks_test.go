@@ -164,7 +164,7 @@ func (s *soak) zombies() (list []string) {
 		}
 		for _, f := range s.footprints {
 			if st.PPID == f.program.PID() {
-				list = append(list, fmt.Sprintf("pid %d of %s", pid, f.name))
+				list = append(list, fmt.Sprintf("pid %d (%s) of %s", pid, st.Comm(), f.name))
 			}
 		}
 	}
