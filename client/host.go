@@ -59,6 +59,8 @@ func (c *Client) Hosts(ctx context.Context, start, limit int) (HostPage, error) 
 // Health is the answer of the routes for health checks.
 type Health struct {
 	Status string `json:"status"` // ok, ready or not ready
+	// why the server is not ready, or what an admin of a ready server must look at
+	Detail string `json:"detail,omitempty"`
 }
 
 // Ready reports whether the server accepts operations now: a nil error means yes.

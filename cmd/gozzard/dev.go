@@ -60,6 +60,7 @@ folder finds this file by itself. Ctrl-C ends gozzard; your processes keep runni
 	f.IntVar(&o.Hosts, "hosts", 1, "number of hosts")
 	f.IntVar(&o.Cloud, "cloud", 0, "cloud area of the hosts")
 	f.DurationVar(&o.Interval, "report-interval", 30*time.Second, "how often each agent sends a full report")
+	f.BoolVar(&o.NewRecord, "new-record", false, newRecordHelp)
 	registerCMDB(f, &o.CMDB)
 	logs.register(f, "warn")
 	return cmd

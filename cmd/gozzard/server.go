@@ -79,6 +79,7 @@ func newServerCommand() *cobra.Command {
 	f.DurationVar(&o.Keep, "keep-results", 24*time.Hour, "how long the results of tasks are kept")
 	f.DurationVar(&o.Checkpoint, "audit-checkpoint", time.Hour,
 		"how often the newest row of the audit is signed and written to audit.checkpoints and the log; 0: never")
+	f.BoolVar(&o.NewRecord, "new-record", false, newRecordHelp)
 	f.BoolVar(&printRoutes, "print-routes", false,
 		"print every route as METHOD PATH DOOR NAME and exit, for tests and audits")
 	_ = f.MarkHidden("print-routes") // fails only for a flag that does not exist

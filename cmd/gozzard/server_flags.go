@@ -8,6 +8,10 @@ import (
 	"github.com/gozzard/gozzard/internal/server"
 )
 
+// newRecordHelp is the help of --new-record.
+const newRecordHelp = "make a new, empty record although the folder has the keys of a lost one: " +
+	"tasks, definitions, accounts and hosts are gone"
+
 // registerTrust adds the flags about certificates.
 func registerTrust(f *pflag.FlagSet, o *server.TrustOptions) {
 	f.BoolVar(&o.Enrol, "enrol", false,

@@ -52,7 +52,9 @@ type Options struct {
 	Challenge string
 	Metrics   *Metrics                    // counts every request, and is served at /metrics; may be nil
 	Ready     func(context.Context) error // asked by /readyz; nil means always ready
-	Log       *slog.Logger
+	// Detail is added to the answer of /readyz by a server that is ready, "" if there is nothing to say; may be nil
+	Detail func() string
+	Log    *slog.Logger
 
 	Accounts *auth.Accounts // nil: the server has no accounts to change
 	Provider *auth.Provider // nil: there is no login provider

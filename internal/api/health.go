@@ -2,6 +2,7 @@ package api
 
 import (
 	"context"
+	"errors"
 	"net/http"
 	"time"
 
@@ -27,10 +28,23 @@ func (a *api) getReady(w http.ResponseWriter, r *http.Request, _ gozzard.Caller)
 	defer cancel()
 	if err := a.Ready(ctx); err != nil {
 		a.Log.WarnContext(ctx, "server is not ready", "err", err)
-		return answer(w, http.StatusServiceUnavailable, client.Health{Status: "not ready"})
+		return answer(w, http.StatusServiceUnavailable, client.Health{Status: "not ready", Detail: reason(err)})
 	}
 
-	return answer(w, http.StatusOK, client.Health{Status: "ready"})
+	h := client.Health{Status: "ready"}
+	if a.Detail != nil {
+		h.Detail = a.Detail()
+	}
+	return answer(w, http.StatusOK, h)
+}
+
+// reason is the part of an error that is written for callers; "" if there is none. The answer is open to everybody.
+func reason(err error) string {
+	var known *gozzard.Error
+	if errors.As(err, &known) {
+		return known.Message
+	}
+	return ""
 }
 
 func (a *api) getMetrics(w http.ResponseWriter, r *http.Request, _ gozzard.Caller) error {

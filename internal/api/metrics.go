@@ -28,6 +28,9 @@ type Metrics struct {
 	fabric   *prometheus.HistogramVec
 	backups  *prometheus.CounterVec
 	backedUp prometheus.Gauge
+	lost     prometheus.Gauge
+	damaged  prometheus.Gauge
+	checked  prometheus.Gauge
 }
 
 // NewMetrics makes metrics in a new registry, together with those of the Go runtime and the process.
@@ -41,6 +44,10 @@ func NewMetrics() *Metrics {
 	histogram := func(name, help string, labels ...string) *prometheus.HistogramVec {
 		return prometheus.NewHistogramVec(prometheus.HistogramOpts{Namespace: "gozzard", Name: name, Help: help,
 			Buckets: buckets}, labels)
+	}
+
+	gauge := func(name, help string) prometheus.Gauge {
+		return prometheus.NewGauge(prometheus.GaugeOpts{Namespace: "gozzard", Name: name, Help: help})
 	}
 
 	m := &Metrics{
@@ -63,9 +70,14 @@ func NewMetrics() *Metrics {
 		backedUp: prometheus.NewGauge(prometheus.GaugeOpts{Namespace: "gozzard",
 			Name: "backup_last_success_timestamp_seconds",
 			Help: "When the newest successful scheduled backup began; 0 before the first."}),
+		lost: gauge("record_lost",
+			"1 while a file of the record is removed or replaced: nothing is acknowledged then."),
+		damaged: gauge("record_damaged_pages", "Pages of the record that did not fit their checksums in the last check."),
+		checked: gauge("record_checked_timestamp_seconds",
+			"When all pages of the record were last compared with their checksums; 0 before the first time."),
 	}
 	m.registry.MustRegister(m.requests, m.latency, m.tasks, m.attempts, m.settled, m.refused, m.store, m.failed,
-		m.fabric, m.backups, m.backedUp,
+		m.fabric, m.backups, m.backedUp, m.lost, m.damaged, m.checked,
 		collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
 	m.handler = promhttp.HandlerFor(m.registry, promhttp.HandlerOpts{DisableCompression: true})
 	return m
@@ -120,6 +132,21 @@ func (m *Metrics) BackedUp(at time.Time, err error) {
 
 // LastBackup sets the time of the newest successful backup, which an earlier run of the server may have made.
 func (m *Metrics) LastBackup(at time.Time) { m.backedUp.Set(float64(at.UnixMilli()) / 1000) }
+
+// RecordLost says why the record is lost, or that it is not ("").
+func (m *Metrics) RecordLost(reason string) {
+	if reason == "" {
+		m.lost.Set(0)
+		return
+	}
+	m.lost.Set(1)
+}
+
+// RecordChecked says how many pages of the record were found damaged when all of them were compared.
+func (m *Metrics) RecordChecked(at time.Time, damaged int) {
+	m.damaged.Set(float64(damaged))
+	m.checked.Set(float64(at.UnixMilli()) / 1000)
+}
 
 // Fleet has the sizes of the fleet. They are read when the metrics are.
 type Fleet interface {

@@ -11,6 +11,7 @@ import (
 	"path/filepath"
 	"runtime"
 	"strings"
+	"syscall"
 	"time"
 
 	"github.com/gozzard/gozzard/internal/backup"
@@ -123,8 +124,7 @@ func (d *serverChecks) space() {
 
 func (d *serverChecks) record(ctx context.Context) {
 	path := filepath.Join(d.Data, backup.RecordFile)
-	if _, err := os.Stat(path); errors.Is(err, fs.ErrNotExist) {
-		d.add(Warn, "record", "there is none yet: the server makes it at its first start")
+	if there, err := d.found(ctx, path); err != nil || !there {
 		return
 	}
 
@@ -136,6 +136,7 @@ func (d *serverChecks) record(ctx context.Context) {
 
 	d.add(OK, "record", "intact: %d hosts, %d processes, %d tasks (%d attempts open), %d audit rows", v.Hosts,
 		v.Processes, v.Tasks, v.Open, v.AuditRows)
+	d.pages(ctx, path)
 	level, err := sqlstore.Synchronous(ctx, path)
 	d.findings = append(d.findings, checkSync(level, v.Journal, err))
 
@@ -149,6 +150,45 @@ func (d *serverChecks) record(ctx context.Context) {
 		d.add(Warn, "hosts",
 			"%d wait for approval, %d are in quarantine: check gozzard hosts, then approve or revoke them",
 			v.Members["pending"], v.Members["quarantined"])
+	}
+}
+
+// found reports whether there is a record, and adds why not.
+func (d *serverChecks) found(ctx context.Context, path string) (there bool, err error) {
+	// A server that lost its record says so in its lock file.
+	if pid, lost := sqlstore.Holder(path); lost != "" && alive(pid) {
+		d.add(Fail, "record", "the server (pid %d) acknowledges nothing: %s. Put the file back, or stop the server and "+
+			"restore a backup", pid, lost)
+		return false, nil
+	}
+
+	there, err = sqlstore.Exists(ctx, path)
+	keys := backup.Traces(d.Data)
+	switch {
+	case err != nil:
+		d.add(Fail, "record", "%v", err)
+	case !there && len(keys) > 0:
+		d.add(Fail, "record", "it is missing or empty, but there is %s: put %s back, restore a backup, or start the "+
+			"server once with --new-record", strings.Join(keys, ", "), path)
+	case !there:
+		d.add(Warn, "record", "there is none yet: the server makes it at its first start")
+	}
+	return there, err
+}
+
+// pages compares the pages of the record with their checksums.
+func (d *serverChecks) pages(ctx context.Context, path string) {
+	switch r, err := sqlstore.CheckFile(ctx, path); {
+	case errors.Is(err, sqlstore.ErrNoSums):
+		d.add(Warn, "pages", "there are no checksums yet: the server makes them at its next start")
+	case err != nil:
+		d.add(Fail, "pages", "%v", err)
+	case !r.Sound():
+		d.add(Fail, "pages", "%s: the disk or another program changed them. Restore a backup, and check the disk. If you "+
+			"put back a copy of %s yourself, stop the server and remove %s.sums: the next start makes it again", r.String(),
+			backup.RecordFile, path)
+	default:
+		d.add(OK, "pages", "%s", r.String())
 	}
 }
 
@@ -266,4 +306,22 @@ func age(d time.Duration) string {
 		return "less than a minute"
 	}
 	return strings.TrimSuffix(d.Truncate(time.Minute).String(), "0s")
+}
+
+// alive reports whether there is a process with a pid.
+func alive(pid int) bool {
+	if pid <= 0 {
+		return false
+	}
+	p, err := os.FindProcess(pid)
+	if err != nil {
+		return false
+	}
+	defer func() { _ = p.Release() }() // it only gives memory back
+
+	if runtime.GOOS == "windows" { // FindProcess has opened it
+		return true
+	}
+	err = p.Signal(syscall.Signal(0))
+	return err == nil || errors.Is(err, os.ErrPermission)
 }

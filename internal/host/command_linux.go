@@ -172,6 +172,7 @@ func (h *Host) start(c *command) error {
 	}
 
 	h.recordLeader(c)
+	h.guard.expect(c.slot)
 	h.resetOOMScore(c)
 
 	// Close what only the start needed.

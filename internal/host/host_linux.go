@@ -57,6 +57,7 @@ type Host struct {
 	limits  *limits
 	watch   *watcher
 	ledger  *ledger
+	guard   *guard
 	shells  shells
 	fronts  fronts
 	sampler sampler
@@ -102,6 +103,7 @@ func New(o Options) (*Host, error) {
 	h.findFeatures(o.CgroupRoot)
 
 	h.ledger = newLedger(o.StateDir, h.bootID, o.Log)
+	h.guard = newGuard(o.StateDir, h.proc, o.Log)
 
 	// Keep inherited descriptors from commands.
 	if err := h.closeInherited(); err != nil {
@@ -214,6 +216,7 @@ func (h *Host) Close() error {
 		close(h.closing)
 		<-h.tidied
 		h.finishAbandoned()
+		h.guard.close()
 		err = errors.Join(h.watch.close(), h.ledger.close())
 		if h.groups != nil {
 			h.groups.close()
@@ -307,6 +310,7 @@ func (h *Host) rotateLogs() (hot bool) {
 // tidy costs almost nothing while no process ends, however many there are.
 func (h *Host) tidy(all bool) {
 	h.finishAbandoned()
+	h.guard.tidy()
 	h.fronts.tidy()
 	h.collectOrphans()
 	if h.groups == nil || !h.ended.Swap(false) && !all {

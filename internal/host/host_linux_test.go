@@ -25,7 +25,10 @@ import (
 	"github.com/gozzard/gozzard/internal/supervise"
 )
 
-func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+func TestMain(m *testing.M) {
+	host.ServeGuard()
+	goleak.VerifyTestMain(m)
+}
 
 var proc = procfs.New("/proc")
 

@@ -15,6 +15,7 @@ import (
 	"path/filepath"
 	"strings"
 	"sync"
+	"time"
 
 	"golang.org/x/sys/unix"
 
@@ -72,6 +73,10 @@ func (e *entry) leader() supervise.Proc {
 type slot struct {
 	entry
 	index int // -1: not in the file
+
+	// The guard's part; the lock of the guard protects it.
+	number uint64      // of its message
+	later  *time.Timer // names it to the guard
 }
 
 // ledger is the file with its free slots. It is opened at the first use: until then another agent may own the folder.
@@ -177,6 +182,8 @@ func (l *ledger) write(s *slot) {
 	}
 	if _, err := l.file.WriteAt(b, int64(s.index)*slotBytes); err != nil {
 		l.warn(err)
+		l.free = append(l.free, s.index)
+		s.index = -1
 	}
 }
 
@@ -305,6 +312,7 @@ func (h *Host) recordLeader(c *command) {
 // strike removes a command from the ledger.
 func (h *Host) strike(c *command) {
 	if c.slot != nil {
+		h.guard.forget(c.slot)
 		h.ledger.end(c.slot)
 	}
 }

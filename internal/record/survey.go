@@ -1,6 +1,8 @@
 package record
 
 import (
+	"fmt"
+	"strings"
 	"time"
 
 	"github.com/gozzard/gozzard"
@@ -23,4 +25,34 @@ type Survey struct {
 	Restored time.Time `json:"restored,omitzero"`
 	LastTask time.Time `json:"last_task,omitzero"`
 	Journal  string    `json:"-"` // how SQLite keeps its log
+}
+
+// PageCheck is the result of comparing the pages of a record with their checksums.
+type PageCheck struct {
+	Pages      int
+	Damaged    []uint32 // numbers of the pages that changed without the server
+	Tables     []string // tables and indexes of these pages, as far as they can be found out
+	LogDamaged bool     // the write-ahead log is damaged
+}
+
+// Sound reports whether nothing is damaged.
+func (c *PageCheck) Sound() bool { return len(c.Damaged) == 0 && !c.LogDamaged }
+
+// String says what is damaged.
+func (c *PageCheck) String() string {
+	var parts []string
+	if n := len(c.Damaged); n > 0 {
+		text := fmt.Sprintf("%d of %d pages are damaged", n, c.Pages)
+		if len(c.Tables) > 0 {
+			text += " (" + strings.Join(c.Tables, ", ") + ")"
+		}
+		parts = append(parts, text)
+	}
+	if c.LogDamaged {
+		parts = append(parts, "the write-ahead log is damaged")
+	}
+	if len(parts) == 0 {
+		return fmt.Sprintf("%d pages fit their checksums", c.Pages)
+	}
+	return strings.Join(parts, "; ")
 }

@@ -104,7 +104,7 @@ func (s *Server) firstAccounts(ctx context.Context) error {
 		return err
 	}
 	if old == nil {
-		return s.firstApp(func(app auth.App) error { return imported(auth.Config{Apps: []auth.App{app}}) })
+		return s.newApp(func(app auth.App) error { return imported(auth.Config{Apps: []auth.App{app}}) })
 	}
 	if err := imported(*old); err != nil {
 		return err
@@ -124,6 +124,16 @@ func (s *Server) givenApp(imported func(auth.Config) error, replaced func(auth.A
 		return nil
 	}
 	return replaced(app)
+}
+
+// newApp gives a new record its app: the one of credentials.json if the record replaces a lost one, or else a new one.
+func (s *Server) newApp(record func(auth.App) error) error {
+	if s.replaced {
+		if kept, err := s.keepCredentials(record); kept || err != nil {
+			return err
+		}
+	}
+	return s.firstApp(record)
 }
 
 // firstApp makes an app that may do everything and writes its secret to a file. The file is written before the app

@@ -37,7 +37,7 @@ func (s *Server) openBackups(context.Context) error {
 		s.metrics.LastBackup(at)
 	}
 
-	s.backups, err = backup.NewScheduler(backup.SchedulerOptions{Database: database, Data: s.options.Data, Dir: o.To,
+	s.backups, err = backup.NewScheduler(backup.SchedulerOptions{Database: openDatabase{sqlstore.Files{}, s.store}, Data: s.options.Data, Dir: o.To,
 		Every: o.Every, Keep: o.Keep, Recipients: to, Program: s.options.Version, Done: s.metrics.BackedUp,
 		Log: s.options.Log})
 	return err
@@ -74,6 +74,17 @@ func (s *Server) openRestore(ctx context.Context) (err error) {
 
 // database is the kind of database that a server has.
 var database backup.Database = sqlstore.Files{}
+
+// openDatabase is the database of a server that runs, for its own backups.
+type openDatabase struct {
+	sqlstore.Files
+	store *sqlstore.Store
+}
+
+// Copy writes a copy of the record as it is at one moment.
+func (d openDatabase) Copy(ctx context.Context, from, to string) error {
+	return d.store.Copy(ctx, from, to)
+}
 
 // CreateBackup writes an encrypted backup of the server with a data folder. The server may be running.
 func CreateBackup(ctx context.Context, o backup.CreateOptions) (backup.Manifest, backup.Note, error) {

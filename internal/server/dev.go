@@ -46,6 +46,12 @@ func RunDev(ctx context.Context, o DevOptions) (err error) {
 		return fmt.Errorf("cannot make the data folder: %w", err)
 	}
 
+	// Refuse a lost record before anything is written.
+	o.dev = true
+	if _, err := o.checkLost(ctx); err != nil {
+		return err
+	}
+
 	// Open the server.
 	secret, err := keptSecret(filepath.Join(o.Data, "dev.secret"))
 	if err != nil {

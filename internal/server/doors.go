@@ -28,7 +28,7 @@ func (s *Server) openDoors(context.Context) error {
 	book, log, observe := s.accounts.Directory(), s.options.Log, s.metrics.ObserveRequest
 	native := api.Options{
 		Plane: s.plane, Authenticate: blueking.ByHeaders(book), Challenge: blueking.AuthorizationHeader,
-		Accounts: s.accounts, Provider: provider, Metrics: s.metrics, Ready: s.plane.Ready, Log: log,
+		Accounts: s.accounts, Provider: provider, Metrics: s.metrics, Ready: s.plane.Ready, Detail: s.pages.Detail, Log: log,
 		Enrol: s.trust.registry, Restore: s.restore, Audit: s.store, Flag: s.fabric.Flag, Releases: s.upgrades,
 		Stopping: s.stopping,
 	}

@@ -15,6 +15,9 @@ type Options struct {
 	AgentListen string // address of the fabric; "": only agents in this process
 	Version     string // of this program
 
+	NewRecord bool // make a new record although the keys of a lost one are there
+	dev       bool // the server is a part of `gozzard dev`
+
 	Interval   time.Duration // how often each agent reports everything
 	Keep       time.Duration // how long results of tasks are kept at least
 	Checkpoint time.Duration // how often the newest row of the audit is signed; 0: never

@@ -3,10 +3,8 @@ package server
 import (
 	"context"
 	"errors"
-	"fmt"
 	"net"
 	"net/http"
-	"os"
 	"path/filepath"
 	"sync"
 
@@ -32,6 +30,8 @@ type Server struct {
 
 	signer      *signing.Signer
 	store       *sqlstore.Store
+	replaced    bool        // the record is new, in place of a lost one
+	pages       *pageChecks // compares the pages of the record with their checksums
 	trust       trust
 	restore     *enrol.Restore
 	fabric      Fabric
@@ -67,8 +67,8 @@ func New(ctx context.Context, o Options) (_ *Server, err error) {
 	}()
 
 	for _, open := range []func(context.Context) error{
-		s.openSecrets,     // the data folder, the signing key, the join secret
-		s.openRecord,      // the database
+		s.openRecord,      // the data folder and the database
+		s.openSecrets,     // the signing key, the join secret
 		s.openTrust,       // the authority, and the registry of enrolled hosts
 		s.openRestore,     // whether hosts wait because the record came out of a backup
 		s.openFabric,      // the way to the agents
@@ -107,7 +107,7 @@ func (s *Server) run(ctx context.Context, others ...Part) error {
 	context.AfterFunc(ctx, func() { close(s.stopping) })
 
 	// List the parts of this server.
-	parts := []func(context.Context) error{s.plane.Run, s.fabric.Run, s.jobs.Run, s.serve}
+	parts := []func(context.Context) error{s.plane.Run, s.fabric.Run, s.jobs.Run, s.pages.Run, s.serve}
 	if s.cmdb != nil && len(s.options.CMDB.Businesses) > 0 { // without any it only answers callers
 		parts = append(parts, s.cmdb.Run)
 	}
@@ -174,9 +174,6 @@ func (s *Server) Parts() Parts {
 }
 
 func (s *Server) openSecrets(context.Context) (err error) {
-	if err := os.MkdirAll(s.options.Data, 0o700); err != nil {
-		return fmt.Errorf("cannot make the data folder: %w", err)
-	}
 	if s.signer, err = signing.OpenSigner(s.options.Data, nil); err != nil {
 		return err
 	}
@@ -184,17 +181,6 @@ func (s *Server) openSecrets(context.Context) (err error) {
 		s.options.JoinSecret, err = keptJoinFile(filepath.Join(s.options.Data, backup.JoinFile), s.signer.Key())
 	}
 	return err
-}
-
-func (s *Server) openRecord(ctx context.Context) (err error) {
-	s.store, err = sqlstore.OpenSQLite(ctx, filepath.Join(s.options.Data, backup.RecordFile), sqlstore.Options{
-		Log: s.options.Log, Fatal: s.options.Fatal, Observe: s.metrics.ObserveStore,
-	})
-	if err != nil {
-		return err
-	}
-	s.onClose("cannot close the record", s.store.Close)
-	return nil
 }
 
 func (s *Server) openPlane(ctx context.Context) (err error) {

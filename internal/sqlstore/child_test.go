@@ -32,7 +32,8 @@ func TestMain(m *testing.M) {
 }
 
 // child accepts tasks from four callers until it is killed, and prints the number of each task after it was
-// acknowledged. In mode "sick" its files cannot grow beyond a size, which is an I/O error for SQLite.
+// acknowledged. In mode "sick" its files cannot grow beyond a size, which is an I/O error for SQLite. In mode "large"
+// its tasks are large, so that the write-ahead log is copied into the database again and again.
 func child(path, mode string) int {
 	fail := func(err error) int {
 		fmt.Fprintln(os.Stderr, err)
@@ -56,12 +57,17 @@ func child(path, mode string) int {
 		}
 	}
 
+	size := 5
+	if mode == "large" {
+		size = 400
+	}
+
 	fmt.Println("ready")
 	errs := make(chan error)
 	for range 4 {
 		go func() {
 			for {
-				t := benchTask(5)
+				t := benchTask(size)
 				if _, err := s.Accept(context.Background(), t); err != nil {
 					errs <- err
 					return

@@ -12,7 +12,8 @@ import (
 )
 
 // Copy writes the SQLite database at a path into a new file, as it is at one moment. A server may be using the
-// database; its writes are not blocked. Copy rejects a damaged database.
+// database; its writes are not blocked. Copy rejects a damaged database, so that backups of a sound one are kept. It
+// must not be called in the process of the server: see Store.Copy.
 func Copy(ctx context.Context, path, to string) (err error) {
 	db, err := openToRead(ctx, path)
 	if err != nil {
@@ -21,6 +22,44 @@ func Copy(ctx context.Context, path, to string) (err error) {
 
 	defer func() { err = errors.Join(err, db.Close()) }()
 
+	// Check the pages, if there are checksums of them.
+	damaged, pages, err := checkFile(ctx, path)
+	if err != nil && !errors.Is(err, ErrNoSums) {
+		return fmt.Errorf("cannot check the pages of %s: %w", path, err)
+	}
+	if r := (record.PageCheck{Damaged: damaged, Pages: pages}); !r.Sound() {
+		r.Tables = tablesOf(ctx, db, damaged)
+		return errDamaged(path, &r)
+	}
+
+	return vacuumInto(ctx, db, to)
+}
+
+// Copy is the function Copy for a store that is open.
+func (s *Store) Copy(ctx context.Context, path, to string) (err error) {
+	r, err := s.CheckPages(ctx, func(int) {})
+	if err != nil && !errors.Is(err, ErrNoSums) {
+		return err
+	}
+	if !r.Sound() {
+		return errDamaged(path, &r)
+	}
+
+	db, err := openToRead(ctx, path)
+	if err != nil {
+		return err
+	}
+	return errors.Join(vacuumInto(ctx, db, to), db.Close())
+}
+
+// errDamaged says that a record is not copied, and what to do.
+func errDamaged(path string, r *record.PageCheck) error {
+	return fmt.Errorf("the database %s is damaged and was not copied: %s; restore an older backup "+
+		"(gozzard doctor shows the details)", path, r)
+}
+
+// vacuumInto writes a copy of an open database into a new file.
+func vacuumInto(ctx context.Context, db *sql.DB, to string) error {
 	if err := createPrivate(to); err != nil {
 		return fmt.Errorf("cannot create %s: %w", to, err)
 	}

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io/fs"
 	"os"
 	"time"
 
@@ -32,6 +33,30 @@ func (Files) Upgrade(ctx context.Context, path string) error {
 		return err
 	}
 	return s.Close()
+}
+
+// Exists reports whether there is a record at a path: not when the file is missing, empty or a database without tables.
+func Exists(ctx context.Context, path string) (there bool, err error) {
+	st, err := os.Stat(path)
+	if errors.Is(err, fs.ErrNotExist) || err == nil && st.Size() == 0 {
+		return false, nil
+	}
+	if err != nil {
+		return false, fmt.Errorf("cannot open the database: %w", err)
+	}
+
+	db, err := openReadOnly(path)
+	if err != nil {
+		return false, err
+	}
+
+	defer func() { err = errors.Join(err, db.Close()) }()
+
+	var tables int
+	if err := db.QueryRowContext(ctx, `SELECT COUNT(*) FROM sqlite_master`).Scan(&tables); err != nil {
+		return true, nil // it is damaged or of another program: opening it says so
+	}
+	return tables > 0, nil
 }
 
 // MarkRestored calls Store.MarkRestored for the record at a path. All changes are in the file itself when it returns,

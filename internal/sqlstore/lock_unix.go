@@ -23,6 +23,25 @@ func lockFile(f *os.File) (locked bool, err error) {
 	return err == nil, err
 }
 
+// lockFolder locks a folder for this process alone. It returns nil when another process has the lock. Some network file
+// systems cannot lock a folder; there the lock file alone counts.
+func lockFolder(dir string) (*os.File, error) {
+	f, err := os.Open(dir)
+	if err != nil {
+		return nil, err
+	}
+
+	locked, err := lockFile(f)
+	switch {
+	case err != nil && (errors.Is(err, syscall.EBADF) || errors.Is(err, syscall.EINVAL) ||
+		errors.Is(err, syscall.EOPNOTSUPP) || errors.Is(err, syscall.ENOLCK)):
+		return f, nil
+	case err != nil || !locked:
+		return nil, errors.Join(err, f.Close())
+	}
+	return f, nil
+}
+
 // isDiskFull reports whether an error of a file operation means that the disk, or the quota, is full.
 func isDiskFull(err error) bool {
 	return errors.Is(err, syscall.ENOSPC) || errors.Is(err, syscall.EDQUOT)

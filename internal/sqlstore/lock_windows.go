@@ -20,6 +20,9 @@ func lockFile(f *os.File) (locked bool, err error) {
 	return err == nil, err
 }
 
+// lockFolder locks nothing: Windows does not remove a file that is open, so the lock file is enough.
+func lockFolder(dir string) (*os.File, error) { return os.Open(dir) }
+
 // isDiskFull reports whether an error of a file operation means that the disk, or the quota, is full.
 func isDiskFull(err error) bool {
 	return errors.Is(err, windows.ERROR_DISK_FULL) || errors.Is(err, windows.ERROR_HANDLE_DISK_FULL) ||

@@ -141,5 +141,7 @@ type noMaintenance struct{}
 
 func (noMaintenance) lowOnSpace(context.Context, *sql.Conn) (bool, error) { return false, nil }
 func (noMaintenance) diskFull(context.Context, *sql.Conn) error           { return nil }
+func (noMaintenance) present() error                                      { return nil }
+func (noMaintenance) watch()                                              {}
 func (noMaintenance) afterCommit(context.Context, *sql.Conn) error        { return nil }
 func (noMaintenance) beforeClose(context.Context, *sql.Conn) error        { return nil }

@@ -21,6 +21,7 @@ const reserveBytes = 8 << 20
 type reserve struct {
 	o         Options
 	path      string
+	sums      *pageSums
 	low       bool      // the file was given up, and could not be written again yet
 	checkedAt time.Time // when the disk was last found full, or last tried again
 }
@@ -53,7 +54,7 @@ func (r *reserve) diskFull(ctx context.Context, c *sql.Conn) error {
 	if c == nil {
 		return nil
 	}
-	if _, err := checkpoint(ctx, c, "TRUNCATE"); err != nil {
+	if _, err := r.checkpoint(ctx, c, "TRUNCATE"); err != nil {
 		return fmt.Errorf("cannot empty the write-ahead log: %w", err)
 	}
 
@@ -68,7 +69,7 @@ func (r *reserve) lowOnSpace(ctx context.Context, c *sql.Conn) (bool, error) {
 	}
 
 	r.checkedAt = r.o.Now()
-	shrinkErr := shrink(ctx, c) // if even this finds no space, write below finds none either
+	shrinkErr := r.shrink(ctx, c) // if even this finds no space, write below finds none either
 
 	if err := r.write(); err != nil {
 		if isDiskFull(err) {

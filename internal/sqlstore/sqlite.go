@@ -26,21 +26,21 @@ func OpenSQLite(ctx context.Context, path string, o Options) (*Store, error) {
 		return nil, fmt.Errorf("cannot open the database: %w", err)
 	}
 
-	unlock, err := lockDatabase(path, o)
+	lock, err := lockDatabase(path, o)
 	if err != nil {
 		return nil, err
 	}
 
-	s, err := openLocked(ctx, path, o, unlock)
+	s, err := openLocked(ctx, path, o, lock)
 	if err != nil {
-		return nil, errors.Join(err, unlock())
+		return nil, errors.Join(err, lock.release())
 	}
 
 	return s, nil
 }
 
-// openLocked opens a database whose lock this process has. release gives the lock back.
-func openLocked(ctx context.Context, path string, o Options, release func() error) (*Store, error) {
+// openLocked opens a database whose lock this process has.
+func openLocked(ctx context.Context, path string, o Options, lock *databaseLock) (*Store, error) {
 	d := &dialect{
 		begin: "BEGIN IMMEDIATE",
 		// Placeholders by position: the driver looks numbered ones up by name, which is slow for thousands.
@@ -57,34 +57,75 @@ func openLocked(ctx context.Context, path string, o Options, release func() erro
 	// Open the connection of the writer. That needs some disk space too, for the shared memory file and for a
 	// migration.
 	r := &reserve{o: o, path: path + ".reserve"}
-	write, err := prepareSQLite(ctx, path)
+	write, sums, err := prepareSQLite(ctx, path, o)
 	if err != nil && d.classify(err) == failFull {
 		if err := r.diskFull(ctx, nil); err != nil {
 			return nil, err
 		}
-		write, err = prepareSQLite(ctx, path)
+		write, sums, err = prepareSQLite(ctx, path, o)
 	}
 
 	if err != nil {
 		return nil, err
 	}
 
+	r.sums = sums
+
 	// Open the connections of the readers.
+	read, err := openReaders(ctx, path)
+	if err != nil {
+		return nil, errors.Join(err, write.Close(), sums.close())
+	}
+
+	// Hold disk space back for the moment when the disk is full, and remember the files.
+	err = r.open(ctx)
+	var files *presence
+	if err == nil {
+		files, err = newPresence(path, lock, o)
+	}
+	if err != nil {
+		return nil, errors.Join(err, read.Close(), write.Close(), sums.close())
+	}
+
+	m := &sqliteMaintenance{reserve: r, presence: files, classify: d.classify}
+	s := newStore(o, d, read, write, m, func() error { return errors.Join(sums.close(), lock.release()) })
+	s.sums = sums
+	return s, nil
+}
+
+// openReaders opens all connections of the readers. They stay open: SQLite makes a missing file when it opens a
+// connection, and must not do that after the files were removed. As long as one is open, SQLite also keeps the
+// write-ahead log, and does not copy it into the database by itself.
+func openReaders(ctx context.Context, path string) (*sql.DB, error) {
 	read, err := sql.Open("sqlite", dsn(path, "query_only(1)", "cache_size(-4000)"))
 	if err != nil {
-		return nil, errors.Join(err, write.Close())
+		return nil, err
 	}
 
 	readers := max(4, runtime.GOMAXPROCS(0))
 	read.SetMaxOpenConns(readers)
 	read.SetMaxIdleConns(readers)
 
-	// Hold disk space back for the moment when the disk is full.
-	if err := r.open(ctx); err != nil {
-		return nil, errors.Join(err, read.Close(), write.Close())
+	var all []*sql.Conn
+	var n int
+	for range readers {
+		c, connErr := read.Conn(ctx)
+		if err = connErr; err == nil {
+			all = append(all, c)
+			err = c.QueryRowContext(ctx, `SELECT COUNT(*) FROM counters`).Scan(&n)
+		}
+		if err != nil {
+			break
+		}
 	}
 
-	return newStore(o, d, read, write, &sqliteMaintenance{reserve: r, classify: d.classify}, release), nil
+	for _, c := range all {
+		err = errors.Join(err, c.Close())
+	}
+	if err != nil {
+		return nil, errors.Join(fmt.Errorf("cannot open the database %s for reading: %w", path, err), read.Close())
+	}
+	return read, nil
 }
 
 // inspect checks an existing database without changing a byte of it: that it is intact, that it is ours and that this
@@ -98,20 +139,12 @@ func inspect(ctx context.Context, path string) (err error) {
 		return fmt.Errorf("cannot open the database: %w", err)
 	}
 
-	// Open it for reading. Without a log, "immutable" saves SQLite from creating a shared memory file.
-	mode := "?mode=ro"
-
-	if st, err := os.Stat(path + "-wal"); err != nil || st.Size() == 0 {
-		mode += "&immutable=1"
-	}
-
-	db, err := sql.Open("sqlite", uri(path)+mode+"&_pragma=busy_timeout(5000)")
+	db, err := openReadOnly(path)
 	if err != nil {
-		return fmt.Errorf("cannot open the database: %w", err)
+		return err
 	}
 
 	defer func() { err = errors.Join(err, db.Close()) }()
-	db.SetMaxOpenConns(1)
 
 	if err := checkIntact(ctx, db, path); err != nil {
 		return err
@@ -137,6 +170,26 @@ func inspect(ctx context.Context, path string) (err error) {
 	}
 
 	return nil
+}
+
+// openReadOnly opens a database for one look. Without a log, "immutable" saves SQLite from creating a shared memory
+// file.
+func openReadOnly(path string) (*sql.DB, error) {
+	mode := "?mode=ro"
+	if st, err := os.Stat(path + "-wal"); err != nil || st.Size() == 0 {
+		mode += "&immutable=1"
+	}
+
+	path, err := filepath.Abs(path)
+	if err != nil {
+		return nil, fmt.Errorf("cannot open the database: %w", err)
+	}
+	db, err := sql.Open("sqlite", uri(path)+mode+"&_pragma=busy_timeout(5000)")
+	if err != nil {
+		return nil, fmt.Errorf("cannot open the database: %w", err)
+	}
+	db.SetMaxOpenConns(1)
+	return db, nil
 }
 
 // checkIntact runs SQLite's quick check and says whether an error means damage.
@@ -173,29 +226,39 @@ func createPrivate(path string) error {
 	return errors.Join(f.Close(), syncDir(filepath.Dir(path)))
 }
 
-// prepareSQLite checks or creates the database, opens the writer's pool of one connection, and brings the schema up to
-// date.
-func prepareSQLite(ctx context.Context, path string) (*sql.DB, error) {
+// prepareSQLite checks or creates the database, opens the writer's pool of one connection, brings the schema up to date
+// and opens the checksums of the pages.
+func prepareSQLite(ctx context.Context, path string, o Options) (*sql.DB, *pageSums, error) {
+	// Check the database, or create it.
+	if err := checkWAL(path); err != nil {
+		return nil, nil, err
+	}
 	if err := inspect(ctx, path); err != nil {
-		return nil, err
+		return nil, nil, err
 	}
 	if err := createPrivate(path); err != nil {
-		return nil, fmt.Errorf("cannot create the database: %w", err)
+		return nil, nil, fmt.Errorf("cannot create the database: %w", err)
+	}
+	if err := removeOldSums(path); err != nil {
+		return nil, nil, fmt.Errorf("cannot remove the checksums of an earlier database: %w", err)
 	}
 
+	// Bring the schema up to date.
 	db, err := sql.Open("sqlite", writerDSN(path))
 	if err != nil {
-		return nil, err
+		return nil, nil, err
 	}
 
 	db.SetMaxOpenConns(1)
 	db.SetMaxIdleConns(1)
+	err = migrate(ctx, db, goose.DialectSQLite3, strings.NewReplacer())
 
-	if err := migrate(ctx, db, goose.DialectSQLite3, strings.NewReplacer()); err != nil {
-		return nil, fmt.Errorf("cannot open the database %s: %w", path, errors.Join(err, db.Close()))
+	// Open the checksums, also after a failure: closing the connection changes pages.
+	sums := openSums(path, o.Log)
+	if err != nil {
+		return nil, nil, fmt.Errorf("cannot open the database %s: %w", path, errors.Join(err, db.Close(), sums.close()))
 	}
-
-	return db, nil
+	return db, sums, nil
 }
 
 // uri is the file URI of a path. Unlike a plain path it may contain "?" and "#".

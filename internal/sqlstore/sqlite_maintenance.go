@@ -16,6 +16,7 @@ const checkpointPages = reserveBytes / 4096
 // sqliteMaintenance watches the disk space and keeps the write-ahead log short.
 type sqliteMaintenance struct {
 	*reserve
+	presence *presence
 	classify func(error) failure
 	warned   time.Time // when it last logged that the write-ahead log grows
 }
@@ -36,7 +37,7 @@ func (m *sqliteMaintenance) afterCommit(ctx context.Context, c *sql.Conn) error 
 		return err
 	}
 
-	left, err := checkpoint(ctx, c, "PASSIVE")
+	left, err := m.checkpoint(ctx, c, "PASSIVE")
 	if err != nil {
 		return m.checkpointFailed(ctx, err)
 	}
@@ -61,16 +62,21 @@ func (m *sqliteMaintenance) checkpointFailed(ctx context.Context, err error) err
 	return fmt.Errorf("cannot empty the write-ahead log: %w", err)
 }
 
+func (m *sqliteMaintenance) present() error { return m.presence.check() }
+
+func (m *sqliteMaintenance) watch() { m.presence.watch() }
+
 func (m *sqliteMaintenance) beforeClose(ctx context.Context, c *sql.Conn) error {
-	if _, err := checkpoint(ctx, c, "TRUNCATE"); err != nil {
+	if _, err := m.checkpoint(ctx, c, "TRUNCATE"); err != nil {
 		return m.checkpointFailed(ctx, err)
 	}
 	return nil
 }
 
 // checkpoint copies the write-ahead log into the database, in one of SQLite's modes. It returns how many pages of the
-// log are not yet in the database.
-func checkpoint(ctx context.Context, c *sql.Conn, mode string) (left int, err error) {
+// log are not yet in the database. Before that it writes the checksums of the pages in the log.
+func (r *reserve) checkpoint(ctx context.Context, c *sql.Conn, mode string) (left int, err error) {
+	defer r.sums.beforeCheckpoint()()
 	var busy, log, done int
 	if err := c.QueryRowContext(ctx, "PRAGMA wal_checkpoint("+mode+")").Scan(&busy, &log, &done); err != nil {
 		return 0, err
@@ -79,10 +85,10 @@ func checkpoint(ctx context.Context, c *sql.Conn, mode string) (left int, err er
 }
 
 // shrink returns free pages of the database to the disk, so that pruning alone can free enough of it.
-func shrink(ctx context.Context, c *sql.Conn) error {
+func (r *reserve) shrink(ctx context.Context, c *sql.Conn) error {
 	if _, err := c.ExecContext(ctx, "PRAGMA incremental_vacuum(2048)"); err != nil {
 		return err
 	}
-	_, err := checkpoint(ctx, c, "TRUNCATE")
+	_, err := r.checkpoint(ctx, c, "TRUNCATE")
 	return err
 }

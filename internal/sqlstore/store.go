@@ -29,6 +29,10 @@ type Options struct {
 	// later write, and opening the database again recovers what was committed.
 	Fatal func(error)
 
+	// Lost is called when the files of the database were removed or replaced, with the reason, and when they are there
+	// again, with "". nil: it is only logged.
+	Lost func(reason string)
+
 	// Now is the clock. nil: time.Now.
 	Now func() time.Time
 
@@ -44,6 +48,7 @@ type Store struct {
 	read       *reader
 	w          *writer
 	items      itemCache
+	sums       *pageSums    // nil: this kind of database looks after its pages by itself
 	release    func() error // releases what belongs to the kind of database, after both pools are closed
 	specCursor []byte       // the last definition that pruneSpecs looked at; only the writer uses it
 
@@ -73,6 +78,9 @@ func (o Options) withDefaults() Options {
 	}
 	if o.Fatal == nil {
 		o.Fatal = func(error) {}
+	}
+	if o.Lost == nil {
+		o.Lost = func(string) {}
 	}
 	if o.Now == nil {
 		o.Now = time.Now
@@ -109,6 +117,9 @@ func (s *Store) Close() error {
 func (s *Store) Ping(ctx context.Context) (err error) {
 	defer s.timed("ping", &err)()
 	if err := s.w.writable(); err != nil {
+		return err
+	}
+	if err := s.w.maintenance.present(); err != nil {
 		return err
 	}
 	var n int64

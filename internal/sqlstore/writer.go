@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"slices"
 	"sync/atomic"
+	"time"
 
 	"github.com/gozzard/gozzard"
 	"github.com/gozzard/gozzard/internal/record"
@@ -49,6 +50,10 @@ type maintenance interface {
 	lowOnSpace(ctx context.Context, c *sql.Conn) (bool, error)
 	// diskFull is called after the database reported a full disk. c may be nil.
 	diskFull(ctx context.Context, c *sql.Conn) error
+	// present returns an error when the files of the database were removed or replaced. Any goroutine may call it.
+	present() error
+	// watch is called from time to time while nothing is written.
+	watch()
 	// afterCommit is called after each commit.
 	afterCommit(ctx context.Context, c *sql.Conn) error
 	// beforeClose is called before the last connection closes.
@@ -145,11 +150,15 @@ func (w *writer) writable() error {
 func (w *writer) loop() {
 	defer close(w.stopped)
 	ctx := context.Background()
+	watch := time.NewTicker(presenceEvery)
+	defer watch.Stop()
 	for {
 		select {
 		case <-w.stop:
 			w.closeErr = w.shutdown(ctx)
 			return
+		case <-watch.C:
+			w.maintenance.watch()
 		case j := <-w.queue:
 			w.commit(ctx, w.gather(j))
 		}
@@ -216,10 +225,14 @@ func (w *writer) handleDiskFull(ctx context.Context) {
 
 // rejectUnrunnable answers the jobs that cannot run now and returns the others. It needs a connection.
 func (w *writer) rejectUnrunnable(ctx context.Context, jobs []*job) []*job {
-	// After a fatal error nothing runs.
+	// After a fatal error nothing runs, and nothing without the files of the database.
+	err := w.maintenance.present()
 	if e := w.fatal.Load(); e != nil {
+		err = e
+	}
+	if err != nil {
 		for _, j := range jobs {
-			w.answer(j, e)
+			w.answer(j, err)
 		}
 		return nil
 	}
@@ -290,6 +303,11 @@ func (w *writer) transact(ctx context.Context, jobs []*job) (left []*job, cause 
 		if kind := w.d.classify(err); kind == failFull || kind == failRetry {
 			return w.retryOrFail(jobs, err) // the database is known not to have committed
 		}
+		return nil, w.failAll(jobs, err)
+	}
+
+	// The files may have been removed meanwhile: then the commit will not last.
+	if err := w.maintenance.present(); err != nil {
 		return nil, w.failAll(jobs, err)
 	}
 

@@ -138,11 +138,12 @@ func New(o Options) *Supervisor {
 // Restore adds the processes that the journal has, and what is on record about them. It must be called before Run. Run
 // then finds and watches the processes that are running, and starts those that are supervised but not running.
 func (s *Supervisor) Restore(recs []Record, held map[gozzard.Key]Held) {
-	// Claim what is alive before any actor looks, so that no other definition can adopt it.
-	for key, h := range held {
-		s.known[key] = h
-		if s.host.Alive(h.Proc) {
-			s.claim(h.Proc, key)
+	// Claim what is alive before any actor looks, so that no other definition can adopt it. What was unregistered and
+	// still runs may be adopted under another name.
+	maps.Copy(s.known, held)
+	for _, rec := range recs {
+		if h, ok := held[rec.Key]; ok && s.host.Alive(h.Proc) {
+			s.claim(h.Proc, rec.Key)
 		}
 	}
 

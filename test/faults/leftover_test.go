@@ -5,6 +5,7 @@ package faults_test
 import (
 	"fmt"
 	"os"
+	"path/filepath"
 	"slices"
 	"strconv"
 	"strings"
@@ -12,10 +13,14 @@ import (
 	"testing"
 	"time"
 
+	"golang.org/x/sys/unix"
+
+	"github.com/gozzard/gozzard/internal/policy"
+	"github.com/gozzard/gozzard/internal/procfs"
 	ft "github.com/gozzard/gozzard/test/fleettest"
 )
 
-// hangs are the commands that A19 interrupts. Each waits, and those of start and restart bring the process up later.
+// hangs are the commands that A24 interrupts. Each waits, and those of start and restart bring the process up later.
 func hangs(t *testing.T, name, mark string) map[string]*ft.Daemon {
 	t.Helper()
 	root := t.TempDir()
@@ -53,9 +58,9 @@ func argPIDs(t *testing.T, text string) (pids []int) {
 	return pids
 }
 
-// A19: the agent ends while commands run, and starts again. When their operations have verdicts, the commands are gone:
+// A24: the agent ends while commands run, and starts again. When their operations have verdicts, the commands are gone:
 // nothing that was stopped comes up later.
-func TestA19InterruptedCommands(t *testing.T) {
+func TestA24InterruptedCommands(t *testing.T) {
 	s := ft.StartServer(t, "")
 	agent := s.StartAgent(t, 1, "")
 	again := func() { s.AgainOnline(t, agent) }
@@ -116,7 +121,7 @@ func TestA19InterruptedCommands(t *testing.T) {
 			operate(t, s.API, ds[kind], 1, ds[kind].Spec(unhosted))
 			late = append(late, ds[kind])
 		}
-		fmt.Printf("fault A19: %s: %d of 3 interrupted commands ended before their verdicts\n", c.name, ended)
+		fmt.Printf("fault A24: %s: %d of 3 interrupted commands ended before their verdicts\n", c.name, ended)
 		if ended != 3 {
 			t.Errorf("%s: %d of 3 verdicts name the command", c.name, ended)
 		}
@@ -126,6 +131,107 @@ func TestA19InterruptedCommands(t *testing.T) {
 	for _, d := range late {
 		if n := d.Copies(); n > 0 {
 			t.Errorf("%s was stopped and has %d copies", d.Name, n)
+		}
+	}
+}
+
+// A25: the agent ends while a command runs, and does not come back. The command ends at its limit.
+func TestA25CommandWithoutAgent(t *testing.T) {
+	for i, c := range []struct {
+		name    string
+		signal  syscall.Signal
+		account string
+		caps    []uintptr
+	}{
+		{name: "kill", signal: syscall.SIGKILL},
+		{name: "term", signal: syscall.SIGTERM},
+		{name: "user", signal: syscall.SIGKILL, account: "nobody"},
+		{name: "cap", signal: syscall.SIGKILL, account: "nobody", caps: ft.AgentCaps},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			// Start an agent and a process.
+			s := ft.StartServer(t, "")
+			var agent *ft.Program
+			root, user := t.TempDir(), "root"
+			if c.account == "" {
+				agent = s.StartAgent(t, 1, "")
+			} else {
+				home := s.StartAgentAs(t, 1, c.account, c.caps, policy.Permissive)
+				agent, root, user = home.Program, home.Dir, c.account
+				if c.caps != nil {
+					user = "daemon"
+				}
+			}
+			d := ft.NewDaemon(t, root, "gzlimit"+c.name)
+			d.User = user
+			ft.Chown(t, d.Dir, user)
+			mark := fmt.Sprintf("797.%d%d", os.Getpid(), i)
+			d.Script("reload.sh", "setsid sh -c 'sleep "+mark+" & wait' &\nsleep "+mark)
+			spec := d.Spec(ft.J{"op_timeout": 4})
+			must(t, operate(t, s.API, d, 0, spec), 0)
+			pid := d.PID()
+
+			// Begin a reload that hangs, and wait for the guard.
+			s.Operate("operate_proc_v2", ft.J{"meta": ft.J{"namespace": "faults", "name": d.Name}, "op_type": 8,
+				"spec": spec, "hosts": host1})
+			ft.Until(t, 20*time.Second, agent.Output, func() bool { return len(argPIDs(t, "sleep\x00"+mark)) == 2 })
+			title := "gozzard guard\x00" + agent.Flag("--data")
+			ft.Until(t, 20*time.Second, agent.Output, func() bool { return len(argPIDs(t, title)) == 1 })
+			guard := argPIDs(t, title)[0]
+			ft.Until(t, 20*time.Second, agent.Output, func() bool { // it is ready
+				name, _ := os.ReadFile(fmt.Sprintf("/proc/%d/comm", guard))
+				return string(name) == "gozzard guard\n"
+			})
+			holdsNothing(t, guard)
+
+			// End the agent for good.
+			agent.Kill(c.signal)
+			ended := time.Now()
+			ft.Until(t, 30*time.Second, func() string { return "the command goes on" },
+				func() bool { return len(argPIDs(t, "sleep\x00"+mark)) == 0 })
+			took := time.Since(ended)
+			ft.Until(t, 30*time.Second, func() string { return "the guard stays" },
+				func() bool { return len(argPIDs(t, title)) == 0 })
+			fmt.Printf("fault A25: %s: a command with a limit of 4 s ended %.1f s after its agent\n", c.name, took.Seconds())
+			if d.PID() != pid {
+				t.Errorf("the process was pid %d, is %d", pid, d.PID())
+			}
+		})
+	}
+}
+
+// holdsNothing checks that a guard has no file of its agent open, and prints what it costs.
+func holdsNothing(t *testing.T, pid int) {
+	t.Helper()
+	dir := fmt.Sprintf("/proc/%d/fd", pid)
+	all, err := os.ReadDir(dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	sockets := 0
+	for _, e := range all {
+		switch to, err := os.Readlink(filepath.Join(dir, e.Name())); {
+		case err != nil:
+			t.Error(err)
+		case strings.HasPrefix(to, "socket:"):
+			sockets++
+		case to != "/dev/null" && !strings.HasPrefix(to, "anon_inode:[event"): // of the runtime
+			t.Errorf("the guard has %s open", to)
+		}
+	}
+	if sockets != 1 {
+		t.Errorf("the guard has %d sockets", sockets)
+	}
+
+	cred, err := procfs.New("/proc").Credentials(pid)
+	const keep = 1<<unix.CAP_KILL | 1<<unix.CAP_SYS_PTRACE | 1<<unix.CAP_DAC_READ_SEARCH
+	if err != nil || (cred.Effective|cred.Permitted|cred.Inheritable|cred.Ambient)&^keep != 0 || !cred.NoNewPrivs {
+		t.Errorf("the guard has %+v, %v", cred, err)
+	}
+	mem, err := os.ReadFile(fmt.Sprintf("/proc/%d/smaps_rollup", pid))
+	for line := range strings.Lines(string(mem)) {
+		if f := strings.Fields(line); err == nil && (f[0] == "Rss:" || f[0] == "Pss:" || f[0] == "Private_Dirty:") {
+			fmt.Printf("fault A25: guard %s %s kB\n", f[0], f[1])
 		}
 	}
 }
