@@ -44,7 +44,7 @@ func hugeRequest(t *testing.T, a *ft.API) []byte {
 
 // V11: a request that is far too large gets an answer in words on every door, also from clients that send everything
 // before they read, and the server needs no memory for it.
-func TestV11HugeRequest(t *testing.T) {
+func TestV13HugeRequest(t *testing.T) {
 	s := ft.StartServer(t, filepath.Join(t.TempDir(), "data"))
 	body := hugeRequest(t, s.API)
 	file := filepath.Join(t.TempDir(), "body.json")
@@ -129,7 +129,7 @@ func sendThenRead(t *testing.T, server, path string, body []byte, header ...stri
 }
 
 // V12: a server that is out of descriptors says so once, not for each try, and serves again when some are free.
-func TestV12NoDescriptors(t *testing.T) {
+func TestV14NoDescriptors(t *testing.T) {
 	s := ft.StartServer(t, filepath.Join(t.TempDir(), "data"))
 	s.Kill(syscall.SIGTERM)
 	s.Through("prlimit", "--nofile=64:64")
