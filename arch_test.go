@@ -65,12 +65,13 @@ var mayImport = map[string][]string{
 	// The core of the agent.
 	"internal/agent":      {".", "internal/journal", "internal/supervise"},
 	"internal/agentsock":  {".", "internal/policy"},
-	"internal/host":       {".", "internal/procfs", "internal/supervise"},
+	"internal/host":       {".", "internal/identity", "internal/procfs", "internal/supervise"},
+	"internal/identity":   {},
 	"internal/journal":    {"internal/atomicfile"},
 	"internal/policy":     {".", "internal/atomicfile", "internal/yamldoc"},
 	"internal/procfs":     {},
 	"internal/selfupdate": {".", "internal/atomicfile", "internal/release"},
-	"internal/supervise":  {".", "internal/cron"},
+	"internal/supervise":  {".", "internal/cron", "internal/identity"},
 
 	// Doors.
 	"internal/api": {".", "client", "internal/auth", "internal/enrol", "internal/expression", "internal/fleet",
@@ -121,6 +122,7 @@ var mayImport = map[string][]string{
 	"test/fleettest":    {everything},
 	"test/fuzztest":     {},
 	"test/goldentest":   {},
+	"test/identity":     {everything},
 	"test/sim":          {everything},
 	"test/storetest":    {everything},
 	"test/tenants":      {everything},

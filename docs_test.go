@@ -299,3 +299,65 @@ func putFaults(t *testing.T, body string) []gozzard.Fault {
 	}
 	return answer.Error.Faults
 }
+
+var (
+	testName = regexp.MustCompile(`\bTest[A-Z0-9][A-Za-z0-9]*\b`)
+	testFunc = regexp.MustCompile(`(?m)^func (Test[A-Z0-9][A-Za-z0-9]*)\(`)
+	promises = regexp.MustCompile(`(?s)\n## (?:What it promises|可靠性)\n(.*?)\n(?:## |The words)`)
+)
+
+// TestProofsExist: every promise of the README names the test that proves it, with a link to its file, and every test
+// that a README or the page of faults names exists.
+func TestProofsExist(t *testing.T) {
+	all := pages(t)
+	inFile := regexp.MustCompile(`\[(Test[A-Za-z0-9]+)\]\(([^)]+_test\.go)\)`)
+	for _, page := range []string{"README.md", "README.zh.md"} {
+		part := promises.FindStringSubmatch(all[page])
+		if part == nil {
+			t.Fatalf("%s has no promises", page)
+		}
+		for _, promise := range strings.Split(strings.TrimSpace(part[1]), "\n- ") {
+			proofs := inFile.FindAllStringSubmatch(promise, -1)
+			if len(proofs) == 0 {
+				t.Errorf("%s: no test proves %q", page, promise)
+			}
+			for _, m := range proofs {
+				if b, err := os.ReadFile(m[2]); err != nil || !strings.Contains(string(b), "\nfunc "+m[1]+"(") {
+					t.Errorf("%s: %s is not in %s (%v)", page, m[1], m[2], err)
+				}
+			}
+		}
+	}
+
+	known := testsOfModule(t)
+	for line := range strings.Lines(all["docs/faults.md"]) {
+		if !strings.HasPrefix(line, "|") {
+			continue // outside of the tables a pattern may stand for several tests
+		}
+		for _, name := range testName.FindAllString(line, -1) {
+			if !known[name] {
+				t.Errorf("docs/faults.md: there is no %s", name)
+			}
+		}
+	}
+}
+
+// testsOfModule are the names of all test functions.
+func testsOfModule(t *testing.T) map[string]bool {
+	t.Helper()
+	known := map[string]bool{}
+	err := filepath.WalkDir(".", func(path string, e fs.DirEntry, err error) error {
+		if err != nil || e.IsDir() || !strings.HasSuffix(path, "_test.go") {
+			return err
+		}
+		b, err := os.ReadFile(path)
+		for _, m := range testFunc.FindAllSubmatch(b, -1) {
+			known[string(m[1])] = true
+		}
+		return err
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return known
+}

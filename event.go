@@ -13,8 +13,9 @@ const (
 	EventRestartCancelled   EventKind = "process_cancel_restart" // an operation stopped it, or ended its supervision
 	EventLimitExceeded      EventKind = "process_resource_limit_exceed"
 	EventGroupLimitExceeded EventKind = "process_group_resource_limit_exceed"
-	EventHealth             EventKind = "health" // its health check began to fail, or passed again
-	EventRan                EventKind = "ran"    // a periodic or one-shot process ended by itself
+	EventHealth             EventKind = "health"   // its health check began to fail, or passed again
+	EventRan                EventKind = "ran"      // a periodic or one-shot process ended by itself
+	EventOrphaned           EventKind = "orphaned" // its main process ended, others of its processes still run
 )
 
 // Event is something that happened to one process on one host. The agent numbers its events with Seq, which only grows

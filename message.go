@@ -104,6 +104,7 @@ type Hello struct {
 	Run  uint64 // random for each run of the agent, because another run may use the number of a session again
 	Host HostInfo
 	Open []OpReport
+	Kept bool // the journal has a new id because it cannot be written, but the agent has lost nothing
 
 	// NewestGen is the newest generation that the agent has on record for any process, queued operations included. The
 	// agents of earlier versions send 0.

@@ -113,6 +113,8 @@ type Policy struct {
 	TimeZone string  `json:"time_zone,omitempty"` // of CrontabRule; "" means the time zone of the host
 	Overlap  Overlap `json:"overlap,omitempty"`   // of periodic runs
 
+	Orphans Orphans `json:"orphans,omitempty"` // what a main process that has ended left behind
+
 	HealthInterval  int  `json:"health_interval,omitempty"`  // 0 means 30
 	HealthTimeout   int  `json:"health_timeout,omitempty"`   // 0 means 10
 	HealthThreshold int  `json:"health_threshold,omitempty"` // failures in a row until it is unhealthy; 0 means 3
@@ -126,6 +128,15 @@ type Overlap string
 const (
 	OverlapSkip Overlap = "skip"
 	OverlapKill Overlap = "kill" // end the previous run first
+)
+
+// Orphans says what happens with the other processes of a supervised process whose main process has ended.
+type Orphans string
+
+// The ways. "" means OrphansKill.
+const (
+	OrphansKill Orphans = "kill" // kill them after a short time, then start the process again
+	OrphansWait Orphans = "wait" // wait until they have ended, then start the process again
 )
 
 // ConfigCheck is a configuration file with its digest. It is stored and returned; nothing uses it yet.

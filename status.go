@@ -57,6 +57,10 @@ func Finite[F float32 | float64](x F) F {
 	return x
 }
 
+// StateUnwritable begins the sentence in HostInfo.Degraded by which an agent reports that it cannot write its state
+// folder.
+const StateUnwritable = "the state folder cannot be written"
+
 // HostInfo is what an agent reports about its host.
 type HostInfo struct {
 	Agent     AgentID

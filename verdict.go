@@ -26,6 +26,10 @@ const (
 	CodeBusy        Code = "busy"       // its time was over while it waited for other operations
 )
 
+// InterruptedText begins the message of an agent about an operation that was in progress when the agent ended. After
+// "; " follows what became of its command, if the command was still running.
+const InterruptedText = "the agent ended in the middle of the operation"
+
 // Outcome is the result of one attempt.
 type Outcome struct {
 	Code    Code    `json:"code"`

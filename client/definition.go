@@ -53,6 +53,9 @@ type Policy struct {
 	TimeZone string          `json:"time_zone,omitempty"` // of crontab_rule; empty means the host's
 	Overlap  gozzard.Overlap `json:"overlap,omitempty"`   // skip (the default) or kill: if the last run has not ended
 
+	// kill (the default) or wait: what happens to the other processes of a supervised process whose main process ended
+	Orphans gozzard.Orphans `json:"orphans,omitempty"`
+
 	HealthInterval  *int `json:"health_interval,omitempty"`  // seconds; 30 when missing
 	HealthTimeout   *int `json:"health_timeout,omitempty"`   // seconds; 10 when missing
 	HealthThreshold *int `json:"health_threshold,omitempty"` // failures in a row; 3 when missing

@@ -80,6 +80,7 @@ func (env *cliEnv) statusLines(st *agentsock.Status) [][2]string {
 		{"policy", policy},
 		{"processes", strconv.Itoa(st.Processes)},
 		{"journal", fmt.Sprintf("%s at %d", st.Journal.ID, st.Journal.LSN)},
+		{"state", st.Journal.Fault},
 		{"rejected", rejected},
 	}
 	for _, d := range st.Degraded {

@@ -11,6 +11,8 @@ import (
 	_ "time/tzdata" // time zones of periodic processes, for hosts without zone files
 
 	"github.com/spf13/cobra"
+
+	"github.com/gozzard/gozzard/internal/agentd"
 )
 
 // version is set by the linker.
@@ -18,6 +20,8 @@ var version = "dev"
 
 // main runs the program until its end, or until SIGINT or SIGTERM.
 func main() {
+	agentd.ServeGuard() // first: a guard needs nothing else of this program
+
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	code := run(ctx, os.Args[1:])
 	stop()

@@ -24,11 +24,13 @@ import (
 
 	"github.com/rogpeppe/go-internal/testscript"
 
+	"github.com/gozzard/gozzard/internal/agentd"
 	"github.com/gozzard/gozzard/internal/release"
 )
 
 // TestMain makes this test binary the program that scripts run. A script about updates gives it a version.
 func TestMain(m *testing.M) {
+	agentd.ServeGuard()
 	testscript.Main(m, map[string]func(){"gozzard": func() {
 		if v := os.Getenv("SCRIPT_VERSION"); v != "" {
 			version = v

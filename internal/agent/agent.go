@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"maps"
 	"math/rand/v2"
 	"os"
 	"slices"
@@ -64,6 +65,10 @@ type Options struct {
 	// Welcomed is called for every session that the server opens. It may be nil.
 	Welcomed func()
 
+	// Trial says that the previous program may have to take over again: the journal keeps a form that it can read until
+	// the server has opened a session.
+	Trial bool
+
 	// Failpoint is nil in production. It is called when an operation passes "intent", "after-intent", "after-effect"
 	// and "after-done", for crash tests.
 	Failpoint func(name string)
@@ -87,6 +92,7 @@ type Agent struct {
 	wakeLoop chan struct{} // capacity 1: the loop must check what is due
 	beatNow  chan struct{} // capacity 1: a heartbeat must be sent at once
 	failed   chan error    // capacity 1: the journal is broken
+	ended    chan struct{} // closed when Run ends: nothing may wait for the loop any more
 
 	inMu    sync.Mutex
 	inbox   []*gozzard.Command
@@ -96,10 +102,12 @@ type Agent struct {
 	// reports are sent.
 	mu         sync.Mutex
 	state      *state
+	trial      bool                        // nothing may be written that the previous program cannot read
 	queuedGens map[gozzard.Key]uint64      // the newest generation that is queued and has not begun
 	newProcs   map[gozzard.Key]struct{}    // begun but not managed yet; they count as processes of the host
 	tombstones map[gozzard.OpID]*operation // the acknowledged tombstones of this session
 	toSend     []*operation                // results for the next report
+	announced  [16]byte                    // the journal id with which the newest session was opened
 	unsaved    []unsaved                   // ends of operations that found no room on the disk
 
 	statusMu sync.Mutex
@@ -113,6 +121,9 @@ type Agent struct {
 
 	logQueries chan *gozzard.LogQuery
 
+	faultMu sync.Mutex
+	fault   string // why the state folder cannot be written; "" if it can
+
 	plan agenda // used by the loop only
 }
 
@@ -125,11 +136,12 @@ func New(o Options) (*Agent, error) {
 
 	o.fill()
 	a := &Agent{
-		o: o, run: rand.Uint64(), info: o.Info, log: o.Log,
+		o: o, run: rand.Uint64(), info: o.Info, log: o.Log, trial: o.Trial,
 		contact:    contact{lease: o.Lease},
 		wakeLoop:   make(chan struct{}, 1),
 		beatNow:    make(chan struct{}, 1),
 		failed:     make(chan error, 1),
+		ended:      make(chan struct{}),
 		queuedGens: map[gozzard.Key]uint64{},
 		newProcs:   map[gozzard.Key]struct{}{},
 		tombstones: map[gozzard.OpID]*operation{},
@@ -138,7 +150,7 @@ func New(o Options) (*Agent, error) {
 	}
 
 	// Restore the state from the journal.
-	jo := journal.Options{Fatal: a.fatal, Log: o.Log, Now: o.Now, Sync: o.Sync}
+	jo := journal.Options{Fatal: a.fatal, Unable: a.wake, Log: o.Log, Now: o.Now, Sync: o.Sync, KeepVersion: o.Trial}
 	if o.Simulated {
 		jo.NoSync, jo.Reserve = true, -1
 	}
@@ -158,13 +170,15 @@ func New(o Options) (*Agent, error) {
 		Changed: func(st gozzard.Status) { a.markChanged(st.Key) },
 		Removed: a.markChanged,
 		Event:   a.addEvent,
+		Held:    a.recordHeld,
 	}
 	if o.Policy != nil {
 		so.Permit = o.Policy.Definition
 	}
 	a.sup = supervise.New(so)
 	a.sup.SetGroups(slices.Clone(a.state.groups))
-	a.sup.Restore(a.state.records())
+	a.state.forgetEnded(o.Host.Alive)
+	a.sup.Restore(a.state.records(), maps.Clone(a.state.held))
 	return a, nil
 }
 
@@ -199,21 +213,27 @@ func (o *Options) fill() {
 // recover restores the state from the journal: the agent's id, what it knows, and the operations that were in progress
 // when the agent died.
 func (a *Agent) recover(records []journal.Record) error {
+	// Read the records.
+	var err error
+	if a.state, err = replay(records); err != nil {
+		return err
+	}
+
 	// Find out which agent this is.
-	id, err := establishID(a.o.Dir, a.journal, a.o.Info.Agent)
+	id, err := establishID(a.o.Dir, a.journal, a.o.Info.Agent, a.state.agent)
 	if err != nil {
 		return err
 	}
 	a.info.Agent = id
 	a.log = a.log.With("agent", string(id))
 
-	// Read the records. Remember the position of the journal before anything is written.
-	if a.state, err = replay(records); err != nil {
-		return err
-	}
+	// Remember the position of the journal before anything is written.
 	if a.state.welcomed || a.state.session == 0 {
 		a.state.base, a.state.welcomed = a.journal.Synced(), false
 	}
+
+	// End the commands that the agent left running: what they do later would contradict the verdicts.
+	left := a.endCommands()
 
 	// Mark the operations that were in progress. If there is no room for the record, the next start does it again.
 	for _, op := range a.state.ops {
@@ -222,7 +242,7 @@ func (a *Agent) recover(records []journal.Record) error {
 			continue
 		}
 		e := entry{Op: op.entry(), Outcome: &gozzard.Outcome{
-			Code: gozzard.CodeInterrupted, Message: "the agent ended in the middle of the operation",
+			Code: gozzard.CodeInterrupted, Message: interruptedMessage(left[op.id]),
 		}}
 		lsn, err := a.journal.Write(true, e.encode(recordInterrupted))
 		if err != nil && !errors.Is(err, journal.ErrNoSpace) {
@@ -259,6 +279,7 @@ func (a *Agent) Run(ctx context.Context, link Link) error {
 	// Work until ctx ends, then save the last events of the supervisor.
 	err := a.loop(ctx, link)
 	cancel()
+	close(a.ended)
 	wg.Wait()
 	a.saveEvents()
 	return errors.Join(err, supErr, a.Close())
@@ -286,6 +307,43 @@ func signal(c chan struct{}) {
 	select {
 	case c <- struct{}{}:
 	default:
+	}
+}
+
+// recordHeld stores which process belongs to a definition. It is not synced: the record survives the agent, and after a
+// crash of the machine no process of it runs any more. Without room on the disk the identity is known to this run of the
+// agent only.
+func (a *Agent) recordHeld(key gozzard.Key, held supervise.Held) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	if a.trial {
+		a.state.held[key] = held
+		return
+	}
+	e := entry{Key: &key, Held: &held}
+	if _, err := a.write(false, recordHeld, &e); err != nil {
+		a.state.held[key] = held
+		a.log.Warn("cannot record which process it is", "ns", key.Namespace, "proc", key.Name, "err", err)
+	}
+}
+
+// endTrial writes what had to wait for the end of the trial.
+func (a *Agent) endTrial() {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	if !a.trial {
+		return
+	}
+	if err := a.journal.RaiseVersion(); err != nil { // it is tried again with the next session
+		a.log.Error("cannot raise the version of the journal", "err", err)
+		return
+	}
+
+	a.trial = false
+	for key, held := range a.state.held {
+		if _, err := a.write(false, recordHeld, &entry{Key: &key, Held: &held}); err != nil {
+			a.log.Warn("cannot record which process it is", "ns", key.Namespace, "proc", key.Name, "err", err)
+		}
 	}
 }
 

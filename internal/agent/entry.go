@@ -28,12 +28,17 @@ const (
 	recordGroups      // all resource pools of this host
 	recordEvent       // something happened to a process
 	recordEventsAcked // the server has the events up to a number
+
+	// The types from here on exist since journal format 3.
+
+	recordHeld // which process belongs to a definition
 )
 
 // entry is the body of every record. Each type uses some of the fields.
 type entry struct {
 	Session uint64            `json:"session,omitempty"`
 	Base    uint64            `json:"base,omitempty"`
+	Agent   gozzard.AgentID   `json:"agent,omitempty"` // the owner of the journal; earlier versions did not write it
 	Op      *opEntry          `json:"op,omitempty"`
 	Phase   gozzard.Phase     `json:"phase,omitempty"`
 	Outcome *gozzard.Outcome  `json:"outcome,omitempty"`
@@ -45,6 +50,7 @@ type entry struct {
 	Groups  []gozzard.Group   `json:"groups,omitempty"`
 	Event   *gozzard.Event    `json:"event,omitempty"`
 	Seq     uint64            `json:"seq,omitempty"`
+	Held    *supervise.Held   `json:"held,omitempty"`
 }
 
 // opEntry is an operation in a record. The action is only for people that read the journal.
@@ -105,6 +111,8 @@ func decodeEntry(t journal.Type, body []byte) (*entry, error) {
 		ok = e.Process != nil
 	case recordGen:
 		ok = e.Key != nil
+	case recordHeld:
+		ok = e.Key != nil && e.Held != nil
 	default:
 		return nil, fmt.Errorf("unknown record type %d: a newer agent has written it", t)
 	}

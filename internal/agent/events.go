@@ -92,8 +92,8 @@ func (a *Agent) addEvent(e gozzard.Event) {
 	a.wake()
 }
 
-// saveEvents writes new events to the journal. It does not sync: sendEvents does. If there is no room on the disk, the
-// events stay in memory and are sent from there.
+// saveEvents writes new events to the journal. It does not sync: sendEvents does. If there is no room on the disk, or
+// the state folder cannot be written, the events stay in memory and are sent from there.
 func (a *Agent) saveEvents() {
 	// Claim the new events.
 	a.eventMu.Lock()
@@ -117,7 +117,7 @@ func (a *Agent) saveEvents() {
 	defer a.mu.Unlock()
 	if _, err := a.journal.Write(false, entries...); err != nil {
 		a.log.Debug("cannot write events to the journal, they are only in memory", "events", len(events), "err", err)
-		if !errors.Is(err, journal.ErrNoSpace) { // the journal is broken or closed: the agent is ending
+		if !errors.Is(err, journal.ErrNoSpace) && !errors.Is(err, journal.ErrUnable) { // the journal is broken or closed: the agent is ending
 			return
 		}
 	}
@@ -171,7 +171,7 @@ func (a *Agent) sendEvents(link Link) {
 	a.mu.Unlock()
 
 	// Make it durable. The journal reports an error through fatal.
-	if a.journal.Sync(lsn) != nil {
+	if a.sync(lsn) != nil {
 		return
 	}
 

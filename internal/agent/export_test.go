@@ -13,7 +13,7 @@ func Decode(t journal.Type, body []byte) ([]journal.Entry, error) {
 	}
 	s := newState()
 	s.apply(t, e, 1)
-	return s.snapshot(), nil
+	return s.snapshot(true), nil
 }
 
 // Note is how the supervisor reports an event.

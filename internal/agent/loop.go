@@ -29,6 +29,8 @@ type agenda struct {
 	ackedFrom  uint64 // an acknowledgement of this round or a later one counts; 0 if none is awaited
 	interval   time.Duration
 	ends       time.Time // the next call of saveEnds
+	look       time.Time // the next look at the state folder
+	reportedID [16]byte  // the id of the journal when its fault was last made known
 	events     time.Time // when events are sent
 	eventTries int
 	welcomed   bool                  // Options.Welcomed must be called
@@ -141,14 +143,20 @@ func (a *Agent) step(link Link) time.Time {
 	// Handle what has arrived.
 	a.handleCommands()
 	p := &a.plan
-	if p.welcomed && a.o.Welcomed != nil {
-		a.o.Welcomed()
+	if p.welcomed {
+		if a.o.Welcomed != nil {
+			a.o.Welcomed()
+		}
+		a.endTrial()
 	}
 	p.welcomed = false
 
-	// Open a session if one is needed.
+	// Look at the state folder.
 	now := a.o.Now()
 	var wait earliest
+	wait.include(a.watchState(now))
+
+	// Open a session if one is needed.
 	v := a.contact.view(now)
 	if v.wanted && !p.session.After(now) {
 		a.openSession(v.floor)
@@ -296,7 +304,7 @@ func (a *Agent) compact() {
 	}
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	if err := a.journal.Compact(a.state.snapshot()); err != nil {
+	if err := a.journal.Compact(a.state.snapshot(!a.trial)); err != nil {
 		a.log.Warn("cannot compact the journal", "err", err)
 	}
 }

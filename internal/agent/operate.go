@@ -182,10 +182,13 @@ func (a *Agent) finishQuery(op *operation, out gozzard.Outcome) {
 func (a *Agent) begin(op *operation) error {
 	a.o.Failpoint("intent")
 	lsn, err := a.writeIntent(op)
-	if err != nil {
-		return err
+	if err == nil {
+		err = a.journal.Sync(lsn)
 	}
-	if err := a.journal.Sync(lsn); err != nil { // the agent is ending; its next start finds the operation INTERRUPTED
+	if errors.Is(err, journal.ErrUnable) {
+		err = a.beginUnrecorded(op, err)
+	}
+	if err != nil { // after a failed sync the agent is ending; its next start finds the operation INTERRUPTED
 		return err
 	}
 	a.o.Failpoint("after-intent")

@@ -53,7 +53,7 @@ func (a *Agent) sendResults(link Link, now time.Time) {
 			return
 		}
 
-		if a.journal.Sync(lsn) != nil { // the journal reports the error through fatal
+		if a.sync(lsn) != nil { // the journal reports the error through fatal
 			return
 		}
 
@@ -72,7 +72,7 @@ func (a *Agent) sendResults(link Link, now time.Time) {
 func (a *Agent) statusesOf(keys []gozzard.Key) (rows []gozzard.Status) {
 	for _, k := range keys {
 		if st, ok := a.sup.Status(k); ok {
-			rows = append(rows, st)
+			rows = append(rows, a.withFault(st))
 		}
 	}
 	return rows
@@ -92,7 +92,7 @@ func (a *Agent) nextResults(now time.Time) (results []gozzard.OpReport, keys []g
 			continue
 		}
 
-		results = append(results, op.report())
+		results = append(results, a.opReport(op))
 		size += reportSize(op)
 		lsn = max(lsn, op.lsn)
 
@@ -174,7 +174,7 @@ func (a *Agent) sendChanges(link Link) {
 
 	for key := range a.claimChanged() {
 		if st, ok := a.sup.Status(key); ok {
-			r.Statuses = append(r.Statuses, st)
+			r.Statuses = append(r.Statuses, a.withFault(st))
 		} else {
 			r.Removed = append(r.Removed, key)
 		}
@@ -192,6 +192,9 @@ func (a *Agent) sendChanges(link Link) {
 func (a *Agent) sendRound(link Link, round uint64) {
 	a.claimChanged() // before the statuses are read, so that a change from now on is sent again
 	all := a.sup.Statuses()
+	for i := range all {
+		all[i] = a.withFault(all[i])
+	}
 	parts := max(1, (len(all)+maxStatuses-1)/maxStatuses)
 	for i := range parts {
 		r := a.newReport(gozzard.ReportStatus)

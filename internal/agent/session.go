@@ -19,7 +19,7 @@ func (a *Agent) openSession(floor uint64) {
 		base = a.journal.Synced()
 	}
 	session := max(a.state.session, floor) + 1
-	if _, err := a.write(true, recordSession, &entry{Session: session, Base: base}); err != nil {
+	if _, err := a.keep(true, recordSession, &entry{Session: session, Base: base, Agent: a.info.Agent}); err != nil {
 		a.log.Error("cannot open a session", "err", err)
 		p.session = now.Add(retryAfter)
 		return
@@ -27,6 +27,7 @@ func (a *Agent) openSession(floor uint64) {
 
 	// Begin it. HELLO lists all operations, so no result must be sent separately.
 	a.contact.open(session, base)
+	a.announced = a.journal.ID()
 	clear(a.tombstones)
 	for _, op := range a.toSend {
 		op.toSend = false
@@ -65,7 +66,7 @@ func (a *Agent) handleWelcome(cmd *gozzard.Command) {
 	}
 
 	// Record it. If that fails, HELLO is repeated.
-	lsn, err := a.write(true, recordWelcome, &entry{Session: cmd.Session})
+	lsn, err := a.keep(true, recordWelcome, &entry{Session: cmd.Session})
 	if err != nil {
 		a.log.Warn("cannot record a welcome", "err", err)
 		return
@@ -101,7 +102,7 @@ func (a *Agent) openOps() (open []gozzard.OpReport) {
 	size := 0
 	open = make([]gozzard.OpReport, 0, len(a.state.ops))
 	for _, op := range a.state.ops {
-		r := op.report()
+		r := a.opReport(op)
 		if size += reportSize(op); op.hasVerdict() && size > maxReportBytes {
 			r.Phase, r.Outcome = gozzard.PhaseBegun, gozzard.Outcome{}
 		}
@@ -130,12 +131,12 @@ func (a *Agent) sendHello(link Link) {
 	lsn := a.journal.Written()
 	a.mu.Unlock()
 
-	if a.journal.Sync(lsn) != nil || !a.contact.beginHello(session, a.o.Now()) {
+	if a.sync(lsn) != nil || !a.contact.beginHello(session, a.o.Now()) {
 		return
 	}
 
 	r := a.newReport(gozzard.ReportHello)
-	r.Hello = &gozzard.Hello{Run: a.run, Host: a.info, Open: open, NewestGen: newest}
+	r.Hello = &gozzard.Hello{Run: a.run, Host: a.hostInfo(), Open: open, Kept: a.journal.Detached(), NewestGen: newest}
 	if err := link.Send(r); err != nil {
 		a.log.Debug("cannot send hello", "err", err)
 	}

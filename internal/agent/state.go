@@ -21,10 +21,13 @@ type operation struct {
 	phase   gozzard.Phase
 	outcome gozzard.Outcome
 
-	lsn    uint64    // the position of the record of this phase, which is durable before the phase is reported
-	toSend bool      // in Agent.toSend
-	tries  int       // how often its verdict was sent
-	due    time.Time // when its verdict is sent again
+	lsn    uint64 // the position of the record of this phase, which is durable before the phase is reported
+	toSend bool   // in Agent.toSend
+
+	unrecorded bool // its end is not durable, because the state folder cannot be written
+
+	tries int       // how often its verdict was sent
+	due   time.Time // when its verdict is sent again
 }
 
 // hasVerdict reports whether there is a verdict. It is repeated until the server has acknowledged it.
@@ -45,6 +48,7 @@ func (op *operation) report() gozzard.OpReport {
 // state is what the journal says, plus the operations that are only in memory. Applying the records of the journal in
 // order restores it.
 type state struct {
+	agent    gozzard.AgentID // the owner of the journal; "" if the journal does not name it
 	session  uint64
 	base     uint64 // the journal position in reports of the session until the Welcome is durable
 	welcomed bool   // the server has accepted the session
@@ -52,6 +56,7 @@ type state struct {
 	ops   map[gozzard.OpID]*operation
 	gens  map[gozzard.Key]uint64 // the newest generation that has begun; kept even for unregistered processes
 	procs map[gozzard.Key]supervise.Record
+	held  map[gozzard.Key]supervise.Held // of processes that are managed, or that ran when they were unregistered
 
 	groups []gozzard.Group
 	events eventLog
@@ -62,6 +67,7 @@ func newState() *state {
 		ops:   map[gozzard.OpID]*operation{},
 		gens:  map[gozzard.Key]uint64{},
 		procs: map[gozzard.Key]supervise.Record{},
+		held:  map[gozzard.Key]supervise.Held{},
 	}
 }
 
@@ -83,6 +89,9 @@ func (s *state) apply(t journal.Type, e *entry, lsn uint64) {
 	switch t {
 	case recordSession:
 		s.session, s.base, s.welcomed = e.Session, e.Base, false
+		if e.Agent != "" {
+			s.agent = e.Agent
+		}
 	case recordWelcome:
 		s.welcomed = e.Session == s.session
 	case recordIntent:
@@ -111,6 +120,8 @@ func (s *state) apply(t journal.Type, e *entry, lsn uint64) {
 		s.procs[e.Process.Key] = *e.Process
 	case recordGen:
 		s.raiseGen(*e.Key, e.Gen)
+	case recordHeld:
+		s.held[*e.Key] = *e.Held
 	case recordGroups:
 		s.groups = e.Groups
 	case recordEvent:
@@ -152,14 +163,23 @@ func (s *state) records() []supervise.Record {
 	return slices.SortedFunc(maps.Values(s.procs), func(a, b supervise.Record) int { return a.Key.Compare(b.Key) })
 }
 
-// snapshot is the shortest journal that restores this state.
-func (s *state) snapshot() []journal.Entry {
+// forgetEnded forgets the identities of processes that are not managed and do not run any more.
+func (s *state) forgetEnded(alive func(supervise.Proc) bool) {
+	maps.DeleteFunc(s.held, func(key gozzard.Key, h supervise.Held) bool {
+		_, managed := s.procs[key]
+		return !managed && !alive(h.Proc)
+	})
+}
+
+// snapshot is the shortest journal that restores this state. With held it has the identities of processes, which the
+// versions of the journal before 3 do not know.
+func (s *state) snapshot(held bool) []journal.Entry {
 	var out []journal.Entry
 	put := func(t journal.Type, e entry) { out = append(out, e.encode(t)) }
 
 	// The session.
 	if s.session > 0 {
-		put(recordSession, entry{Session: s.session, Base: s.base})
+		put(recordSession, entry{Session: s.session, Base: s.base, Agent: s.agent})
 	}
 	if s.welcomed {
 		put(recordWelcome, entry{Session: s.session})
@@ -171,6 +191,12 @@ func (s *state) snapshot() []journal.Entry {
 	}
 	for _, rec := range s.procs {
 		put(recordProcess, entry{Process: &rec})
+	}
+
+	if held {
+		for key, h := range s.held {
+			put(recordHeld, entry{Key: &key, Held: &h})
+		}
 	}
 
 	// The operations that are durable.

@@ -15,12 +15,14 @@ type Summary struct {
 	Opened  time.Time          // when a session was last opened; zero if none was since the agent started
 	Heard   time.Time          // when the newest message that the server has answered was sent; zero if none was
 	Journal gozzard.JournalPos // the durable position
+	Fault   string             // why the state folder cannot be written; "" if it can
 }
 
 // Summary returns the present state of the agent. It waits neither for the disk nor for the main loop.
 func (a *Agent) Summary() Summary {
 	s := a.contact.summary(a.o.Now())
-	s.Host = a.info
+	s.Host = a.hostInfo()
+	s.Fault = a.stateFault()
 	s.Journal = gozzard.JournalPos{ID: a.journal.ID(), LSN: a.journal.Synced()}
 	return s
 }

@@ -20,36 +20,39 @@ type unsaved struct {
 func (a *Agent) finish(op *operation, out gozzard.Outcome, rec *supervise.Record, removed bool) {
 	a.o.Failpoint("after-effect")
 	out.Message = clip(out.Message)
-	lsn := a.writeEnd(op, entry{Op: op.entry(), Outcome: &out, Process: rec, Removed: removed})
-	if lsn == 0 {
+	lsn, ok := a.writeEnd(op, entry{Op: op.entry(), Outcome: &out, Process: rec, Removed: removed})
+	if !ok {
 		return
 	}
-	if a.journal.Sync(lsn) != nil { // the journal reports the error through fatal
+	err := a.journal.Sync(lsn)
+	if err != nil && !errors.Is(err, journal.ErrUnable) { // the journal reports the error through fatal
 		return
 	}
 
 	a.o.Failpoint("after-done")
 	a.mu.Lock()
+	op.unrecorded = op.unrecorded || err != nil
 	a.queueResult(op)
 	a.mu.Unlock()
 }
 
-// writeEnd writes DONE. If there is no room, it stores the end in unsaved and returns 0.
-func (a *Agent) writeEnd(op *operation, e entry) uint64 {
+// writeEnd writes DONE. If there is no room, it stores the end in unsaved and returns false.
+func (a *Agent) writeEnd(op *operation, e entry) (lsn uint64, ok bool) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 
 	if op.phase != gozzard.PhaseBegun {
-		return 0
+		return 0, false
 	}
 	if len(a.unsaved) > 0 { // ends are written in order, so that the newest record of a process wins
 		a.unsaved = append(a.unsaved, unsaved{op, e})
-		return 0
+		return 0, false
 	}
 
-	lsn, err := a.write(true, recordDone, &e)
+	lsn, err := a.keep(true, recordDone, &e)
 	if err == nil {
 		delete(a.newProcs, op.key)
+		op.unrecorded = lsn == 0
 	}
 
 	switch {
@@ -60,7 +63,7 @@ func (a *Agent) writeEnd(op *operation, e entry) uint64 {
 	case err != nil: // it counts as begun, and as INTERRUPTED after the restart that follows
 		a.log.Error("cannot record the end of an operation", "op", op.id, "err", err)
 	}
-	return lsn
+	return lsn, err == nil
 }
 
 // saveEnds tries again to write the ends in unsaved. It reports whether some are left.
@@ -70,9 +73,11 @@ func (a *Agent) saveEnds() (left bool) {
 
 	for len(a.unsaved) > 0 {
 		u := a.unsaved[0]
-		if _, err := a.write(true, recordDone, &u.end); err != nil {
+		lsn, err := a.keep(true, recordDone, &u.end)
+		if err != nil {
 			return true
 		}
+		u.op.unrecorded = lsn == 0
 		a.unsaved = a.unsaved[1:]
 		delete(a.newProcs, u.op.key)
 		a.queueResult(u.op)
@@ -86,7 +91,7 @@ func (a *Agent) saveEnds() (left bool) {
 // what happens if there is no room. The caller holds a.mu.
 func (a *Agent) writeTombstone(op *operation, out gozzard.Outcome) {
 	e := entry{Op: op.entry(), Outcome: &out}
-	if _, err := a.write(true, recordNever, &e); err != nil {
+	if _, err := a.keep(true, recordNever, &e); err != nil {
 		op.phase, op.outcome = gozzard.PhaseNever, out
 		if !errors.Is(err, journal.ErrNoSpace) { // the journal is broken: no report is sent any more
 			return

@@ -16,6 +16,7 @@ import (
 	"github.com/gozzard/gozzard/internal/agentsock"
 	"github.com/gozzard/gozzard/internal/enrol"
 	"github.com/gozzard/gozzard/internal/host"
+	"github.com/gozzard/gozzard/internal/journal"
 	"github.com/gozzard/gozzard/internal/nats"
 	"github.com/gozzard/gozzard/internal/policy"
 	"github.com/gozzard/gozzard/internal/selfupdate"
@@ -152,6 +153,9 @@ func (a *Agent) openState() (err error) {
 	if a.options.Data, err = filepath.Abs(a.options.Data); err != nil {
 		return fmt.Errorf("cannot find the state folder: %w", err)
 	}
+	if err := journal.CheckVersion(a.options.Data); err != nil { // before any file of the folder is read
+		return err
+	}
 	if a.id, err = a.identity(); err != nil {
 		return err
 	}
@@ -206,6 +210,7 @@ func (a *Agent) openAgent() (err error) {
 	}
 	if a.options.updates != nil {
 		o.Update, o.Welcomed = a.options.updates.Order, a.options.updates.Welcomed
+		o.Trial, _ = a.options.updates.OnTrial()
 	}
 
 	a.agent, err = agent.New(o)

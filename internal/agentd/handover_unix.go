@@ -12,6 +12,7 @@ import (
 	"syscall"
 	"time"
 
+	"github.com/gozzard/gozzard/internal/journal"
 	"github.com/gozzard/gozzard/internal/selfupdate"
 )
 
@@ -130,7 +131,10 @@ func (w *handOverWatch) goBack() bool {
 // handOverTo ends the run if the program on disk can take over.
 func (w *handOverWatch) handOverTo(ctx context.Context) bool {
 	var next string
-	err := TrustProgram(w.self)
+	err := journal.CheckFolder(w.o.Data) // else the new program could not start
+	if err == nil {
+		err = TrustProgram(w.self)
+	}
 	if err == nil { // it runs with all rights of this program
 		next, err = selfupdate.SaysVersion(ctx, w.self)
 	}

@@ -12,6 +12,7 @@ import (
 	"github.com/gozzard/gozzard/internal/agent"
 	"github.com/gozzard/gozzard/internal/atomicfile"
 	"github.com/gozzard/gozzard/internal/enrol"
+	"github.com/gozzard/gozzard/internal/journal"
 )
 
 // JoinOptions are the settings of `gozzard agent join`.
@@ -33,6 +34,9 @@ type Joined struct {
 
 // Join makes this host a member of a server's fleet and writes its policy.
 func Join(ctx context.Context, o JoinOptions) (j Joined, err error) {
+	if err := journal.CheckVersion(o.Data); err != nil {
+		return j, err
+	}
 	token, err := readToken(o.TokenFile)
 	if err != nil {
 		return j, err

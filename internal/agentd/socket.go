@@ -90,7 +90,8 @@ func (a *Agent) localStatus() agentsock.Status {
 		Link:     agentsock.Link{Up: up, Connects: a.link.Stats().Connects, Fault: fault},
 		Key:      agentsock.Key{ID: key.ID().String(), Epoch: key.Epoch},
 		Degraded: append([]string{}, s.Host.Degraded...), Processes: a.agent.Processes(),
-		Journal: agentsock.Journal{ID: hex.EncodeToString(s.Journal.ID[:]), LSN: s.Journal.LSN},
+		Journal: agentsock.Journal{ID: hex.EncodeToString(s.Journal.ID[:]), LSN: s.Journal.LSN,
+			Fault: s.Fault},
 	}
 	switch {
 	case s.Open:

@@ -26,9 +26,16 @@ const dialWait = 5 * time.Second
 type socket struct {
 	*net.UnixListener
 	folder *folder
+	path   string
 	name   string
 	made   fs.FileInfo
 	group  *uint32
+}
+
+// inPlace reports whether the file of the socket is still at its path.
+func (s *socket) inPlace() bool {
+	fi, err := os.Lstat(s.path)
+	return !errors.Is(err, fs.ErrNotExist) && (err != nil || os.SameFile(fi, s.made))
 }
 
 // listenAt makes the socket. It makes it in a temporary folder that no other account can enter, and renames it when
@@ -36,7 +43,7 @@ type socket struct {
 // replaced only if it is a socket on which no program listens.
 func listenAt(path, group string) (_ *socket, err error) {
 	// Find the group that has read access.
-	s := &socket{name: filepath.Base(path)}
+	s := &socket{path: path, name: filepath.Base(path)}
 	mode := fs.FileMode(0o600)
 	if group != "" {
 		gid, err := groupID(group)

@@ -22,6 +22,8 @@ func listenAt(string, string) (*socket, error) { return nil, errUnsupported }
 
 func (s *socket) close() {}
 
+func (s *socket) inPlace() bool { return true }
+
 func peerOf(*net.UnixConn) (peer, error) { return peer{}, errUnsupported }
 
 func ownUID() uint32 { return 0 }

@@ -23,6 +23,7 @@ const (
 // How long to wait before another try if the socket cannot be made. Its folder may be made later, and a program that
 // listens on it may end. The agent works without the socket.
 const (
+	lookEvery  = time.Second // between two looks whether the socket is still there
 	firstPause = 250 * time.Millisecond
 	lastPause  = time.Minute
 )
@@ -113,9 +114,17 @@ func (s *Server) serve(ctx context.Context) error {
 	srv.SetKeepAlivesEnabled(false)
 	done := make(chan error, 1)
 	go func() { done <- srv.Serve(newAuthListener(sock, s.own, &s.refused, s.o.Log)) }()
+	gone := make(chan struct{})
+	watched, unwatch := context.WithCancel(ctx)
+	defer unwatch()
+	go watchSocket(watched, sock, gone)
 	select {
 	case err := <-done:
 		return fmt.Errorf("cannot serve the local socket %s: %w", s.o.Path, err)
+	case <-gone:
+		_ = srv.Close()
+		<-done
+		return fmt.Errorf("the local socket %s was deleted", s.o.Path)
 	case <-ctx.Done():
 	}
 
@@ -129,6 +138,22 @@ func (s *Server) serve(ctx context.Context) error {
 		s.o.Log.Warn("local socket ended with an error", "err", err)
 	}
 	return nil
+}
+
+// watchSocket closes gone when the file of the socket was deleted, perhaps with its whole folder: no client finds the
+// socket any more, and a new one is needed.
+func watchSocket(ctx context.Context, sock *socket, gone chan<- struct{}) {
+	for {
+		select {
+		case <-ctx.Done():
+			return
+		case <-time.After(lookEvery):
+		}
+		if !sock.inPlace() {
+			close(gone)
+			return
+		}
+	}
 }
 
 // peerKey is the context key of the connection of a request.

@@ -58,8 +58,9 @@ type Policy struct {
 
 // Journal is the position up to which everything is durable.
 type Journal struct {
-	ID  string `json:"id"`
-	LSN uint64 `json:"lsn"`
+	ID    string `json:"id"`
+	LSN   uint64 `json:"lsn"`
+	Fault string `json:"fault,omitempty"` // why the state folder cannot be written
 }
 
 // Process is one process that the agent manages.

@@ -124,6 +124,7 @@ func (m *Metrics) LastBackup(at time.Time) { m.backedUp.Set(float64(at.UnixMilli
 // Fleet has the sizes of the fleet. They are read when the metrics are.
 type Fleet interface {
 	HostCounts() (known, online int)
+	Unwritable() int // hosts whose agent cannot write its state folder
 	CountByState() map[gozzard.RunState]int
 	Dropped() uint64
 }
@@ -134,6 +135,8 @@ func (m *Metrics) Watch(fleet Fleet, fabric func() gozzard.FabricCounts) {
 	m.registry.MustRegister(&fleetCollector{
 		fleet: fleet, fabric: fabric,
 		agents: prometheus.NewDesc("gozzard_agents", "Agents, by whether they are online.", []string{"online"}, nil),
+		unwritable: prometheus.NewDesc("gozzard_agents_state_unwritable",
+			"Agents that cannot write their state folder: they supervise, but cannot record.", nil, nil),
 		rows: prometheus.NewDesc("gozzard_live_rows", "Processes in memory, by the state that was last reported.",
 			[]string{"state"}, nil),
 		left: prometheus.NewDesc("gozzard_live_rows_left_out_total", "Reported processes that were dropped: their key is invalid, or their host has too many.", nil,
@@ -145,14 +148,14 @@ func (m *Metrics) Watch(fleet Fleet, fabric func() gozzard.FabricCounts) {
 
 // fleetCollector reads the sizes and counts when the metrics are read.
 type fleetCollector struct {
-	fleet                        Fleet
-	fabric                       func() gozzard.FabricCounts
-	agents, rows, left, messages *prometheus.Desc
+	fleet                                    Fleet
+	fabric                                   func() gozzard.FabricCounts
+	agents, unwritable, rows, left, messages *prometheus.Desc
 }
 
 // Describe lists the metrics of Collect.
 func (c *fleetCollector) Describe(ch chan<- *prometheus.Desc) {
-	for _, d := range []*prometheus.Desc{c.agents, c.rows, c.left, c.messages} {
+	for _, d := range []*prometheus.Desc{c.agents, c.unwritable, c.rows, c.left, c.messages} {
 		ch <- d
 	}
 }
@@ -166,6 +169,7 @@ func (c *fleetCollector) Collect(ch chan<- prometheus.Metric) {
 	known, online := c.fleet.HostCounts()
 	put(c.agents, prometheus.GaugeValue, float64(online), "true")
 	put(c.agents, prometheus.GaugeValue, float64(known-online), "false")
+	put(c.unwritable, prometheus.GaugeValue, float64(c.fleet.Unwritable()))
 	counts := c.fleet.CountByState()
 	for _, s := range []gozzard.RunState{gozzard.StateUnregistered, gozzard.StateRunning, gozzard.StateStopped} {
 		put(c.rows, prometheus.GaugeValue, float64(counts[s]), s.String())

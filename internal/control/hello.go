@@ -68,7 +68,7 @@ func (p *Plane) openSession(ctx context.Context, h hello) error {
 	now := p.o.Now()
 	rec, opened, err := p.o.Store.OpenSession(ctx,
 		record.Host{Info: info, Session: r.Session, Journal: r.Journal, LastSeen: now, Protocol: r.Version,
-			NewestGen: r.Hello.NewestGen})
+			Kept: r.Hello.Kept, NewestGen: r.Hello.NewestGen})
 	if err != nil {
 		return err
 	}
@@ -92,7 +92,10 @@ func (p *Plane) openSession(ctx context.Context, h hello) error {
 	p.sendGroups(ctx, []gozzard.AgentID{h.from})
 
 	// Decide about what is open, and send what waits.
-	if rec.JournalSince == r.Session && rec.RestoredJournal != r.Session { // else the host is new to the record
+	switch {
+	case r.Hello.Kept:
+		p.o.Log.Warn("a host cannot write its state folder: it supervises, but cannot record", "agent", h.from)
+	case rec.JournalSince == r.Session && rec.RestoredJournal != r.Session: // else the host is new to the record
 		p.o.Log.Warn("a host has another journal than before, or an older copy of it", "agent", h.from)
 	}
 	err = p.delivery.Reconcile(ctx, delivery.Hello{Agent: h.from, Cloud: h.cloud, Session: r.Session,

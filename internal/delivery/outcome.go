@@ -2,6 +2,7 @@ package delivery
 
 import (
 	"fmt"
+	"strings"
 
 	"github.com/gozzard/gozzard"
 )
@@ -71,6 +72,9 @@ func outcomeOf(r *gozzard.OpReport) gozzard.Outcome {
 		out.Code = gozzard.CodeInterrupted
 		out.Message = "interrupted: the agent or its host went down in the middle; " +
 			"it was done at most once and is not repeated by itself"
+		if more, ok := strings.CutPrefix(r.Outcome.Message, gozzard.InterruptedText+"; "); ok {
+			out.Message += "; " + more // what became of its command
+		}
 	case r.Phase == gozzard.PhaseNever && (out.Code == "" || out.Code == gozzard.CodeOK):
 		out.Code = gozzard.CodeExpired
 		out.Message = "not executed: its time was over before the host could begin"

@@ -1,10 +1,12 @@
 package doctor
 
 import (
+	"context"
 	"errors"
 	"io/fs"
 	"os"
 	"path/filepath"
+	"time"
 
 	"github.com/gozzard/gozzard"
 	"github.com/gozzard/gozzard/internal/agentd"
@@ -12,6 +14,9 @@ import (
 	"github.com/gozzard/gozzard/internal/policy"
 	"github.com/gozzard/gozzard/internal/selfupdate"
 )
+
+// askAgent is how long a running agent may take to answer.
+const askAgent = 5 * time.Second
 
 // HostOptions say which agent a host is checked for.
 type HostOptions struct {
@@ -38,8 +43,27 @@ func Host(o HostOptions) ([]Finding, error) {
 		return nil, err
 	}
 
-	return append(examine(o.Data, own), checkProgram(o.Version), checkPolicy(o.Data, o.Policy, own),
+	all := append(examine(o.Data, own), checkAgent(o.Data)...)
+	return append(all, checkProgram(o.Version), checkPolicy(o.Data, o.Policy, own),
 		checkUpdates(o.Data, o.Policy)), nil
+}
+
+// checkAgent checks the identity in a state folder, and asks the agent that runs there whether it can record.
+func checkAgent(data string) (all []Finding) {
+	if err := agentd.CheckIdentity(data); err != nil {
+		all = append(all, Finding{Fail, "identity", err.Error()})
+	}
+	ctx, cancel := context.WithTimeout(context.Background(), askAgent)
+	defer cancel()
+	switch fault, err := agentd.RunningFault(ctx, data); {
+	case err != nil:
+		all = append(all, Finding{Warn, "agent", "the agent that runs here does not answer: " + err.Error()})
+	case fault != "":
+		all = append(all, Finding{Fail, "agent",
+			"the agent that runs here cannot write its state folder (" + fault + "): it supervises and stops processes, but " +
+				"rejects everything else that it cannot record. Make the folder writable; do not restart the agent before"})
+	}
+	return all
 }
 
 // checkProgram says whether an agent would start from the file of this program.

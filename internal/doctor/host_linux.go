@@ -198,12 +198,15 @@ func checkState(dir string) []Finding {
 	}
 
 	all := []Finding{{OK, "state", abs}}
+	if err := journal.CheckFolder(abs); err != nil {
+		all = []Finding{{Fail, "state", err.Error() + ": an agent cannot start here, and one that runs cannot record"}}
+	}
 	switch v, err := journal.Version(abs); {
 	case err != nil:
 		all = append(all, Finding{Fail, "journal", err.Error()})
 	case v > journal.FormatVersion:
 		all = append(all, Finding{Fail, "journal",
-			fmt.Sprintf("has format version %d, this program reads up to %d: a newer agent wrote it", v,
+			fmt.Sprintf("has format version %d, this program reads up to %d: a newer agent wrote it; use that one", v,
 				journal.FormatVersion)})
 	case v > 0:
 		all = append(all, Finding{OK, "journal", fmt.Sprintf("format version %d", v)})

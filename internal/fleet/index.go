@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"net/netip"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/gozzard/gozzard"
@@ -204,6 +205,20 @@ func (x *Index) HostCounts() (known, online int) {
 	defer x.mu.RUnlock()
 	return x.known, x.online
 }
+
+// Unwritable counts the online hosts whose agent reported that it cannot write its state folder.
+func (x *Index) Unwritable() (n int) {
+	x.mu.RLock()
+	defer x.mu.RUnlock()
+	for _, h := range x.hosts {
+		if h.Online && slices.ContainsFunc(h.Info.Degraded, isUnwritable) {
+			n++
+		}
+	}
+	return n
+}
+
+func isUnwritable(text string) bool { return strings.HasPrefix(text, gozzard.StateUnwritable) }
 
 // hostFor returns the entry of an agent and adds one that is not yet known if there is none.
 func (x *Index) hostFor(agent gozzard.AgentID) *host {

@@ -31,6 +31,7 @@ type command struct {
 	plain  bool      // the program was started in place of the shell
 	group  *runGroup // nil without cgroups
 	out    *output
+	slot   *slot // its place in the ledger
 	exited chan struct{}
 	unhook func() // ends the watch of the shell
 
@@ -90,9 +91,11 @@ func (h *Host) prepare(r supervise.Run) (*command, error) {
 
 	// Describe the shell.
 	c.cmd = &exec.Cmd{
-		Path: shell, Args: []string{shell, "-c", r.Command}, Dir: dir.path(), Env: environment(r, runAs),
+		Path: shell, Args: []string{shell, "-c", r.Command}, Dir: dir.path(),
+		Env:    append(environment(r, runAs), mark{agent: h.instance, key: r.Key, run: name}.environment()...),
 		Stdout: c.out.file, Stderr: c.out.file, SysProcAttr: attr,
 	}
+	h.record(c, name)
 	return c, nil
 }
 
@@ -112,8 +115,30 @@ func (c *command) withoutShell() *exec.Cmd {
 	return plain
 }
 
-// openOutput opens the file for the output of a command.
+// openOutput opens the file for the output of a command. A command whose output cannot be kept runs without: a process
+// that is down because of its log is worse than one without a log.
 func (h *Host) openOutput(r supervise.Run, name string, runAs account) (*output, error) {
+	out, err := h.openOutputFile(r, name, runAs)
+	if err == nil {
+		if h.outputs.lost.Swap(false) {
+			h.log.Info("output of commands is kept again", "dir", h.outputs.dir)
+		}
+		return out, nil
+	}
+
+	none, noneErr := noOutput()
+	if noneErr != nil {
+		return nil, errors.Join(err, noneErr)
+	}
+	if !h.outputs.lost.Swap(true) { // once: the state folder is as it is for every command
+		h.log.Error("output of commands is dropped until the state folder can be written", "ns", r.Key.Namespace,
+			"proc", r.Key.Name, "err", err)
+	}
+	return none, nil
+}
+
+// openOutputFile opens the log of the process, or a separate file.
+func (h *Host) openOutputFile(r supervise.Run, name string, runAs account) (*output, error) {
 	if !r.Keeps || r.Action == gozzard.ActionReload {
 		return h.outputs.create(keyFolder(r.Key)+"."+name, runAs, h.groups != nil)
 	}
@@ -146,6 +171,8 @@ func (h *Host) start(c *command) error {
 		return fmt.Errorf("cannot start shell: %w", err)
 	}
 
+	h.recordLeader(c)
+	h.guard.expect(c.slot)
 	h.resetOOMScore(c)
 
 	// Close what only the start needed.
@@ -193,6 +220,7 @@ func (h *Host) checkStarted(c *command) error {
 
 // discard releases what prepare acquired.
 func (h *Host) discard(c *command) {
+	h.strike(c)
 	_ = c.dir.file.Close()
 	if c.group != nil {
 		_ = c.group.fd.Close()
@@ -232,8 +260,6 @@ func environment(r supervise.Run, runAs account) []string {
 		"LOGNAME=" + runAs.name,
 		"SHELL=" + shell,
 		"LANG=C.UTF-8",
-		"GOZZARD_NAMESPACE=" + r.Key.Namespace,
-		"GOZZARD_NAME=" + r.Key.Name,
 	}
 
 	if r.Op != (gozzard.OpID{}) {

@@ -228,7 +228,7 @@ func (h *Host) hasFront(c *command) bool {
 		if id.ProcName == "" && pid != hint {
 			continue
 		}
-		if p, _ := h.verify(pid, id.ProcName); !p.IsZero() {
+		if c, reason := h.describe(pid, id.ProcName); reason == "" && c.Barred == "" && c.Misfit == "" {
 			return true
 		}
 	}

@@ -1,6 +1,10 @@
 package host
 
 import (
+	"log/slog"
+	"os"
+	"path/filepath"
+
 	"github.com/gozzard/gozzard"
 	"github.com/gozzard/gozzard/internal/procfs"
 )
@@ -59,3 +63,36 @@ func ModeOf(uid uint32, effective uint64) gozzard.AgentMode { return modeOf(uid,
 
 // KillMembers kills the processes that a folder lists.
 func KillMembers(dir string) error { return killMembers(dir) }
+
+// SlotBytes is the size of a slot of the ledger.
+const SlotBytes = slotBytes
+
+// DecodeSlot reads the group of a command from a slot of the ledger.
+func DecodeSlot(b []byte) (group string, ok bool) {
+	e, ok := decodeSlot(b)
+	return e.Group, ok
+}
+
+// RecordedShells counts the commands in a ledger whose shells are known.
+func RecordedShells(stateDir string) (n int) {
+	b, _ := os.ReadFile(filepath.Join(stateDir, ledgerName))
+	for len(b) > 0 {
+		if e, ok := decodeSlot(b[:min(len(b), slotBytes)]); ok && e.PID != 0 {
+			n++
+		}
+		b = b[min(len(b), slotBytes):]
+	}
+	return n
+}
+
+// LedgerCycle returns what the ledger does for one command.
+func LedgerCycle(dir string, log *slog.Logger) func() {
+	l := newLedger(dir, "boot", log)
+	e := entry{BootID: "boot", Key: gozzard.Key{Namespace: "bench", Name: "run"}, Run: "once-1234", Deadline: 1}
+	return func() {
+		s := l.begin(e)
+		s.PID, s.Start = 1234, 5678
+		l.write(s)
+		l.end(s)
+	}
+}

@@ -13,5 +13,8 @@ func MatchName(want, comm, exe string, args []string) bool {
 	return names{comm: comm, exe: exe, args: args}.match(want)
 }
 
+// ShownName is the name of a process for messages.
+func ShownName(comm string, args []string) string { return names{comm: comm, args: args}.shown() }
+
 // SupportedOn is Supported for any system.
 func SupportedOn(system string) error { return supportedOn(system) }

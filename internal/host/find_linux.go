@@ -6,9 +6,9 @@ import (
 	"os"
 	"slices"
 	"strings"
-	"time"
 
 	"github.com/gozzard/gozzard"
+	"github.com/gozzard/gozzard/internal/identity"
 	"github.com/gozzard/gozzard/internal/procfs"
 	"github.com/gozzard/gozzard/internal/supervise"
 )
@@ -16,165 +16,223 @@ import (
 // argBytes is how much of a command line is searched for names.
 const argBytes = 4 << 10
 
-// Find looks for the live process of a definition. A process in the cgroup was started by this agent; if there are
-// several, the pid file chooses, otherwise the oldest is taken. A pid outside of the cgroup counts only when its
-// name and owner match the definition.
-func (h *Host) Find(key gozzard.Key, spec *gozzard.Spec) (supervise.Found, error) {
-	id := spec.Identity
+// wanted is what the process of a definition looks like.
+type wanted struct {
+	name    string
+	owner   *account // nil if the definition names none, or one that does not exist
+	missing string   // the account of the definition that does not exist
+}
 
-	// Look up the account that must own the process.
-	var owner *account
-	if id.User != "" {
-		a, err := h.accounts.lookup(id.User)
-		if errors.Is(err, errNoUser) {
-			return supervise.Found{Reason: fmt.Sprintf("user %s: %v", id.User, errNoUser)}, nil
-		}
-		if err != nil {
-			return supervise.Found{}, fmt.Errorf("cannot look for %s: %w", key, err)
-		}
-		owner = &a
+// wantedBy reads what a definition says about its process.
+func (h *Host) wantedBy(spec *gozzard.Spec) (wanted, error) {
+	w := wanted{name: spec.Identity.ProcName}
+	if spec.Identity.User == "" {
+		return w, nil
 	}
 
-	// Read the pid file.
-	var written time.Time
-	hint, hintReason := 0, "no pid file is defined"
-	if id.PIDPath != "" {
-		hint, written, hintReason = h.readPIDFile(id.PIDPath, owner)
+	a, err := h.accounts.lookup(spec.Identity.User)
+	switch {
+	case errors.Is(err, errNoUser):
+		w.missing = spec.Identity.User
+	case err != nil:
+		return w, err
+	default:
+		w.owner = &a
 	}
+	return w, nil
+}
 
-	// List the processes of the cgroup.
-	var members []int
-	if h.groups != nil {
-		var err error
-		if members, err = h.groups.members(key); err != nil {
-			return supervise.Found{}, fmt.Errorf("cannot look for %s: %w", key, err)
-		}
-	}
-
-	// Choose one of them, or the process that the pid file names.
-	st, groupReason := h.findMember(members, hint, id.ProcName, owner)
-	if st.PID == 0 && hint != 0 {
-		st, hintReason = h.verify(hint, id.ProcName, owner)
-		if st.PID == 0 {
-			hintReason = fmt.Sprintf("pid file %s names pid %d, %s", id.PIDPath, hint, hintReason)
-		}
-	}
-
-	// Explain why no process was found.
-	if st.PID == 0 {
-		empty := len(members) == 0 && h.groups != nil && h.groups.isEmpty(key)
-		return supervise.Found{Reason: joinReasons(groupReason, hintReason), Empty: empty, PIDFileAt: written}, nil
-	}
-
-	// Report the process with its start time.
-	boot, err := bootTime()
+// Find collects the evidence about the process of a definition and decides by the rules of package identity.
+func (h *Host) Find(q supervise.Query) (supervise.Found, error) {
+	// Find out what the process looks like.
+	w, err := h.wantedBy(q.Spec)
 	if err != nil {
-		return supervise.Found{}, fmt.Errorf("cannot read the start time of %s: %w", key, err)
-	}
-	return supervise.Found{
-		Proc:      supervise.Proc{BootID: h.bootID, PID: st.PID, Start: st.Start},
-		StartedAt: boot.Add(ticks(st.Start)),
-		ByCgroup:  slices.Contains(members, st.PID),
-	}, nil
-}
-
-// findMember chooses among the processes of the cgroup. Without a name to compare, the pid file decides alone.
-func (h *Host) findMember(members []int, hint int, name string, owner *account) (procfs.Stat, string) {
-	if name == "" || h.groups == nil {
-		return procfs.Stat{}, ""
+		return supervise.Found{}, fmt.Errorf("cannot look for %s: %w", q.Key, err)
 	}
 
-	var best procfs.Stat
-	others := 0
-	for _, pid := range members {
-		st, _ := h.verify(pid, name, owner)
-		switch {
-		case st.PID == 0:
-			others++
-		case st.PID == hint:
-			return st, ""
-		case best.PID == 0, st.Start < best.Start, st.Start == best.Start && st.PID < best.PID:
-			best = st
+	// Read the pid file, and look at what is on record.
+	e := identity.Evidence{Starting: q.Starting, Held: q.Held}
+	hint := 0
+	if e.NoName = "no pid file is defined"; q.Spec.Identity.PIDPath != "" {
+		hint, e.PIDFileAt, e.NoName = h.readPIDFile(q.Spec.Identity.PIDPath, w.owner)
+	}
+	if h.Alive(q.Held.Proc) {
+		if c, reason := h.describe(q.Held.PID, w); reason == "" && c.Proc == q.Held.Proc {
+			e.Alive = &c
 		}
 	}
 
-	if others == 0 {
-		return best, "nothing that was started is running"
+	// List the processes of the group. If the process on record is alive, only its successor can matter.
+	pids, err := h.members(q, w)
+	if err != nil {
+		return supervise.Found{}, fmt.Errorf("cannot look for %s: %w", q.Key, err)
+	}
+	for _, pid := range pids {
+		if e.Alive != nil && pid != hint {
+			continue
+		}
+		if c, reason := h.describeMember(pid, w); reason == "" && c.Barred == "" && !h.isTaken(q, c.Proc) {
+			e.Members = append(e.Members, c)
+		}
 	}
 
-	return best, fmt.Sprintf("of the started processes (%d running) none is %q", others, name)
+	// Look at the process that the pid file names.
+	if hint != 0 {
+		c, reason := h.describe(hint, w)
+		if reason != "" {
+			e.NoName = fmt.Sprintf("its pid file %s names pid %d, %s", q.Spec.Identity.PIDPath, hint, reason)
+		} else {
+			h.findOwner(&c, q)
+			e.Named = &c
+		}
+	}
+
+	f := found(e)
+	if f.Proc.IsZero() && w.missing != "" {
+		f.Reason = fmt.Sprintf("user %s: %v", w.missing, errNoUser)
+	}
+	f.ByCgroup = slices.Contains(pids, f.Proc.PID)
+	f.Empty = f.Proc.IsZero() && len(pids) == 0 && h.groups != nil && h.groups.isEmpty(q.Key)
+	return f, nil
 }
 
-// verify checks that a pid is a live process with the given name and owner, and not a shell of a running command.
-// The start time is read before and after, so everything between belongs to one process. The reason is worded to
-// follow "pid n,".
-func (h *Host) verify(pid int, name string, owner *account) (procfs.Stat, string) {
+// found decides about the evidence, in the words of supervision.
+func found(e identity.Evidence) supervise.Found {
+	d := identity.Decide(e)
+	f := supervise.Found{Verdict: d.Verdict, Orphans: d.Orphans, Reason: d.Reason}
+	if d.Verdict == identity.Ours || d.Verdict == identity.Adopted {
+		f.Proc, f.StartedAt, f.How, f.Misfit = d.Main.Proc, d.Main.StartedAt, d.How, d.Main.Misfit
+	} else {
+		f.PIDFileAt = e.PIDFileAt
+	}
+	return f
+}
+
+// isTaken reports whether another definition has a process on record.
+func (h *Host) isTaken(q supervise.Query, p supervise.Proc) bool {
+	return q.Taken != nil && q.Taken(p, nil) != ""
+}
+
+// findOwner finds out whether a process belongs to something else than the definition: to another definition, to
+// another agent, or to a command that runs beside the process.
+func (h *Host) findOwner(c *identity.Candidate, q supervise.Query) {
+	agent, folder, run := h.groupOf(c.PID)
+	switch {
+	case agent != "" && agent != h.instance:
+		c.Other = "another agent on this host"
+		return
+	case agent != "" && folder == keyFolder(q.Key) && !strings.HasPrefix(run, keptPrefix):
+		c.Barred = "which a command of the process has started for its own use"
+		return
+	case q.Taken == nil:
+		return
+	}
+
+	var inGroup func(gozzard.Key) bool
+	if agent != "" && folder != keyFolder(q.Key) {
+		inGroup = func(k gozzard.Key) bool { return keyFolder(k) == folder }
+	}
+	c.Other = q.Taken(c.Proc, inGroup)
+}
+
+// describeMember describes a process of the group. Without a name to compare, the pid file decides alone.
+func (h *Host) describeMember(pid int, w wanted) (identity.Candidate, string) {
+	c, reason := h.describe(pid, w)
+	if w.name == "" && c.Misfit == "" {
+		c.Misfit = "runs, but the definition names no program"
+	}
+	return c, reason
+}
+
+// describe describes a live process and compares it with a definition. A shell of a running command is barred until it
+// became another program. The reason says why there is no such process. It is worded to follow "pid n,".
+func (h *Host) describe(pid int, w wanted) (identity.Candidate, string) {
 	// Most pids are not the shell of a command.
 	c := h.shells.of(pid)
 	if c == nil {
-		return h.identify(pid, name, owner)
+		return h.compare(pid, w)
 	}
 
-	// Reject a shell that has not become the process.
+	// Bar a shell that has not become the process.
 	const isShell = "which is the shell of a running command"
 	if c.run.Front <= 0 || h.shellImage(c) != imageOther {
-		return procfs.Stat{}, isShell
+		return identity.Candidate{Proc: supervise.Proc{BootID: h.bootID, PID: pid}, Barred: isShell}, ""
 	}
 
-	// Identify the program that took the place of the shell.
-	st, reason := h.identify(pid, name, owner)
+	// Compare the program that took the place of the shell.
+	x, reason := h.compare(pid, w)
 	switch {
-	case st.PID == 0:
-		return st, reason
+	case reason != "":
+		return x, reason
 	case c.collected.Load(): // a later process may have the pid, so what was read may belong to it
-		return procfs.Stat{}, isShell
+		x.Barred = isShell
+	case x.Misfit == "": // remember its command, because the caller will ask for its exit status
+		h.fronts.add(x.Proc, c)
 	}
-
-	// Remember its command, because the caller will ask for its exit status.
-	h.fronts.add(supervise.Proc{BootID: h.bootID, PID: pid, Start: st.Start}, c)
-	return st, ""
+	return x, ""
 }
 
-// identify is verify for a pid that may be the shell of a command.
-func (h *Host) identify(pid int, name string, owner *account) (procfs.Stat, string) {
-	none := procfs.Stat{}
-
-	// Reject pids that can never be a managed process.
-	if pid == 1 || pid == os.Getpid() {
-		return none, "which is not a process to be managed"
-	}
+// compare is describe for a pid that may be the shell of a command. The start time is read before and after, so
+// everything between belongs to one process.
+func (h *Host) compare(pid int, w wanted) (c identity.Candidate, reason string) {
+	c.Proc = supervise.Proc{BootID: h.bootID, PID: pid}
 
 	// Reject what is not a live program.
 	before, err := h.proc.Stat(pid)
 	switch {
 	case errors.Is(err, procfs.ErrGone):
-		return none, "which does not run"
+		return c, "which does not run"
 	case err != nil:
-		return none, fmt.Sprintf("which cannot be read: %v", err)
+		return c, fmt.Sprintf("which cannot be read: %v", err)
 	case before.Dead():
-		return none, "which has ended"
+		return c, "which has ended"
+	}
+
+	// Bar what can never be a managed process.
+	switch {
+	case pid == 1 || pid == os.Getpid():
+		c.Barred = "which is not a process to be managed"
 	case before.Kernel():
-		return none, "which is a thread of the kernel"
+		c.Barred = "which is a thread of the kernel"
 	}
 
 	// Compare name and owner.
-	if name != "" {
-		n := h.namesOf(pid, &before)
-		if !n.match(name) {
-			return none, fmt.Sprintf("whose command is %q, not %q", n.shown(), name)
-		}
-	}
-	if reason := h.checkOwner(pid, owner); reason != "" {
-		return none, reason
-	}
+	c.Misfit = h.misfit(pid, &before, w)
 
 	// Check that all of this was read from one process.
 	after, err := h.proc.Stat(pid)
 	if err != nil || after.Start != before.Start || after.Dead() {
-		return none, "which has just ended"
+		return c, "which has just ended"
+	}
+	boot, err := bootTime()
+	if err != nil {
+		return c, fmt.Sprintf("whose start time cannot be read: %v", err)
+	}
+	c.Start, c.StartedAt = after.Start, boot.Add(ticks(after.Start))
+	return c, ""
+}
+
+// misfit says how the name and the owner of a process differ from the definition.
+func (h *Host) misfit(pid int, st *procfs.Stat, w wanted) string {
+	var differs []string
+	if w.name != "" {
+		if n := h.namesOf(pid, st); !n.match(w.name) {
+			differs = append(differs, fmt.Sprintf("runs as %s, definition says %s", n.shown(), w.name))
+		}
 	}
 
-	return after, ""
+	switch {
+	case w.missing != "":
+		differs = append(differs, fmt.Sprintf("user %s of the definition does not exist", w.missing))
+	case w.owner != nil:
+		r, e, err := h.proc.UIDs(pid)
+		if err != nil {
+			differs = append(differs, fmt.Sprintf("has an owner that cannot be read: %v", err))
+		} else if r != w.owner.uid && e != w.owner.uid {
+			differs = append(differs, fmt.Sprintf("runs as user %s, definition says user %s", h.userName(r), w.owner.name))
+		}
+	}
+	return strings.Join(differs, "; ")
 }
 
 // namesOf reads the names of a process. Names that cannot be read (the executable of a kernel thread or of another
@@ -188,22 +246,4 @@ func (h *Host) namesOf(pid int, st *procfs.Stat) names {
 		n.args = args
 	}
 	return n
-}
-
-func (h *Host) checkOwner(pid int, owner *account) string {
-	if owner == nil {
-		return ""
-	}
-	r, e, err := h.proc.UIDs(pid)
-	if err != nil {
-		return fmt.Sprintf("whose owner cannot be read: %v", err)
-	}
-	if r != owner.uid && e != owner.uid {
-		return fmt.Sprintf("which belongs to uid %d, not to %s", r, owner.name)
-	}
-	return ""
-}
-
-func joinReasons(reasons ...string) string {
-	return strings.Join(slices.DeleteFunc(reasons, func(s string) bool { return s == "" }), "; ")
 }

@@ -7,125 +7,141 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
-	"time"
 
 	"golang.org/x/sys/windows"
 
 	"github.com/gozzard/gozzard"
+	"github.com/gozzard/gozzard/internal/identity"
 	"github.com/gozzard/gozzard/internal/supervise"
 )
 
-// Find looks for the live process of a definition. A process in the job was started by this agent; if there are
-// several, the pid file chooses, otherwise the oldest is taken. A pid outside of the job counts only when its name
-// matches the definition.
-func (h *Host) Find(key gozzard.Key, spec *gozzard.Spec) (supervise.Found, error) {
-	// Read the pid file.
-	id := spec.Identity
-	var written time.Time
-	hint, hintReason := 0, "no pid file is defined"
-	if id.PIDPath != "" {
-		hint, written, hintReason = readPIDFile(id.PIDPath)
+// Find collects the evidence about the process of a definition and decides by the rules of package identity. The group
+// of a definition is its job.
+func (h *Host) Find(q supervise.Query) (supervise.Found, error) {
+	// Read the pid file, and look at what is on record.
+	id := q.Spec.Identity
+	e := identity.Evidence{Starting: q.Starting, Held: q.Held}
+	hint := 0
+	if e.NoName = "no pid file is defined"; id.PIDPath != "" {
+		hint, e.PIDFileAt, e.NoName = readPIDFile(id.PIDPath)
+	}
+	if h.Alive(q.Held.Proc) {
+		if c, reason := h.describe(q.Held.PID, id.ProcName); reason == "" && c.Proc == q.Held.Proc {
+			e.Alive = &c
+		}
 	}
 
 	// List the processes of the job.
-	members, err := h.jobs.members(key)
+	members, err := h.jobs.members(q.Key)
 	if err != nil {
-		return supervise.Found{}, fmt.Errorf("cannot look for %s: %w", key, err)
+		return supervise.Found{}, fmt.Errorf("cannot look for %s: %w", q.Key, err)
 	}
-
-	// Choose one of them, or the process that the pid file names.
-	p, groupReason := h.findMember(members, hint, id.ProcName)
-	if p.IsZero() && hint != 0 {
-		if p, hintReason = h.verify(hint, id.ProcName); p.IsZero() {
-			hintReason = fmt.Sprintf("pid file %s names pid %d, %s", id.PIDPath, hint, hintReason)
+	for _, pid := range members {
+		c, reason := h.describe(pid, id.ProcName)
+		if id.ProcName == "" {
+			c.Misfit = "runs, but the definition names no program"
+		}
+		if reason == "" && c.Barred == "" && !isTaken(q, c.Proc) {
+			e.Members = append(e.Members, c)
 		}
 	}
 
-	// Explain why no process was found.
-	if p.IsZero() {
-		reasons := slices.DeleteFunc([]string{groupReason, hintReason}, func(s string) bool { return s == "" })
-		return supervise.Found{Reason: strings.Join(reasons, "; "), Empty: len(members) == 0, PIDFileAt: written}, nil
+	// Look at the process that the pid file names.
+	if hint != 0 {
+		if c, reason := h.describe(hint, id.ProcName); reason != "" {
+			e.NoName = fmt.Sprintf("its pid file %s names pid %d, %s", id.PIDPath, hint, reason)
+		} else {
+			if q.Taken != nil {
+				c.Other = q.Taken(c.Proc, func(k gozzard.Key) bool { return h.jobs.has(k, hint) })
+			}
+			e.Named = &c
+		}
 	}
+
+	// Decide.
+	d := identity.Decide(e)
+	f := supervise.Found{Verdict: d.Verdict, Orphans: d.Orphans, Reason: d.Reason}
+	if d.Verdict != identity.Ours && d.Verdict != identity.Adopted {
+		f.PIDFileAt, f.Empty = e.PIDFileAt, len(members) == 0
+		return f, nil
+	}
+	f.Proc, f.StartedAt, f.How, f.Misfit = d.Main.Proc, d.Main.StartedAt, d.How, d.Main.Misfit
 
 	// Give it a handle of the job, so that the name of the job lives as long as the process.
-	byJob := slices.Contains(members, p.PID)
-	if byJob {
-		if err := h.jobs.give(key, p); err != nil && !errors.Is(err, os.ErrProcessDone) {
-			h.log.Warn("a restarted agent may find this process by pid file only", "ns", key.Namespace,
-				"proc", key.Name, "err", err)
+	if f.ByCgroup = slices.Contains(members, f.Proc.PID); f.ByCgroup {
+		if err := h.jobs.give(q.Key, f.Proc); err != nil && !errors.Is(err, os.ErrProcessDone) {
+			h.log.Warn("a restarted agent may find this process by pid file only", "ns", q.Key.Namespace,
+				"proc", q.Key.Name, "err", err)
 		}
 	}
 
-	return supervise.Found{Proc: p, StartedAt: startTime(p.Start), ByCgroup: byJob}, nil
+	return f, nil
 }
 
-// findMember chooses among the processes of the job. Without a name to compare, the pid file decides alone.
-func (h *Host) findMember(members []int, hint int, name string) (supervise.Proc, string) {
-	if name == "" {
-		return supervise.Proc{}, ""
+// Members lists the processes of the job, and the process on record.
+func (h *Host) Members(q supervise.Query) ([]supervise.Proc, error) {
+	pids, err := h.jobs.members(q.Key)
+	if err != nil {
+		return nil, fmt.Errorf("cannot list the processes of %s: %w", q.Key, err)
 	}
 
-	var best supervise.Proc
-	others := 0
-	for _, pid := range members {
-		p, _ := h.verify(pid, name)
-		switch {
-		case p.IsZero():
-			others++
-		case pid == hint:
-			return p, ""
-		case best.IsZero(), p.Start < best.Start, p.Start == best.Start && p.PID < best.PID:
-			best = p
+	var procs []supervise.Proc
+	for _, pid := range pids {
+		if c, reason := h.describe(pid, ""); reason == "" && c.Barred == "" && !isTaken(q, c.Proc) {
+			procs = append(procs, c.Proc)
 		}
 	}
-
-	if others == 0 {
-		return best, "nothing that was started is running"
+	if h.Alive(q.Held.Proc) && !slices.Contains(procs, q.Held.Proc) && !isTaken(q, q.Held.Proc) {
+		procs = append(procs, q.Held.Proc)
 	}
-
-	return best, fmt.Sprintf("of the started processes (%d running) none is %q", others, name)
+	return procs, nil
 }
 
-// verify checks that a pid is a live process with the given name, and not a shell of a running command. Everything is
-// read through one handle, so it belongs to one process. The reason is worded to follow "pid n,".
-func (h *Host) verify(pid int, name string) (supervise.Proc, string) {
-	// Reject pids that can never be a managed process.
-	none := supervise.Proc{}
-	if pid == os.Getpid() {
-		return none, "which is not a process to be managed"
-	}
-	if h.isShell(pid) {
-		return none, "which is the shell of a running command"
+// isTaken reports whether another definition has a process on record.
+func isTaken(q supervise.Query, p supervise.Proc) bool {
+	return q.Taken != nil && q.Taken(p, nil) != ""
+}
+
+// describe describes a live process and compares it with a definition. Everything is read through one handle, so it
+// belongs to one process. The reason says why there is no such process. It is worded to follow "pid n,".
+func (h *Host) describe(pid int, name string) (c identity.Candidate, reason string) {
+	// Bar pids that can never be a managed process.
+	c.Proc = supervise.Proc{BootID: h.bootID, PID: pid}
+	switch {
+	case pid == os.Getpid():
+		c.Barred = "which is not a process to be managed"
+		return c, ""
+	case h.isShell(pid):
+		c.Barred = "which is the shell of a running command"
+		return c, ""
 	}
 
 	// Hold the process.
 	process, err := openPID(pid, 0)
 	switch {
 	case errors.Is(err, os.ErrProcessDone):
-		return none, "which does not run"
+		return c, "which does not run"
 	case err != nil:
-		return none, fmt.Sprintf("which cannot be read: %v", err)
+		return c, fmt.Sprintf("which cannot be read: %v", err)
 	}
 	defer windows.CloseHandle(process)
 
 	// Read its start time and compare its name.
-	start, err := startOf(process)
-	if err != nil {
-		return none, fmt.Sprintf("which cannot be read: %v", err)
+	if c.Start, err = startOf(process); err != nil {
+		return c, fmt.Sprintf("which cannot be read: %v", err)
 	}
+	c.StartedAt = startTime(c.Start)
 	if name != "" {
-		n := namesOf(process)
-		if !n.match(trimProgram(name)) {
-			return none, fmt.Sprintf("whose command is %q, not %q", n.shown(), name)
+		if n := namesOf(process); !n.match(trimProgram(name)) {
+			c.Misfit = fmt.Sprintf("runs as %s, definition says %s", n.shown(), name)
 		}
 	}
 
 	// Reject a process that has ended and is only held open.
 	if hasEnded(process) {
-		return none, "which has ended"
+		return c, "which has ended"
 	}
-
-	return supervise.Proc{BootID: h.bootID, PID: pid, Start: start}, ""
+	return c, ""
 }
 
 // namesOf reads the names of a process, in lower case and with forward slashes, so that they can be compared. Names

@@ -85,14 +85,14 @@ func (f *fronts) tidy() {
 // counts once it is another program.
 func (h *Host) findFront(c *command) supervise.Proc {
 	id := c.run.Spec.Identity
-	var owner *account
+	w := wanted{name: id.ProcName}
 	if id.User != "" {
-		owner = &c.runAs
+		w.owner = &c.runAs
 	}
 
 	hint := 0
 	if id.PIDPath != "" {
-		hint, _, _ = h.readPIDFile(id.PIDPath, owner)
+		hint, _, _ = h.readPIDFile(id.PIDPath, w.owner)
 	}
 
 	var best supervise.Proc
@@ -100,12 +100,12 @@ func (h *Host) findFront(c *command) supervise.Proc {
 		if id.ProcName == "" && pid != hint || pid == c.cmd.Process.Pid && h.shellImage(c) != imageOther {
 			continue
 		}
-		st, _ := h.identify(pid, id.ProcName, owner)
-		if st.PID == 0 {
+		x, reason := h.compare(pid, w)
+		if reason != "" || x.Misfit != "" || x.Barred != "" {
 			continue
 		}
-		if best.IsZero() || pid == hint || best.PID != hint && st.Start < best.Start {
-			best = supervise.Proc{BootID: h.bootID, PID: pid, Start: st.Start}
+		if best.IsZero() || pid == hint || best.PID != hint && x.Start < best.Start {
+			best = x.Proc
 		}
 	}
 
@@ -170,6 +170,7 @@ func (h *Host) shellImage(c *command) image {
 // limit and is collected when it ends.
 func (h *Host) handOver(c *command, p supervise.Proc) supervise.Result {
 	res := supervise.Result{Front: true, Output: h.tail(c)}
+	h.strike(c)
 	if p.PID == c.cmd.Process.Pid {
 		h.fronts.add(p, c) // in case it was not found before; first, so that it always has an owner
 		h.shells.ended(c)

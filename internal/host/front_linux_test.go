@@ -38,7 +38,7 @@ func (f *fixture) front(k gozzard.Key, s *gozzard.Spec, command string) supervis
 		f.t.Fatalf("%s: %+v %v", command, res, err)
 	}
 
-	found, err := f.Find(k, s)
+	found, err := look(f.Host, k, s)
 	if err != nil || found.Proc.IsZero() {
 		f.t.Fatalf("%s: %+v %v", command, found, err)
 	}
@@ -160,7 +160,7 @@ func TestForegroundRunsOnWithoutTimeout(t *testing.T) {
 		t.Fatalf("%+v %v", res, err)
 	}
 
-	found, err := f.Find(k, s)
+	found, err := look(f.Host, k, s)
 	if err != nil || found.Proc.IsZero() || !found.ByCgroup {
 		t.Fatalf("%+v %v", found, err)
 	}
@@ -170,7 +170,7 @@ func TestForegroundRunsOnWithoutTimeout(t *testing.T) {
 
 	time.Sleep(600 * time.Millisecond) // longer than the time-out
 	again := f.open()
-	same, err := again.Find(k, s)
+	same, err := look(again, k, s)
 	if err != nil || same.Proc != found.Proc || !again.Alive(found.Proc) {
 		t.Errorf("after the agent ended: %+v %v", same, err)
 	}
@@ -244,7 +244,7 @@ func TestForegroundCyclesLeaveNothing(t *testing.T) {
 		if !e.Known || e.Signal != "SIGKILL" {
 			t.Errorf("%d: %+v", i, e)
 		}
-		if err := f.Clear(k); err != nil {
+		if err := clean(f.Host, k); err != nil {
 			t.Error(err)
 		}
 	}

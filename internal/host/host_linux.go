@@ -51,10 +51,13 @@ type Host struct {
 	degraded []string
 
 	groups  *cgroups // nil without cgroup v2
+	marks   marks    // used without cgroup v2
 	outputs *outputs
 	logs    *logs
 	limits  *limits
 	watch   *watcher
+	ledger  *ledger
+	guard   *guard
 	shells  shells
 	fronts  fronts
 	sampler sampler
@@ -98,6 +101,9 @@ func New(o Options) (*Host, error) {
 	}
 	h.mode = own.Mode
 	h.findFeatures(o.CgroupRoot)
+
+	h.ledger = newLedger(o.StateDir, h.bootID, o.Log)
+	h.guard = newGuard(o.StateDir, h.proc, o.Log)
 
 	// Keep inherited descriptors from commands.
 	if err := h.closeInherited(); err != nil {
@@ -156,7 +162,7 @@ func (h *Host) findFeatures(cgroupRoot string) {
 	}
 
 	// Find where cgroup v2 is mounted.
-	const without = "processes are found by pid file only, and processes that a command starts in new sessions are not cleared with it"
+	const without = "the processes of a definition are found by their environment and their parents; one that hides from both is found by its pid file only"
 	if cgroupRoot == "" {
 		root, err := h.proc.Cgroup2Mount()
 		if err != nil || root == "" {
@@ -210,7 +216,8 @@ func (h *Host) Close() error {
 		close(h.closing)
 		<-h.tidied
 		h.finishAbandoned()
-		err = h.watch.close()
+		h.guard.close()
+		err = errors.Join(h.watch.close(), h.ledger.close())
 		if h.groups != nil {
 			h.groups.close()
 			h.limits.close(h.groups)
@@ -241,18 +248,6 @@ func (h *Host) Facts() gozzard.HostInfo {
 		Hostname: name, OS: runtime.GOOS, Arch: runtime.GOARCH, BootID: h.bootID, CPUs: h.cpus, MemBytes: h.mem,
 		Mode: h.mode, Degraded: h.Degraded(),
 	}
-}
-
-// Clear kills every process in the cgroup of a key and removes the cgroup.
-func (h *Host) Clear(key gozzard.Key) error {
-	if h.groups == nil {
-		return nil
-	}
-	h.ended.Store(true)
-	if err := h.groups.clear(key); err != nil {
-		return fmt.Errorf("cannot clear %s: %w", key, err)
-	}
-	return nil
 }
 
 // tidyLoop collects orphans, rotates logs and removes what is no longer used, until the host is closed.
@@ -315,6 +310,7 @@ func (h *Host) rotateLogs() (hot bool) {
 // tidy costs almost nothing while no process ends, however many there are.
 func (h *Host) tidy(all bool) {
 	h.finishAbandoned()
+	h.guard.tidy()
 	h.fronts.tidy()
 	h.collectOrphans()
 	if h.groups == nil || !h.ended.Swap(false) && !all {

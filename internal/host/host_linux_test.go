@@ -25,7 +25,10 @@ import (
 	"github.com/gozzard/gozzard/internal/supervise"
 )
 
-func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+func TestMain(m *testing.M) {
+	host.ServeGuard()
+	goleak.VerifyTestMain(m)
+}
 
 var proc = procfs.New("/proc")
 
@@ -58,7 +61,7 @@ func newHost(t *testing.T, change ...func(*host.Options)) *fixture {
 	t.Cleanup(func() {
 		h := f.open() // the test may have closed its own
 		for _, k := range f.keys {
-			if err := h.Clear(k); err != nil {
+			if err := clean(h, k); err != nil {
 				t.Errorf("clear: %v", err)
 			}
 		}
@@ -152,13 +155,39 @@ func (f *fixture) daemon(k gozzard.Key, s *gozzard.Spec, command string) supervi
 	var found supervise.Found
 	f.eventually("the daemon is found", func() bool { // the shell's child has another name until its exec
 		var err error
-		if found, err = f.Find(k, s); err != nil {
+		if found, err = look(f.Host, k, s); err != nil {
 			f.t.Fatal(err)
 		}
 		return !found.Proc.IsZero()
 	})
 
 	return found
+}
+
+// byHand starts a program as a person would, and writes its pid file.
+func (f *fixture) byHand(program string) supervise.Proc {
+	f.t.Helper()
+	cmd := exec.Command(program, "300")
+	cmd.SysProcAttr = &syscall.SysProcAttr{Setsid: true}
+	if err := cmd.Start(); err != nil {
+		f.t.Fatal(err)
+	}
+	f.t.Cleanup(func() { _ = cmd.Process.Kill(); _ = cmd.Wait() })
+
+	pid := cmd.Process.Pid
+	f.eventually("it has executed its program", func() bool {
+		st, err := proc.Stat(pid)
+		return err == nil && st.Comm() == filepath.Base(program)
+	})
+	if err := os.WriteFile(f.dir+"/daemon.pid", []byte(strconv.Itoa(pid)), 0o644); err != nil {
+		f.t.Fatal(err)
+	}
+
+	st, err := proc.Stat(pid)
+	if err != nil {
+		f.t.Fatal(err)
+	}
+	return supervise.Proc{BootID: f.Facts().BootID, PID: pid, Start: st.Start}
 }
 
 func (f *fixture) kills(pid int) {
@@ -321,7 +350,7 @@ func TestRunHasAFixedEnvironmentAndNothingElse(t *testing.T) {
 	res := f.run(f.key("a"), f.spec("x"), false,
 		"env | cut -d= -f1 | sort | tr '\\n' ' '; ls /proc/self/fd | tr '\\n' ' '; ps -o sid= -p $$ 2>/dev/null | grep -c $$ || true")
 	// 3 is ls itself
-	const want = "GOZZARD_NAME GOZZARD_NAMESPACE GOZZARD_OP_ID HOME LANG LOGNAME PATH PWD SHELL TZ USER 0 1 2 3 1"
+	const want = "GOZZARD_AGENT GOZZARD_NAME GOZZARD_NAMESPACE GOZZARD_OP_ID GOZZARD_RUN HOME LANG LOGNAME PATH PWD SHELL TZ USER 0 1 2 3 1"
 	if got := strings.Replace(res.Output, "SHELL SHLVL ", "SHELL ", 1); got != want {
 		t.Errorf("got %q\nwant %q", got, want)
 	}
@@ -390,7 +419,7 @@ func TestRunAsAnotherUser(t *testing.T) {
 	s.Identity.SetupPath = f.dir
 	found := f.daemon(k, &gozzard.Spec{Identity: gozzard.Identity{ProcName: "服务", SetupPath: f.dir, User: "root"}},
 		f.program("服务")+" 60")
-	if found, err = f.Find(k, s); err != nil || !found.Proc.IsZero() {
+	if found, err = look(f.Host, k, s); err != nil || !found.Proc.IsZero() {
 		t.Errorf("root's process was taken for nobody's: %+v %v", found, err)
 	}
 }
@@ -495,7 +524,7 @@ func TestDaemonWithOurOutputNeitherDelaysNorDies(t *testing.T) {
 	f.eventually("the daemon writes on after Close", func() bool { return beats() > before+5 })
 
 	again := f.open()
-	same, err := again.Find(k, s)
+	same, err := look(again, k, s)
 	if err != nil || same.Proc != found.Proc || !same.StartedAt.Equal(found.StartedAt) {
 		t.Errorf("found again as %+v, was %+v (%v)", same, found, err)
 	}
@@ -534,13 +563,13 @@ func TestClearKillsTheGroupOnly(t *testing.T) {
 	mine := f.daemon(k, s, path+" 300")
 	theirs := f.daemon(other, s, path+" 300")
 
-	if err := f.Clear(k); err != nil {
+	if err := clean(f.Host, k); err != nil {
 		t.Fatal(err)
 	}
 	if f.Alive(mine.Proc) || !f.Alive(theirs.Proc) {
 		t.Errorf("mine alive %v, the other %v", f.Alive(mine.Proc), f.Alive(theirs.Proc))
 	}
-	if err := f.Clear(k); err != nil {
+	if err := clean(f.Host, k); err != nil {
 		t.Errorf("clearing nothing: %v", err)
 	}
 }

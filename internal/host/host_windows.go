@@ -209,9 +209,17 @@ func (h *Host) Facts() gozzard.HostInfo {
 }
 
 // Clear kills every process in the job of a key.
-func (h *Host) Clear(key gozzard.Key) error {
-	if err := h.jobs.clear(key); err != nil {
-		return fmt.Errorf("cannot clear %s: %w", key, err)
+func (h *Host) Clear(q supervise.Query, also []supervise.Proc) error {
+	if err := h.jobs.clear(q.Key); err != nil {
+		return fmt.Errorf("cannot clear %s: %w", q.Key, err)
+	}
+	for _, p := range also {
+		if isTaken(q, p) {
+			continue
+		}
+		if err := h.Signal(p, supervise.SignalKill); err != nil && h.Alive(p) {
+			return fmt.Errorf("cannot clear %s: %w", q.Key, err)
+		}
 	}
 	return nil
 }
@@ -226,6 +234,9 @@ func (h *Host) Limit(key gozzard.Key, r gozzard.Resource) (mode string, err erro
 
 // OOMKills is always 0: Windows does not report it.
 func (h *Host) OOMKills(gozzard.Key) int { return 0 }
+
+// EndCommands ends nothing: on Windows no command is on record.
+func (h *Host) EndCommands(func(gozzard.Key, supervise.Proc) bool) []supervise.Leftover { return nil }
 
 // ReadLog has nothing to read: on Windows output is kept only while its command runs.
 func (h *Host) ReadLog(q gozzard.LogQuery) gozzard.LogChunk {

@@ -128,7 +128,7 @@ func (f *fixture) key(name string) gozzard.Key {
 	k := gozzard.Key{Namespace: "测试", Name: name}
 	f.t.Cleanup(func() {
 		h := f.open() // the test may have closed its own
-		if err := h.Clear(k); err != nil {
+		if err := clean(h, k); err != nil {
 			f.t.Errorf("clear: %v", err)
 		}
 	})
@@ -191,7 +191,7 @@ func (f *fixture) find(h *host.Host, k gozzard.Key, s *gozzard.Spec) supervise.F
 	var found supervise.Found
 	until(f.t, "the process is found", func() bool {
 		var err error
-		if found, err = h.Find(k, s); err != nil {
+		if found, err = look(h, k, s); err != nil {
 			f.t.Fatal(err)
 		}
 		return !found.Proc.IsZero()
@@ -288,7 +288,7 @@ func TestFindByJob(t *testing.T) {
 	f := newHost(t)
 	f.program("finder")
 	k, s := f.key("find"), f.spec("finder")
-	none, err := f.Find(k, s)
+	none, err := look(f.Host, k, s)
 	if err != nil || !none.Proc.IsZero() || !none.Empty || none.Reason == "" {
 		t.Fatalf("%+v %v", none, err)
 	}
@@ -302,18 +302,18 @@ func TestFindByJob(t *testing.T) {
 	}
 
 	again := f.open()
-	if second := f.find(again, k, s); second != first {
+	if second := f.find(again, k, s); second.Proc != first.Proc || second.ByCgroup != first.ByCgroup {
 		t.Fatalf("%+v, was %+v", second, first)
 	}
 
 	other := s
 	other.Identity.ProcName = "other"
-	if x, err := again.Find(k, other); err != nil || !x.Proc.IsZero() || x.Empty ||
-		!strings.Contains(x.Reason, `none is "other"`) {
+	if x, err := look(again, k, other); err != nil || !x.Proc.IsZero() || x.Empty ||
+		!strings.Contains(x.Reason, "runs as finder, definition says other") {
 		t.Errorf("%+v %v", x, err)
 	}
 
-	if err := again.Clear(k); err != nil {
+	if err := clean(again, k); err != nil {
 		t.Fatal(err)
 	}
 	if again.Alive(first.Proc) {
@@ -321,7 +321,7 @@ func TestFindByJob(t *testing.T) {
 	}
 
 	s.Identity.ProcName = "finder"
-	if x, err := again.Find(k, s); err != nil || !x.Empty {
+	if x, err := look(again, k, s); err != nil || !x.Empty {
 		t.Errorf("%+v %v", x, err)
 	}
 
@@ -375,7 +375,7 @@ func TestFindByPIDFile(t *testing.T) {
 	if found.ByCgroup || found.Proc.PID != cmd.Process.Pid {
 		t.Errorf("%+v", found)
 	}
-	if err := f.Clear(k); err != nil || !f.Alive(found.Proc) {
+	if err := clean(f.Host, k); err != nil || !f.Alive(found.Proc) {
 		t.Errorf("clear: %v, alive %v", err, f.Alive(found.Proc))
 	}
 
@@ -385,15 +385,15 @@ func TestFindByPIDFile(t *testing.T) {
 		strconv.Itoa(cmd.Process.Pid + 1): "which does not run",
 	} {
 		write(text)
-		if x, err := f.Find(k, s); err != nil || !x.Proc.IsZero() || !strings.Contains(x.Reason, reason) {
+		if x, err := look(f.Host, k, s); err != nil || !x.Proc.IsZero() || !strings.Contains(x.Reason, reason) {
 			t.Errorf("%q: %+v %v", text, x, err)
 		}
 	}
 
 	write(strconv.Itoa(cmd.Process.Pid))
 	s.Identity.ProcName = "sqlservr"
-	if x, err := f.Find(k, s); err != nil || !x.Proc.IsZero() ||
-		!strings.Contains(x.Reason, `whose command is "stranger", not "sqlservr"`) || x.PIDFileAt.IsZero() {
+	if x, err := look(f.Host, k, s); err != nil || !x.Proc.IsZero() ||
+		!strings.Contains(x.Reason, "runs as stranger, definition says sqlservr") || x.PIDFileAt.IsZero() {
 		t.Errorf("%+v %v", x, err)
 	}
 }
@@ -580,7 +580,7 @@ func TestOutputIsBounded(t *testing.T) {
 
 	until(t, "it prints on", func() bool { return printed() > 0 })
 
-	if err := f.Clear(k); err != nil {
+	if err := clean(f.Host, k); err != nil {
 		t.Fatal(err)
 	}
 

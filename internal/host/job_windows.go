@@ -191,6 +191,12 @@ func (j *jobs) members(k gozzard.Key) ([]int, error) {
 	return jobMembers(x.handle)
 }
 
+// has reports whether a process is in the job of a key.
+func (j *jobs) has(k gozzard.Key, pid int) bool {
+	pids, err := j.members(k)
+	return err == nil && slices.Contains(pids, pid)
+}
+
 // give passes a handle of the job to a member, which keeps the name of the job alive. Each member gets one handle
 // in the life of this agent.
 func (j *jobs) give(k gozzard.Key, p supervise.Proc) error {

@@ -82,7 +82,7 @@ func TestLimitHoldsRunningAndLaterProcesses(t *testing.T) {
 	if got := content(t, cpu+"/cpu.cfs_quota_us"); got != "-1" || !f.Alive(first) {
 		t.Errorf("after the end of enforcement: %s", got)
 	}
-	if err := f.Clear(k); err != nil {
+	if err := clean(f.Host, k); err != nil {
 		t.Fatal(err)
 	}
 
@@ -137,7 +137,7 @@ func TestP9TasksAreBounded(t *testing.T) {
 	if n, err := strconv.Atoi(content(t, pids+"/pids.current")); err != nil || n > 50 {
 		t.Errorf("%d tasks (%v)", n, err)
 	}
-	if err := f.Clear(k); err != nil {
+	if err := clean(f.Host, k); err != nil {
 		t.Fatal(err)
 	}
 	if f.Alive(p) {

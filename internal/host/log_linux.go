@@ -163,7 +163,7 @@ func (l *logs) sweep(inUse func(folder string) bool) (hot bool, err error) {
 		}
 	}
 
-	return hot, errors.Join(errs...)
+	return hot, errors.Join(withoutReadOnly(errs)...)
 }
 
 func (l *logs) remove(folder string, p *procLog) error {

@@ -87,7 +87,7 @@ func isInterpreter(base string) bool {
 
 // shown is the name of the process for messages.
 func (n names) shown() string {
-	if len(n.args) > 0 && n.args[0] != "" {
+	if len(n.args) > 0 && n.args[0] != "" && !strings.Contains(n.args[0], " ") { // with a blank it is a title
 		if s := cleanCmdline([]string{path.Base(n.args[0])}); len(s) <= 64 {
 			return s
 		}

@@ -6,7 +6,9 @@ import (
 	"io"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
+	"sync/atomic"
 	"syscall"
 
 	"golang.org/x/sys/unix"
@@ -35,6 +37,8 @@ const (
 type outputs struct {
 	dir   string
 	gives bool // files may be assigned to other accounts
+
+	lost atomic.Bool // the output of the newest command is dropped, because no file could be made
 }
 
 func openOutputs(stateDir string, gives bool) (*outputs, error) {
@@ -50,11 +54,15 @@ type output struct {
 	path string // "" once removed, and for a log
 	file *os.File
 	log  *procLog // nil for a separate file
+	none bool     // the output is dropped
 	from int64    // position in the log where the command began
 }
 
 // create makes a file that its account may open again through /dev/stdout, but cannot find by its path.
 func (o *outputs) create(name string, a account, named bool) (*output, error) {
+	if err := os.MkdirAll(o.dir, 0o700); err != nil { // it may have been deleted with the state folder
+		return nil, fmt.Errorf("cannot make folder for output: %w", err)
+	}
 	path := filepath.Join(o.dir, name)
 	f, err := os.OpenFile(path, os.O_RDWR|os.O_APPEND|os.O_CREATE|os.O_EXCL, 0o600)
 	if err != nil {
@@ -77,6 +85,15 @@ func (o *outputs) create(name string, a account, named bool) (*output, error) {
 	}
 
 	return out, nil
+}
+
+// noOutput is where the output of a command goes that cannot be kept.
+func noOutput() (*output, error) {
+	f, err := os.OpenFile(os.DevNull, os.O_RDWR|os.O_APPEND, 0)
+	if err != nil {
+		return nil, fmt.Errorf("cannot drop output: %w", err)
+	}
+	return &output{file: f, none: true}, nil
 }
 
 // close closes the file; a log is read by its path.
@@ -111,6 +128,9 @@ func (o *output) tail() (string, error) {
 	if o.log != nil {
 		return o.log.tail(o.from)
 	}
+	if o.none {
+		return "", nil
+	}
 
 	fi, err := o.file.Stat()
 	if err != nil {
@@ -139,7 +159,7 @@ func (o *output) copyTo(f *os.File) error {
 
 // trim keeps a separate file within its limit; logs are rotated by the sweep.
 func (o *output) trim() error {
-	if o.log != nil {
+	if o.log != nil || o.none {
 		return nil
 	}
 	return trim(o.file)
@@ -172,6 +192,9 @@ func trim(f *os.File) error {
 // sweep trims files of runs that still have members, and removes the others.
 func (o *outputs) sweep(inUse func(folder, run string) bool) error {
 	entries, err := os.ReadDir(o.dir)
+	if errors.Is(err, os.ErrNotExist) { // deleted; the next command makes it again
+		return nil
+	}
 	if err != nil {
 		return fmt.Errorf("cannot list output files: %w", err)
 	}
@@ -194,5 +217,10 @@ func (o *outputs) sweep(inUse func(folder, run string) bool) error {
 		errs = append(errs, err)
 	}
 
-	return errors.Join(errs...)
+	return errors.Join(withoutReadOnly(errs)...)
+}
+
+// withoutReadOnly removes errors of a read-only file system. The agent reports those once, and a sweep runs often.
+func withoutReadOnly(errs []error) []error {
+	return slices.DeleteFunc(errs, func(err error) bool { return errors.Is(err, unix.EROFS) })
 }

@@ -9,7 +9,7 @@ import (
 	"github.com/gozzard/gozzard/test/fuzztest"
 )
 
-// FuzzPIDFile: a text is accepted only if it is the plain decimal of a pid that a service can have.
+// FuzzPIDFile: a text is accepted only if its first line is the plain decimal of a pid that a service can have.
 func FuzzPIDFile(f *testing.F) {
 	z := fuzztest.New(f)
 	for _, s := range []string{"4437\n", " 4437 ", "1", "0", "-1", "+4437", "004437", "4194304", "4194305", "4437\n1",
@@ -22,7 +22,8 @@ func FuzzPIDFile(f *testing.F) {
 		if !ok {
 			return
 		}
-		if pid < 2 || pid > 4194304 || strconv.Itoa(pid) != strings.Trim(string(text), " \t\r\n") {
+		line, _, _ := strings.Cut(strings.TrimLeft(string(text), " \t\r\n"), "\n")
+		if pid < 2 || pid > 4194304 || strconv.Itoa(pid) != strings.TrimRight(line, " \t\r") {
 			t.Fatalf("%q is pid %d", text, pid)
 		}
 	})

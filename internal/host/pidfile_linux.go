@@ -15,7 +15,8 @@ import (
 )
 
 const (
-	pidFileBytes = 32
+	pidFileBytes = 4 << 10 // PostgreSQL writes seven more lines after the pid
+	pidLineBytes = 32
 	maxPID       = 4194304 // the kernel's own limit
 )
 
@@ -74,13 +75,13 @@ func (h *Host) openPIDFile(path string, owner *account) (pid int, written time.T
 	}
 
 	// Read the pid.
-	buf := make([]byte, pidFileBytes)
+	buf := make([]byte, pidLineBytes)
 	n, err := readOpened(fd, buf)
 	if err != nil {
 		return 0, written, fmt.Sprintf("pid file %s cannot be read: %v", path, err)
 	}
 	pid, ok := parsePID(buf[:n])
-	if !ok {
+	if !ok || st.Size > pidLineBytes && !bytes.ContainsRune(buf[:n], '\n') {
 		return 0, written, fmt.Sprintf("pid file %s does not hold a process id", path)
 	}
 	return pid, time.Unix(st.Mtim.Unix()), ""
@@ -97,9 +98,11 @@ func readOpened(fd int, buf []byte) (int, error) {
 	return unix.Read(in, buf)
 }
 
-// parsePID accepts a decimal number with spaces around it, because some programs pad it.
+// parsePID accepts a decimal number in the first line, with spaces around it, because some programs pad it. What
+// follows in other lines does not count.
 func parsePID(b []byte) (int, bool) {
-	b = bytes.Trim(b, " \t\r\n")
+	b, _, _ = bytes.Cut(bytes.TrimLeft(b, " \t\r\n"), []byte("\n"))
+	b = bytes.TrimRight(b, " \t\r")
 	if len(b) == 0 || len(b) > 7 || b[0] == '0' {
 		return 0, false
 	}

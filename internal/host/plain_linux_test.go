@@ -59,7 +59,7 @@ func TestPlainExecIsTheProcess(t *testing.T) {
 				t.Errorf("%s: no %s in %q", text, name, env)
 			}
 		}
-		if err := f.Clear(k); err != nil {
+		if err := clean(f.Host, k); err != nil {
 			t.Fatal(err)
 		}
 	}

@@ -59,7 +59,7 @@ func TestTE1NamesAndFoldersAreLiteral(t *testing.T) {
 			got != want {
 			t.Errorf("%q was seen as %q", s, got)
 		}
-		if _, err := f.Find(gozzard.Key{Namespace: s, Name: s}, spec); err != nil {
+		if _, err := look(f.Host, gozzard.Key{Namespace: s, Name: s}, spec); err != nil {
 			t.Errorf("%q: %v", s, err)
 		}
 		for _, d := range []string{f.dir, dir, f.state} {
@@ -109,7 +109,7 @@ func TestTE3PIDFilesOfOtherKinds(t *testing.T) {
 		s := f.spec("")
 		s.Identity.PIDPath = path
 		began := time.Now()
-		got, err := f.Find(f.key("a"), s)
+		got, err := look(f.Host, f.key("a"), s)
 		if err != nil || !got.Proc.IsZero() || !strings.Contains(got.Reason, c.reason) ||
 			time.Since(began) > 5*time.Second {
 			t.Errorf("%s: %+v %v", name, got, err)
@@ -162,7 +162,7 @@ func TestTE3SwappedPIDFileKillsNobodyElse(t *testing.T) {
 	stop, swapped := swapper(t, s.Identity.PIDPath, swaps)
 	hits, foreign := 0, 0
 	for looks := 0; looks < 5**reuses || swapped.Load() < int64(*reuses) || hits == 0 && looks < 100**reuses; looks++ {
-		found, err := f.Find(k, s)
+		found, err := look(f.Host, k, s)
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -13,6 +13,7 @@ import (
 
 	"github.com/gozzard/gozzard"
 	"github.com/gozzard/gozzard/internal/host"
+	"github.com/gozzard/gozzard/internal/identity"
 	"github.com/gozzard/gozzard/internal/supervise"
 )
 
@@ -29,20 +30,26 @@ func TestFindChoosesInTheGroup(t *testing.T) {
 	f.run(k, s, true, "sleep 0.05; "+path+" 300 & echo $! >"+f.dir+"/second.pid")
 	second := readPID(t, f.dir+"/second.pid")
 	f.kills(second)
-	got, err := f.Find(k, s)
+	got, err := look(f.Host, k, s)
 	if err != nil || got.Proc != first.Proc {
 		t.Errorf("the oldest is %+v, got %+v (%v)", first, got, err)
 	}
 
 	s.Identity.PIDPath = f.dir + "/second.pid"
 	f.eventually("the pid file chooses", func() bool {
-		got, err = f.Find(k, s)
+		got, err = look(f.Host, k, s)
 		return err == nil && got.Proc.PID == second && got.ByCgroup
 	})
 
 	s.Identity.ProcName = "other"
-	got, err = f.Find(k, s)
-	if err != nil || !got.Proc.IsZero() || !strings.Contains(got.Reason, "none is \"other\"") {
+	got, err = look(f.Host, k, s)
+	if err != nil || !got.Proc.IsZero() || !strings.Contains(got.Reason, "definition says other") {
+		t.Errorf("%+v %v", got, err)
+	}
+
+	// Once the start is over, what was started is the process, whatever its name is.
+	got, err = f.Find(supervise.Query{Key: k, Spec: s})
+	if err != nil || got.Proc != first.Proc || !strings.Contains(got.Misfit, "definition says other") {
 		t.Errorf("%+v %v", got, err)
 	}
 }
@@ -67,7 +74,7 @@ func TestFindDoesNotTakeTheCommandForTheProcess(t *testing.T) {
 			st, err := proc.Stat(atoi(b))
 			return err == nil && st.Comm() == "svc"
 		})
-		if got, err := f.Find(k, s); err != nil || !got.Proc.IsZero() {
+		if got, err := look(f.Host, k, s); err != nil || !got.Proc.IsZero() {
 			t.Errorf("keeps %v: %+v %v", keeps, got, err)
 		}
 		<-done
@@ -89,22 +96,34 @@ func TestFindByPIDFile(t *testing.T) {
 	f := newHost(t, noCgroups)
 	k, s := f.key("a"), f.spec("svc")
 	s.Identity.PIDPath = f.dir + "/daemon.pid"
-	found := f.daemon(k, s, f.program("svc")+" 300")
-	if found.ByCgroup {
-		t.Errorf("%+v", found)
+	p := f.byHand(f.program("svc"))
+	found, err := look(f.Host, k, s)
+	if err != nil || found.Proc != p || found.ByCgroup || found.Verdict != identity.Adopted ||
+		found.How != identity.HowPIDFile {
+		t.Errorf("%+v %v", found, err)
 	}
 
 	s.Identity.ProcName = ""
-	if got, err := f.Find(k, s); err != nil || got.Proc != found.Proc {
+	if got, err := look(f.Host, k, s); err != nil || got.Proc != p {
 		t.Errorf("without a name the pid file decides: %+v %v", got, err)
 	}
 
 	s.Identity.ProcName = "nginx"
-	got, err := f.Find(k, s)
-	want := "pid file " + s.Identity.PIDPath + " names pid " + strconv.Itoa(found.Proc.PID) +
-		`, whose command is "svc", not "nginx"`
-	if err != nil || got.Reason != want {
+	got, err := look(f.Host, k, s)
+	want := "its pid file names pid " + strconv.Itoa(p.PID) + ", which runs as svc, definition says nginx"
+	if err != nil || !strings.Contains(got.Reason, want) || got.Verdict != identity.Foreign {
 		t.Errorf("%+v %v, want %s", got, err, want)
+	}
+
+	// A process that began after its file was written has the pid of another one.
+	s.Identity.ProcName = "svc"
+	yesterday := time.Now().Add(-24 * time.Hour)
+	if err := os.Chtimes(s.Identity.PIDPath, yesterday, yesterday); err != nil {
+		t.Fatal(err)
+	}
+	got, err = look(f.Host, k, s)
+	if err != nil || got.Verdict != identity.Foreign || !strings.Contains(got.Reason, "began after the file was written") {
+		t.Errorf("%+v %v", got, err)
 	}
 }
 
@@ -128,7 +147,7 @@ func TestFindRefusesHostilePIDFiles(t *testing.T) {
 		}},
 		{"fifo", "not a regular file", func() error { return syscall.Mkfifo(path, 0o644) }},
 		{"folder", "not a regular file", func() error { return os.Mkdir(path, 0o755) }},
-		{"huge", "at most 32", func() error {
+		{"huge", "at most 4096", func() error {
 			if err := os.WriteFile(path, []byte("12"), 0o644); err != nil {
 				return err
 			}
@@ -142,6 +161,7 @@ func TestFindRefusesHostilePIDFiles(t *testing.T) {
 		{"too large", "does not hold a process id", text("4194305")},
 		{"overflow", "does not hold a process id", text("18446744073709551618")},
 		{"two", "does not hold a process id", text("12 13")},
+		{"long line", "does not hold a process id", text("12" + strings.Repeat(" ", 40) + "13\n")},
 		{"self", "not a process to be managed", text(strconv.Itoa(os.Getpid()))},
 		{"kernel thread", "thread of the kernel", text("2")},
 		{"nobody there", "does not run", text("4194304")},
@@ -159,7 +179,7 @@ func TestFindRefusesHostilePIDFiles(t *testing.T) {
 		}
 		s := f.spec("")
 		s.Identity.PIDPath = path
-		got, err := f.Find(f.key("a"), s)
+		got, err := look(f.Host, f.key("a"), s)
 		if err != nil || !got.Proc.IsZero() || !strings.Contains(got.Reason, c.reason) {
 			t.Errorf("%s: %+v %v", c.name, got, err)
 		}
@@ -171,25 +191,25 @@ func TestFindLooksAtOwners(t *testing.T) {
 	f := newHost(t, noCgroups)
 	k, s := f.key("a"), f.spec("svc")
 	s.Identity.PIDPath, s.Identity.User = f.dir+"/daemon.pid", "root"
-	found := f.daemon(k, s, f.program("svc")+" 300")
+	p := f.byHand(f.program("svc"))
 
 	if err := os.Chown(s.Identity.PIDPath, 65534, 65534); err != nil {
 		t.Fatal(err)
 	}
 
-	got, err := f.Find(k, s)
+	got, err := look(f.Host, k, s)
 	if err != nil || !strings.Contains(got.Reason, "belongs to uid 65534") {
 		t.Errorf("a stranger's pid file: %+v %v", got, err)
 	}
 
 	s.Identity.User = "nobody"
-	got, err = f.Find(k, s)
-	if err != nil || !strings.Contains(got.Reason, "which belongs to uid 0, not to nobody") {
-		t.Errorf("nobody names a process of root (%d): %+v %v", found.Proc.PID, got, err)
+	got, err = look(f.Host, k, s)
+	if err != nil || !strings.Contains(got.Reason, "which runs as user root, definition says user nobody") {
+		t.Errorf("nobody names a process of root (%d): %+v %v", p.PID, got, err)
 	}
 
 	s.Identity.User = "no-such-user-here"
-	got, err = f.Find(k, s)
+	got, err = look(f.Host, k, s)
 	if err != nil || got.Reason != "user no-such-user-here: no such user on this host" {
 		t.Errorf("%+v %v", got, err)
 	}
@@ -197,7 +217,7 @@ func TestFindLooksAtOwners(t *testing.T) {
 
 func TestPIDFileText(t *testing.T) {
 	for s, want := range map[string]int{"2": 2, "42\n": 42, "  4194304 \r\n": 4194304, "": 0, "01": 0, "1": 0,
-		"+5": 0, "4194305": 0, "5\x00": 0} {
+		"+5": 0, "4194305": 0, "5\x00": 0, "4437\n/var/lib/data\n1789\n": 4437, "4437 12\n": 0, "words\n4437": 0} {
 		if got, ok := host.ParsePID([]byte(s)); ok != (want != 0) || ok && got != want {
 			t.Errorf("%q: %d %v", s, got, ok)
 		}
@@ -381,7 +401,7 @@ func TestSubreaperLearnsExitsAndStealsNone(t *testing.T) {
 	s.Identity.PIDPath = f.dir + "/daemon.pid"
 	f.eventually("the daemon is found", func() bool {
 		var err error
-		found, err = f.Find(k, s)
+		found, err = look(f.Host, k, s)
 		return err == nil && !found.Proc.IsZero()
 	})
 

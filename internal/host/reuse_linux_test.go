@@ -176,7 +176,7 @@ func TestP14SwappedPIDFile(t *testing.T) {
 			break
 		}
 		began := time.Now()
-		found, err := f.Find(k, s)
+		found, err := look(f.Host, k, s)
 		if err != nil {
 			t.Error(err)
 		}

@@ -174,6 +174,7 @@ func (h *Host) finish(c *command) supervise.Result {
 	c.unhook()
 	err := c.wait()
 	h.shells.ended(c)
+	h.strike(c)
 	h.ended.Store(true)
 
 	// Read the result and the output.
@@ -196,7 +197,7 @@ func (h *Host) finish(c *command) supervise.Result {
 
 // copyToLog adds the output of a command that has a separate file to the log of its process.
 func (h *Host) copyToLog(c *command) {
-	if !c.run.Keeps || c.out.log != nil {
+	if !c.run.Keeps || c.out.log != nil || c.out.none {
 		return
 	}
 	_, log, err := h.logs.create(keyFolder(c.run.Key))
@@ -309,15 +310,9 @@ func (h *Host) killSession(leader int) error {
 
 // sessionMembers lists the live processes of the session of a shell, and the descendants of the shell.
 func (h *Host) sessionMembers(leader int) ([]procfs.Stat, error) {
-	pids, err := h.proc.PIDs(nil)
+	all, err := h.allStats()
 	if err != nil {
 		return nil, err
-	}
-	all := make(map[int]procfs.Stat, len(pids))
-	for _, pid := range pids {
-		if st, err := h.proc.Stat(pid); err == nil { // the others have ended
-			all[pid] = st
-		}
 	}
 
 	var found []procfs.Stat

@@ -1,6 +1,10 @@
 package host
 
-import "sync"
+import (
+	"sync"
+
+	"github.com/gozzard/gozzard"
+)
 
 // shells are the shells of running commands. Only the waiting command collects its shell, and a shell does not
 // count as the process before it became another program.
@@ -48,6 +52,18 @@ func (s *shells) known(pid int) *command {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return s.pids[pid]
+}
+
+// leaders lists the shells of running commands that may start the process of a key.
+func (s *shells) leaders(key gozzard.Key) (pids []int) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for pid, c := range s.pids {
+		if c.run.Key == key && c.run.Keeps {
+			pids = append(pids, pid)
+		}
+	}
+	return pids
 }
 
 func (s *shells) has(pid int) bool { return s.of(pid) != nil }

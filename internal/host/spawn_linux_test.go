@@ -61,6 +61,9 @@ func TestTI2CommandHasExactlyWhatItShould(t *testing.T) {
 		if strings.HasPrefix(l, "0::") {
 			got[i], _, _ = strings.Cut(l, "/keep-")
 		}
+		if at := strings.LastIndexByte(l, '-'); strings.HasPrefix(l, "GOZZARD_RUN=") && at > 0 {
+			got[i] = l[:at]
+		}
 	}
 
 	u, err := user.Lookup("nobody")
@@ -70,7 +73,8 @@ func TestTI2CommandHasExactlyWhatItShould(t *testing.T) {
 
 	log := f.logDir(k) + "/current.log"
 	want := []string{
-		"GOZZARD_NAME=环境", "GOZZARD_NAMESPACE=测试", "GOZZARD_OP_ID=" + op.String(), "HOME=" + u.HomeDir,
+		"GOZZARD_AGENT=" + f.opt.Instance, "GOZZARD_NAME=环境", "GOZZARD_NAMESPACE=测试",
+		"GOZZARD_OP_ID=" + op.String(), "GOZZARD_RUN=keep-" + op.String(), "HOME=" + u.HomeDir,
 		"LANG=C.UTF-8", "LOGNAME=nobody",
 		"PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin", "PWD=" + f.dir, "SHELL=/bin/sh",
 		"TZ=Asia/Shanghai", "USER=nobody",
@@ -131,7 +135,7 @@ func TestTE4PrivilegesAreGivenUp(t *testing.T) {
 			name != "root" && (!c.NoNewPrivs || !slices.Equal(want, groups)) || name == "root" && c.NoNewPrivs {
 			t.Errorf("%s: %+v, groups %v", name, c, groups)
 		}
-		if err := f.Clear(k); err != nil {
+		if err := clean(f.Host, k); err != nil {
 			t.Error(err)
 		}
 	}
@@ -222,7 +226,7 @@ func TestCommandsTakeTheirNormalPlace(t *testing.T) {
 		if got := content(t, "/proc/"+strings.TrimSpace(res.Output)+"/oom_score_adj"); got != "0" {
 			t.Errorf("the OOM score is %s", got)
 		}
-		if err := f.Clear(k); err != nil {
+		if err := clean(f.Host, k); err != nil {
 			t.Error(err)
 		}
 	}

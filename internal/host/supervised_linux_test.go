@@ -184,7 +184,7 @@ func TestExitOfACommandThatBecameTheProcess(t *testing.T) {
 
 	var found supervise.Found
 	f.eventually("it is found while its command runs", func() bool {
-		found, _ = f.Find(k, s)
+		found, _ = look(f.Host, k, s)
 		return !found.Proc.IsZero()
 	})
 
@@ -199,7 +199,7 @@ func TestExitOfACommandThatBecameTheProcess(t *testing.T) {
 	if res := <-ended; res.ExitCode != 7 || res.Front {
 		t.Errorf("result %+v", res)
 	}
-	if found, err := f.Find(k, s); err != nil || !found.Proc.IsZero() || !found.Empty {
+	if found, err := look(f.Host, k, s); err != nil || !found.Proc.IsZero() || !found.Empty {
 		t.Errorf("%+v %v", found, err)
 	}
 }
@@ -218,7 +218,7 @@ func TestShellThatMustEndIsNotTheProcess(t *testing.T) {
 	f.eventually("it runs", func() bool { return exists(f.dir + "/begun") })
 
 	for {
-		found, err := f.Find(k, s)
+		found, err := look(f.Host, k, s)
 		if err != nil || !found.Proc.IsZero() {
 			t.Errorf("%+v %v", found, err)
 		}
@@ -240,7 +240,7 @@ func TestFindReportsThatNothingIsLeft(t *testing.T) {
 	f.needsCgroups()
 	k, s := f.key("a"), f.spec("svc")
 	s.Identity.PIDPath = f.dir + "/daemon.pid"
-	if found, err := f.Find(k, s); err != nil || !found.Empty || !found.PIDFileAt.IsZero() {
+	if found, err := look(f.Host, k, s); err != nil || !found.Empty || !found.PIDFileAt.IsZero() {
 		t.Errorf("before: %+v %v", found, err)
 	}
 
@@ -251,7 +251,7 @@ func TestFindReportsThatNothingIsLeft(t *testing.T) {
 	}
 
 	s.Identity.ProcName = "other"
-	if other, err := f.Find(k, s); err != nil || other.Empty || !other.Proc.IsZero() {
+	if other, err := look(f.Host, k, s); err != nil || other.Empty || !other.Proc.IsZero() {
 		t.Errorf("a process is alive that may become it: %+v %v", other, err)
 	}
 	if err := f.Signal(found.Proc, supervise.SignalKill); err != nil {
@@ -259,7 +259,7 @@ func TestFindReportsThatNothingIsLeft(t *testing.T) {
 	}
 
 	f.eventually("nothing is left", func() bool {
-		found, err := f.Find(k, s)
+		found, err := look(f.Host, k, s)
 		return err == nil && found.Empty && found.PIDFileAt.After(began)
 	})
 }

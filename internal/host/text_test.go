@@ -73,3 +73,17 @@ func TestNames(t *testing.T) {
 		}
 	}
 }
+
+// A program that replaces its arguments with a title is shown by its own name.
+func TestShownName(t *testing.T) {
+	for want, args := range map[string][]string{
+		"nginx":        {"nginx: master process /usr/sbin/nginx -c /srv/nginx.conf"},
+		"redis-server": {"redis-server 127.0.0.1:6379"},
+		"postgres":     {"/usr/lib/postgresql/15/bin/postgres", "-D", "/srv/data"},
+		"other":        nil,
+	} {
+		if got := host.ShownName(want, args); got != want {
+			t.Errorf("%q is shown as %q", args, got)
+		}
+	}
+}

@@ -1,12 +1,15 @@
 package journal
 
-import "errors"
+import (
+	"errors"
+	"io/fs"
+)
 
 // WantsCompact reports whether the file has grown so much since the last compaction that a new one is worth its cost.
 func (j *Journal) WantsCompact() bool {
 	j.mu.Lock()
 	defer j.mu.Unlock()
-	return j.err == nil && j.end > j.compactAt
+	return j.usable() == nil && j.end > j.compactAt
 }
 
 // Compact replaces everything written so far by live, which must mean the same. The id stays and the lsns continue.
@@ -18,12 +21,16 @@ func (j *Journal) Compact(live []Entry) error {
 	for j.syncing {
 		j.syncEnded.Wait()
 	}
-	if j.err != nil {
-		return j.err
+	if err := j.usable(); err != nil {
+		return err
 	}
+	return j.rewrite(live)
+}
 
+// rewrite replaces the file. The caller holds j.mu, and no sync is running.
+func (j *Journal) rewrite(live []Entry) error {
 	// Encode the records.
-	h := header{id: j.id, base: j.written, mark: j.written + uint64(len(live))}
+	h := header{id: j.ID(), base: j.written, mark: j.written + uint64(len(live))}
 	var frames []byte
 	for i, e := range live {
 		if len(e.Body) > MaxBody {
@@ -45,11 +52,15 @@ func (j *Journal) Compact(live []Entry) error {
 
 	// Replace the old one. If that fails, it is unknown which of the two files a crash would leave.
 	f, err := j.renameNew()
+	if err != nil && replacesOpenFiles && (isReadOnly(err) || errors.Is(err, fs.ErrNotExist)) {
+		return j.setUnable(err) // the old file is still open; Recover makes another one
+	}
 	if err != nil {
 		return j.fail(err)
 	}
 
 	// Continue with it.
+	j.onDisk = h.id
 	j.setFile(f, int64(headerSize+len(frames)), h.mark)
 	j.compactAt = max(j.o.CompactAt, 2*j.end)
 	j.retryAt = j.o.Now()

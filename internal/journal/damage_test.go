@@ -168,13 +168,13 @@ func TestGolden(t *testing.T) {
 	data := journal.Encode([16]byte{0xA1, 0xB2, 15: 0xFF}, 41, 43, entries...)
 
 	if *update {
-		must(t, os.WriteFile("testdata/v2.journal", data, 0o600))
-		newer := []byte("GOZZJRNL\x03\x00\x00\x00\x00\x00\x00\x00what a later version has to say")
+		must(t, os.WriteFile("testdata/v3.journal", data, 0o600))
+		newer := []byte("GOZZJRNL\x04\x00\x00\x00\x00\x00\x00\x00what a later version has to say")
 		copy(newer[12:], journal.Checksum(newer[:12]))
 		must(t, os.WriteFile("testdata/newer.journal", newer, 0o600))
 	}
 
-	golden, err := os.ReadFile("testdata/v2.journal")
+	golden, err := os.ReadFile("testdata/v3.journal")
 	must(t, err)
 
 	if d := cmp.Diff(golden, data); d != "" {
@@ -183,7 +183,7 @@ func TestGolden(t *testing.T) {
 
 	want := []journal.Record{{LSN: 42, Type: 1, Body: entries[0].Body}, {LSN: 43, Type: 200, Body: []byte{}},
 		{LSN: 44, Type: 3, Body: entries[2].Body}}
-	for _, name := range []string{"v1", "v2"} {
+	for _, name := range []string{"v1", "v2", "v3"} {
 		golden, err := os.ReadFile("testdata/" + name + ".journal")
 		must(t, err)
 		recs, end, lost := journal.Scan(golden)
@@ -218,6 +218,46 @@ func TestOlderFormatGoesOn(t *testing.T) {
 	if data[8] != journal.FormatVersion {
 		t.Errorf("marked with version %d", data[8])
 	}
+}
+
+// A program on trial leaves the version as it is, also when it compacts, so that the previous program can go on.
+func TestOlderFormatIsKeptOnTrial(t *testing.T) {
+	dir := t.TempDir()
+	old, err := os.ReadFile("testdata/v2.journal")
+	must(t, err)
+	file := filepath.Join(dir, "journal")
+	must(t, os.WriteFile(file, old, 0o600))
+
+	version := func() byte {
+		data, err := os.ReadFile(file)
+		must(t, err)
+		return data[8]
+	}
+
+	j, recs, err := journal.Open(dir, journal.Options{KeepVersion: true})
+	must(t, err)
+	_, err = j.Append(true, journal.Entry{Type: 3, Body: []byte("{}")})
+	must(t, err)
+	if version() != 2 || len(recs) != 3 {
+		t.Errorf("version %d, %d records", version(), len(recs))
+	}
+	must(t, j.Compact([]journal.Entry{{Type: 1, Body: []byte("{}")}}))
+	if version() != 2 {
+		t.Errorf("version %d after a compaction", version())
+	}
+
+	must(t, j.RaiseVersion())
+	must(t, j.RaiseVersion())
+	if version() != journal.FormatVersion {
+		t.Errorf("version %d after the trial", version())
+	}
+	closeIt(t, j)
+
+	j, recs = open(t, dir)
+	if len(recs) != 1 {
+		t.Errorf("%d records", len(recs))
+	}
+	closeIt(t, j)
 }
 
 func FuzzScan(f *testing.F) {

@@ -35,4 +35,22 @@
 // it accepts only vital records, which are the ends of begun operations, until it could make the reserve again. A
 // failed fdatasync is never repeated, because the kernel may have dropped the pages: the journal calls Fatal and
 // acknowledges nothing any more.
+//
+// # A folder that cannot be written
+//
+// Three faults do not end the program, because a supervisor that ends is worse than one that cannot record: the file
+// system has become read-only (a write or a sync fails with EROFS), the journal was deleted, or another file is in its
+// place. After each sync the journal compares the open file with the one at its path, because writes into a deleted
+// file succeed and are lost at the next restart. From then on every call returns ErrUnable. Check notices the same
+// while nothing is written. Every other failed write or sync is fatal as before, EIO above all.
+//
+// The file is not continued after such a fault: it may end with a part of a record, and a sync of it may have failed.
+// Recover writes everything that is alive into a new file. Until then the caller has it only in memory. Before the
+// caller acts on what is not durable, it calls Detach and names the new id to its server: a restart finds the file with
+// the old id, so the server takes nothing in it for complete. Recover stores the new id.
+//
+// # Locks
+//
+// Open locks the folder and a file in it. The lock on the folder stays if a person removes the file. The lock on the
+// file keeps out agents of earlier versions, which know only that one.
 package journal

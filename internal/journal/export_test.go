@@ -20,7 +20,7 @@ func Scan(b []byte) (records []Record, end int, lost bool) {
 
 // Encode returns a file as Open would write it.
 func Encode(id [16]byte, base, mark uint64, entries ...Entry) []byte {
-	b := header{id: id, base: base, mark: mark}.encode()
+	b := header{id: id, base: base, mark: mark}.encode(FormatVersion)
 	for i, e := range entries {
 		b = appendFrame(b, base+uint64(i)+1, e)
 	}

@@ -8,6 +8,7 @@ import (
 	"io/fs"
 	"os"
 	"syscall"
+	"time"
 
 	"golang.org/x/sys/unix"
 )
@@ -39,4 +40,38 @@ func lockFile(f *os.File) error {
 
 func isNoSpace(err error) bool {
 	return errors.Is(err, unix.ENOSPC) || errors.Is(err, unix.EDQUOT)
+}
+
+// isReadOnly reports whether an error says that nothing can be written to the file system.
+func isReadOnly(err error) bool { return errors.Is(err, unix.EROFS) }
+
+// checkWritable returns why no file can be made in a folder, as far as that shows without making one.
+func checkWritable(dir string) error {
+	if err := unix.Access(dir, unix.W_OK|unix.X_OK); err != nil {
+		return &fs.PathError{Op: "write", Path: dir, Err: err}
+	}
+	return nil
+}
+
+// replacesOpenFiles says that a file can be renamed over an open one.
+const replacesOpenFiles = true
+
+// lockFolder locks the folder itself, which works even if a person has removed the lock file. It returns nil where the
+// file system has no locks on folders.
+func lockFolder(dir string, wait time.Duration) (*os.File, error) {
+	f, err := os.OpenFile(dir, os.O_RDONLY|unix.O_DIRECTORY, 0)
+	if err != nil {
+		return nil, err
+	}
+	if err = lockWithRetry(f, wait); err == nil {
+		return f, nil
+	}
+
+	_ = f.Close()
+	for _, without := range []error{unix.EBADF, unix.EINVAL, unix.ENOLCK, unix.ENOSYS, unix.EOPNOTSUPP} {
+		if errors.Is(err, without) {
+			return nil, nil
+		}
+	}
+	return nil, err
 }

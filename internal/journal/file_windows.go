@@ -6,6 +6,7 @@ import (
 	"errors"
 	"io/fs"
 	"os"
+	"time"
 
 	"golang.org/x/sys/windows"
 )
@@ -27,3 +28,15 @@ func lockFile(f *os.File) error {
 func isNoSpace(err error) bool {
 	return errors.Is(err, windows.ERROR_DISK_FULL) || errors.Is(err, windows.ERROR_HANDLE_DISK_FULL)
 }
+
+// isReadOnly reports whether an error says that nothing can be written to the file system.
+func isReadOnly(err error) bool { return errors.Is(err, windows.ERROR_WRITE_PROTECT) }
+
+// checkWritable does nothing: only an attempt to make a file would show it.
+func checkWritable(string) error { return nil }
+
+// replacesOpenFiles says that a file can be renamed over an open one.
+const replacesOpenFiles = false
+
+// lockFolder does nothing: on this system an open lock file cannot be removed.
+func lockFolder(string, time.Duration) (*os.File, error) { return nil, nil }

@@ -7,9 +7,11 @@ import (
 )
 
 // FormatVersion is the version that this program writes. It reads older versions, and marks them with this version
-// when it opens them. It rejects newer ones. Version 2 has the same form as version 1, with record types that an agent
-// of version 1 does not know.
-const FormatVersion = 2
+// when it opens them. It rejects newer ones. It stands for all files of the state folder: if an older program would
+// misread or damage one of them, the version is raised, although the journal has its old form. The one exception is
+// the state of updates, which an older program must be able to read to hand back to the newer one. The versions have
+// the same form. Each has record types that an agent of an earlier version does not know.
+const FormatVersion = 3
 
 // MaxBody is the largest size of the body of one record.
 const MaxBody = 8 << 20
@@ -55,10 +57,10 @@ func checksum(parts ...[]byte) uint32 {
 	return c
 }
 
-func (h header) encode() []byte {
+func (h header) encode(version uint32) []byte {
 	b := make([]byte, headerSize)
 	copy(b, magic)
-	binary.LittleEndian.PutUint32(b[8:], FormatVersion)
+	binary.LittleEndian.PutUint32(b[8:], version)
 	binary.LittleEndian.PutUint32(b[12:], checksum(b[:12]))
 	copy(b[16:], h.id[:])
 	binary.LittleEndian.PutUint64(b[32:], h.base)
@@ -82,7 +84,8 @@ type NewerError struct {
 }
 
 func (e *NewerError) Error() string {
-	return fmt.Sprintf("journal %s has format version %d, this program knows versions up to %d: use the newer program",
+	return fmt.Sprintf("journal %s has format version %d, this program knows versions up to %d: use the newer program "+
+		"that wrote it, or put back a copy of the whole state folder from before the upgrade",
 		e.Path, e.Version, FormatVersion)
 }
 

@@ -24,6 +24,7 @@ const (
 // Errors that callers act on.
 var (
 	ErrNoSpace  = errors.New("journal: no space")
+	ErrUnable   = errors.New("journal: cannot record")
 	ErrTooLarge = errors.New("journal: record too large")
 	ErrClosed   = errors.New("journal: closed")
 )
@@ -31,14 +32,23 @@ var (
 // Options of a journal. The zero value is usable.
 type Options struct {
 	// Fatal is called once when the file cannot be trusted any more: an fdatasync failed, or a write failed for
-	// another reason than space. The program must end. If it does not, every later call returns that error.
+	// another reason than space or a read-only file system. The program must end. If it does not, every later call
+	// returns that error.
 	Fatal func(error)
-	Log   *slog.Logger
-	Now   func() time.Time
+
+	// Unable is called when the journal becomes unable to record. It must not call the journal. It may be nil.
+	Unable func()
+
+	Log *slog.Logger
+	Now func() time.Time
 
 	Reserve   int64 // bytes that are reserved for vital records; 0 means 1 MiB, negative means none
 	CompactAt int64 // the file size from which WantsCompact is true; 0 means 4 MiB
 	NoSync    bool  // for simulated hosts only: a crash of the machine may lose everything
+
+	// KeepVersion leaves the format version of an older file as it is until RaiseVersion is called, so that the older
+	// program can still use it. Until then the caller must not write records that the older program does not know.
+	KeepVersion bool
 
 	// Sync is nil in production, which means fdatasync. Tests of slow and failing disks replace it.
 	Sync func(*os.File) error
@@ -48,8 +58,13 @@ type Options struct {
 type Journal struct {
 	dir  string
 	o    Options
-	lock *os.File
-	id   [16]byte // set by Open
+	lock *folderLock
+	id   atomic.Pointer[[16]byte] // written with mu held, read without, as synced
+
+	// unable is nil unless the journal cannot record. It is written with mu held.
+	unable atomic.Pointer[error]
+
+	version uint32 // of the file
 
 	mu         sync.Mutex
 	syncEnded  *sync.Cond // a sync has ended
@@ -59,6 +74,7 @@ type Journal struct {
 	synced     atomic.Uint64 // an lsn; written with mu held, read without, so that heartbeats do not wait for the disk
 	syncing    bool          // a sync is running
 	err        error         // not nil after a failure or Close
+	onDisk     [16]byte      // the id in the file; another one than id after Detach
 	compactAt  int64         // the file size from which WantsCompact is true
 	hasReserve bool          // the reserve exists
 	retryAt    time.Time     // when to try to make the reserve again
@@ -76,20 +92,20 @@ func Open(dir string, o Options) (*Journal, []Record, error) {
 	if err := makeDir(dir); err != nil {
 		return nil, nil, err
 	}
-	lock, err := lockDir(dir)
+	lock, err := lockDir(dir, lockWait)
 	if err != nil {
 		return nil, nil, err
 	}
 
 	// Read the file.
-	j := &Journal{dir: dir, o: o, lock: lock, compactAt: o.CompactAt, fdatasync: o.Sync}
+	j := &Journal{dir: dir, o: o, lock: lock, version: FormatVersion, compactAt: o.CompactAt, fdatasync: o.Sync}
 	j.syncEnded = sync.NewCond(&j.mu)
 	records, err := j.load()
 	if err != nil {
 		if j.file != nil {
 			_ = j.file.Close()
 		}
-		_ = lock.Close()
+		_ = lock.close()
 		return nil, nil, err
 	}
 
@@ -106,6 +122,9 @@ func Open(dir string, o Options) (*Journal, []Record, error) {
 func (o *Options) fill() {
 	if o.Fatal == nil {
 		o.Fatal = func(error) {}
+	}
+	if o.Unable == nil {
+		o.Unable = func() {}
 	}
 	if o.Log == nil {
 		o.Log = slog.New(slog.DiscardHandler)
@@ -124,10 +143,14 @@ func (o *Options) fill() {
 	}
 }
 
-// Close syncs what was written and releases the folder.
+// Close syncs what was written and releases the folder. A journal that cannot record has said so before: that is no
+// error here.
 func (j *Journal) Close() error {
 	// Make everything durable.
 	err := j.Sync(j.Written())
+	if errors.Is(err, ErrUnable) {
+		err = nil
+	}
 	j.mu.Lock()
 	defer j.mu.Unlock()
 	for j.syncing {
@@ -145,14 +168,17 @@ func (j *Journal) Close() error {
 	if e := j.file.Close(); err == nil {
 		err = e
 	}
-	if e := j.lock.Close(); err == nil {
+	if e := j.lock.close(); err == nil {
 		err = e
 	}
 	return err
 }
 
-// ID identifies the journal. It changes if something synced was lost, and with every new file.
-func (j *Journal) ID() [16]byte { return j.id }
+// ID identifies the journal. It changes if something synced was lost, with every new file, and by Detach. It never
+// waits.
+func (j *Journal) ID() [16]byte { return *j.id.Load() }
+
+func (j *Journal) setID(id [16]byte) { j.id.Store(&id) }
 
 // Written is the lsn of the newest record, synced or not.
 func (j *Journal) Written() uint64 {
@@ -189,8 +215,8 @@ func (j *Journal) Write(vital bool, entries ...Entry) (uint64, error) {
 	// Reject what may not be written now.
 	j.mu.Lock()
 	defer j.mu.Unlock()
-	if j.err != nil {
-		return 0, j.err
+	if err := j.usable(); err != nil {
+		return 0, err
 	}
 	if !vital && !j.ensureReserve() {
 		return 0, fmt.Errorf("%w: the reserve is used up", ErrNoSpace)
@@ -224,6 +250,9 @@ func (j *Journal) writeAtEnd(buf []byte) error {
 	if err == nil {
 		return nil
 	}
+	if isReadOnly(err) { // a part of it may be in the file: no record follows it there, because Recover makes a new one
+		return j.setUnable(err)
+	}
 	if !isNoSpace(err) {
 		return j.fail(fmt.Errorf("cannot write the journal in %s: %w", j.dir, err))
 	}
@@ -239,7 +268,7 @@ func (j *Journal) Sync(lsn uint64) error {
 	j.mu.Lock()
 	defer j.mu.Unlock()
 
-	for j.synced.Load() < lsn && j.err == nil {
+	for j.synced.Load() < lsn && j.usable() == nil {
 		if j.syncing {
 			j.syncEnded.Wait()
 			continue
@@ -250,7 +279,7 @@ func (j *Journal) Sync(lsn uint64) error {
 	if j.synced.Load() >= lsn {
 		return nil
 	}
-	return j.err
+	return j.usable()
 }
 
 // syncOnce calls fdatasync once. The caller holds j.mu; syncOnce releases it during the call.
@@ -268,14 +297,28 @@ func (j *Journal) syncOnce() {
 	j.mu.Lock()
 	j.syncing = false
 	defer j.syncEnded.Broadcast()
+	if isReadOnly(err) { // this file is never synced again
+		_ = j.setUnable(err)
+		return
+	}
 	if err != nil {
 		_ = j.fail(fmt.Errorf("cannot sync the journal in %s: %w", j.dir, err))
 		return
 	}
 
+	// What was synced is durable only if a restart finds the file.
+	if err := j.inPlace(); err != nil {
+		_ = j.setUnable(err)
+		return
+	}
+
 	// Write the mark.
 	j.synced.Store(target)
-	if _, err := file.WriteAt(encodeMark(j.id, target), markAt); err != nil {
+	_, err = file.WriteAt(encodeMark(j.onDisk, target), markAt)
+	switch {
+	case isReadOnly(err):
+		_ = j.setUnable(err)
+	case err != nil:
 		_ = j.fail(fmt.Errorf("cannot write the mark of the journal in %s: %w", j.dir, err))
 	}
 }

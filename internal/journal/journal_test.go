@@ -299,7 +299,7 @@ func TestNewerFormatIsLeftAlone(t *testing.T) {
 	must(t, os.WriteFile(file, data, 0o600))
 	_, _, err = journal.Open(dir, journal.Options{})
 	var newer *journal.NewerError
-	if !errors.As(err, &newer) || newer.Version != 3 {
+	if !errors.As(err, &newer) || newer.Version != 4 {
 		t.Fatalf("got %v", err)
 	}
 

@@ -35,6 +35,9 @@ func (j *Journal) load() ([]Record, error) {
 
 	// Reject a file of a newer program.
 	_, version, _ := decodeHeader(data)
+	if j.o.KeepVersion && version > 0 {
+		j.version = version
+	}
 	if version > FormatVersion {
 		return nil, &NewerError{Path: j.path(fileName), Version: version}
 	}
@@ -56,7 +59,8 @@ func (j *Journal) resume(s *scanned, size int, version uint32) error {
 	if err != nil {
 		return fmt.Errorf("cannot open the journal: %w", err)
 	}
-	j.id = s.id
+	j.setID(s.id)
+	j.onDisk = s.id
 	j.setFile(f, int64(s.end), s.last())
 
 	// Cut off a half-written record.
@@ -68,8 +72,8 @@ func (j *Journal) resume(s *scanned, size int, version uint32) error {
 	}
 
 	// Write the new version. The sixteen bytes are in one sector, so they are written completely or not at all.
-	if version < FormatVersion {
-		if _, err := f.WriteAt(s.header.encode()[:preambleEnd], 0); err != nil {
+	if version < j.version {
+		if _, err := f.WriteAt(s.header.encode(j.version)[:preambleEnd], 0); err != nil {
 			return fmt.Errorf("cannot write the new version of the journal: %w", err)
 		}
 	}
@@ -81,7 +85,7 @@ func (j *Journal) resume(s *scanned, size int, version uint32) error {
 	if err := j.fdatasync(f); err != nil {
 		return fmt.Errorf("cannot sync the journal: %w", err)
 	}
-	if _, err := f.WriteAt(encodeMark(j.id, j.synced.Load()), markAt); err != nil {
+	if _, err := f.WriteAt(encodeMark(j.onDisk, j.synced.Load()), markAt); err != nil {
 		return fmt.Errorf("cannot write the mark of the journal: %w", err)
 	}
 	return nil
@@ -135,7 +139,8 @@ func (j *Journal) install(h header, frames []byte) error {
 		last, at = r.LSN, at+n
 	}
 
-	j.id = h.id
+	j.setID(h.id)
+	j.onDisk = h.id
 	j.setFile(f, int64(headerSize+len(frames)), last)
 	return nil
 }
@@ -147,7 +152,7 @@ func (j *Journal) writeNew(h header, frames []byte) error {
 		return spaceError("cannot make a new journal", err)
 	}
 
-	_, err = f.WriteAt(append(h.encode(), frames...), 0)
+	_, err = f.WriteAt(append(h.encode(j.version), frames...), 0)
 	if err == nil && !j.o.NoSync {
 		err = f.Sync()
 	}
@@ -161,10 +166,10 @@ func (j *Journal) writeNew(h header, frames []byte) error {
 	return nil
 }
 
-// renameNew renames the new file over the present one. It closes the present file first, because not every system
-// can replace an open file.
+// renameNew renames the new file over the present one. Where the system cannot replace an open file, it closes the
+// present file before, otherwise after everything else has worked.
 func (j *Journal) renameNew() (*os.File, error) {
-	if j.file != nil {
+	if j.file != nil && !replacesOpenFiles {
 		if err := j.file.Close(); err != nil {
 			return nil, fmt.Errorf("cannot close the old journal: %w", err)
 		}
@@ -183,6 +188,9 @@ func (j *Journal) renameNew() (*os.File, error) {
 	f, err := os.OpenFile(j.path(fileName), os.O_RDWR, 0)
 	if err != nil {
 		return nil, fmt.Errorf("cannot open the new journal: %w", err)
+	}
+	if j.file != nil && replacesOpenFiles {
+		_ = j.file.Close() // nothing in it is needed any more
 	}
 	return f, nil
 }

@@ -75,6 +75,10 @@ func (r *Ring) Append(line []byte) error {
 	if r.closed {
 		return fmt.Errorf("cannot write %s: %w", r.path, os.ErrClosed)
 	}
+	if r.f != nil && !sameFile(r.f, r.path) { // it was deleted: lines in it would be lost
+		_ = r.f.Close()
+		r.f = nil
+	}
 	if r.f == nil {
 		if err := r.open(); err != nil {
 			return fmt.Errorf("cannot open %s: %w", r.path, err)

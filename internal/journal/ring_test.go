@@ -75,3 +75,17 @@ func TestRingAfterACrash(t *testing.T) {
 		t.Fatalf("%q, %v", b, err)
 	}
 }
+
+// A20: a file that was deleted is made again with the next line.
+func TestRingDeleted(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "lines")
+	r, err := journal.OpenRing(path, 1<<10)
+	must(t, err)
+	defer r.Close()
+	must(t, r.Append([]byte("before")))
+	must(t, os.Remove(path))
+	must(t, r.Append([]byte("after")))
+	if b, err := os.ReadFile(path); err != nil || string(b) != "after\n" {
+		t.Errorf("%q, %v", b, err)
+	}
+}

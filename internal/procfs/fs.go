@@ -162,6 +162,16 @@ func (f FS) Args(pid, limit int) ([]string, error) {
 	return strings.Split(s, "\x00"), nil
 }
 
+// Environ returns the environment that a process was started with, at most limit bytes of it. Only root and the owner of
+// the process can read it. A process may have overwritten it.
+func (f FS) Environ(pid, limit int) ([]string, error) {
+	b, err := readInto(f.path(pid, "environ"), make([]byte, limit))
+	if err != nil {
+		return nil, f.fail(pid, err)
+	}
+	return strings.Split(strings.TrimRight(string(b), "\x00"), "\x00"), nil
+}
+
 // Exe returns the path of the executable, without the mark that the kernel adds when the file was replaced or removed.
 // It cannot be read for kernel threads, and for processes of other accounts only by root.
 func (f FS) Exe(pid int) (string, error) {

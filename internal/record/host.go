@@ -18,8 +18,10 @@ type Host struct {
 	// RestoredJournal is the JournalSince of the journal to which the server has sent this host's definitions, or which
 	// needs none. If it differs from JournalSince, the host still needs them.
 	RestoredJournal uint64
-	LastSeen        time.Time
-	Protocol        uint32 // the highest version that the agent has used in a session
+	// Kept is what a HELLO says and is not recorded: the agent has lost nothing, although its journal has another id.
+	Kept     bool
+	LastSeen time.Time
+	Protocol uint32 // the highest version that the agent has used in a session
 
 	// NewestGen is what the agent says in HELLO, and Lift what OpenSession did about it. The record does not keep them.
 	NewestGen uint64

@@ -22,7 +22,7 @@ func (r Rules) policy(v strictjson.Value) gozzard.Policy {
 
 	r.only(&v, "auto_type", "start_check_secs", "stop_check_secs", "start_retries", "start_interval", "crontab_rule",
 		"op_timeout",
-		"time_zone", "overlap", "health_interval", "health_timeout", "health_threshold", "health_restart")
+		"time_zone", "overlap", "orphans", "health_interval", "health_timeout", "health_threshold", "health_restart")
 	r.plan(&v, &p)
 
 	number := func(name string, field *int, most int64) {
@@ -39,6 +39,7 @@ func (r Rules) policy(v strictjson.Value) gozzard.Policy {
 	number("health_interval", &p.HealthInterval, maxSeconds)
 	number("health_timeout", &p.HealthTimeout, maxSeconds)
 	number("health_threshold", &p.HealthThreshold, maxInRow)
+	p.Orphans = oneOf(v.Get("orphans"), gozzard.OrphansKill, gozzard.OrphansWait)
 	restart := v.Get("health_restart")
 	p.HealthRestart = restart.OptBool(false)
 	return p

@@ -53,7 +53,7 @@ const fullSpec = `{"identity":{"index_key":"k","proc_name":"web","setup_path":"/
 	"control":{"start_cmd":"a","stop_cmd":"b","restart_cmd":"c","reload_cmd":"d","kill_cmd":"e","version_cmd":"f","health_cmd":"g"},
 	"resource":{"cpu":1.5,"mem":2,"fd":3,"disk":4,"net":5,"act":"stop","samples":6,"enforce":true},
 	"monitor_policy":{"auto_type":0,"start_check_secs":1,"stop_check_secs":2,"start_retries":3,"start_interval":4,"op_timeout":5,"crontab_rule":"@daily","time_zone":"UTC",
-		"overlap":"kill","health_interval":6,"health_timeout":7,"health_threshold":8,"health_restart":true},
+		"overlap":"kill","orphans":"wait","health_interval":6,"health_timeout":7,"health_threshold":8,"health_restart":true},
 	"warn_report_policy":{"report_id":9},"configmap":[{"path":"/etc/x","md5":"aa"}]}`
 
 func TestSpecIsReadAlikeUnderAllRules(t *testing.T) {
@@ -66,7 +66,8 @@ func TestSpecIsReadAlikeUnderAllRules(t *testing.T) {
 			Enforce: true},
 		Policy: gozzard.Policy{Kind: gozzard.KindPeriodic, StartCheckSecs: 1, StopCheckSecs: 2, StartRetries: 3,
 			StartInterval: 4, OpTimeout: 5, CrontabRule: "@daily", TimeZone: "UTC",
-			Overlap: gozzard.OverlapKill, HealthInterval: 6, HealthTimeout: 7, HealthThreshold: 8, HealthRestart: true},
+			Overlap: gozzard.OverlapKill, Orphans: gozzard.OrphansWait, HealthInterval: 6,
+			HealthTimeout: 7, HealthThreshold: 8, HealthRestart: true},
 		ReportID: 9, ConfigMap: []gozzard.ConfigCheck{{Path: "/etc/x", MD5: "aa"}},
 	}
 	for _, rules := range []specjson.Rules{loose, complete, strict, {Complete: true, Strict: true}} {

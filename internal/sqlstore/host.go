@@ -170,12 +170,12 @@ func openSession(ctx context.Context, c *conn, h record.Host, info string) (now 
 		return before, false, err
 	}
 
-	// Record the journal. Nothing needs to be restored for a host that is new, or that a restored record meets for the
-	// first time.
+	// Record the journal. Nothing needs to be restored for a host that is new, that a restored record meets for the
+	// first time, or that has lost nothing although its journal has another id.
 	h.JournalSince = gozzard.JournalSince(before.Journal, before.JournalSince, h.Journal, h.Session)
 	h.RestoredJournal = before.RestoredJournal
 
-	if before.Session == 0 {
+	if before.Session == 0 || h.Kept && before.RestoredJournal == before.JournalSince {
 		h.RestoredJournal = h.JournalSince
 	}
 

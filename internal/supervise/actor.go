@@ -28,8 +28,8 @@ type actor struct {
 
 	state
 	operating bool            // an operation or pull-up is in progress and causes the changes that are seen
-	holding   bool            // a start command runs: events are collected in held
-	held      []gozzard.Event // events that sendHeldEvents sends later
+	delaying  bool            // a start command runs: events are collected in delayed
+	delayed   []gozzard.Event // events that sendDelayedEvents sends later
 	slot      bool            // the actor has put an element into Supervisor.pulls
 
 	// timer wakes the actor for planned work. It decides nothing: step reads from the state what is due, so a timer
@@ -101,7 +101,7 @@ func (a *actor) wakeOrStart() bool {
 func (a *actor) work(ctx context.Context) {
 	for more := true; more && ctx.Err() == nil; {
 		if !a.s.guard(&a.key, func() { more = a.step(ctx) }) {
-			a.operating, a.stopping, a.restoring = false, false, false // after a panic, go on with the next step
+			a.operating, a.stopping, a.starting, a.restoring = false, false, false, false // after a panic, go on with the next step
 		}
 	}
 }
@@ -177,6 +177,9 @@ func (a *actor) goIdle() bool {
 	a.busy, a.events = false, nil
 	if !a.managed && a.s.actors[a.key] == a {
 		delete(a.s.actors, a.key)
+		if !a.held.IsZero() { // it may still run, and be managed again
+			a.s.known[a.key] = a.held
+		}
 	}
 
 	return true

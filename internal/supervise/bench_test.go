@@ -39,7 +39,7 @@ func crowdOf(b *testing.B, sampleEvery time.Duration, event func(gozzard.Event))
 	}
 
 	s := supervise.New(supervise.Options{Host: machine, SampleEvery: sampleEvery, Event: event})
-	s.Restore(recs)
+	s.Restore(recs, nil)
 	ctx, cancel := context.WithCancel(context.Background())
 	ended := make(chan error, 1)
 	go func() { ended <- s.Run(ctx) }()

@@ -65,7 +65,7 @@ func (a *actor) command(ctx context.Context, l launch) (Result, gozzard.Outcome)
 // early. If hurry is not nil, await closes it as soon as an operation is waiting.
 func (a *actor) await(done <-chan commandEnd, mayBeProcess bool, hurry chan<- struct{}) commandEnd {
 	defer a.releaseSlot()
-	a.holding = mayBeProcess // bringUp ends it when the command has ended
+	a.delaying = mayBeProcess // bringUp ends it when the command has ended
 	began := time.Now()
 	timer := time.NewTimer(firstPoll)
 	defer timer.Stop()

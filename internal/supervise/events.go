@@ -1,6 +1,9 @@
 package supervise
 
-import "github.com/gozzard/gozzard"
+import (
+	"github.com/gozzard/gozzard"
+	"github.com/gozzard/gozzard/internal/identity"
+)
 
 // announce reports an event of the process, or keeps it while a start command runs.
 func (a *actor) announce(e gozzard.Event) {
@@ -8,19 +11,19 @@ func (a *actor) announce(e gozzard.Event) {
 		return
 	}
 	e.Key, e.At, e.Message = a.key, a.s.now().UnixMilli(), gozzard.Clip(e.Message, maxStatusBytes)
-	if a.holding {
-		a.held = append(a.held, e)
+	if a.delaying {
+		a.delayed = append(a.delayed, e)
 		return
 	}
 	a.s.event(e)
 }
 
-// sendHeldEvents reports what happened while a start command ran. It drops events about a script of the command that
+// sendDelayedEvents reports what happened while a start command ran. It drops events about a script of the command that
 // looked like the process for a moment.
-func (a *actor) sendHeldEvents() {
-	held := a.held
-	a.held, a.holding = nil, false
-	for _, e := range held {
+func (a *actor) sendDelayedEvents() {
+	delayed := a.delayed
+	a.delayed, a.delaying = nil, false
+	for _, e := range delayed {
 		if !a.running() || e.PID == a.proc.PID {
 			a.s.event(e)
 		}
@@ -29,12 +32,17 @@ func (a *actor) sendHeldEvents() {
 
 // announceStart reports that the process runs. A process that was already running when the agent started is not
 // reported.
-func (a *actor) announceStart() {
-	if a.restoring {
+func (a *actor) announceStart(how identity.How) {
+	if a.restoring && how == identity.HowRecord {
 		return
 	}
 	text := "found running"
-	if a.operating {
+	switch {
+	case how == identity.HowPIDFile && a.spec.Identity.PIDPath != "":
+		text = "found running by its pid file " + a.spec.Identity.PIDPath
+	case a.restoring:
+		return
+	case a.operating:
 		text = "started"
 	}
 	a.announce(gozzard.Event{Kind: gozzard.EventStarted, PID: a.proc.PID, Message: text})

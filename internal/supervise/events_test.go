@@ -93,9 +93,13 @@ func TestEventsOfWhatWasFound(t *testing.T) {
 		r.up()
 		r.after(time.Minute)
 		r.kinds()
-		r.machine.Launch(game) // a successor
-		r.after(time.Second)
+		r.machine.Launch(game) // while the process on record is alive, another one does not take its place
+		r.after(11 * time.Second)
 		r.do(gozzard.ActionQuery, nil)
+		r.kinds()
+		r.end(supervise.Exit{})
+		r.machine.Launch(game) // a successor
+		r.after(11 * time.Second)
 		r.kinds(gozzard.EventExited, gozzard.EventStarted)
 	})
 }

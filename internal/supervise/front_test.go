@@ -209,9 +209,9 @@ type searched struct {
 	finds atomic.Int32
 }
 
-func (s *searched) Find(key gozzard.Key, spec *gozzard.Spec) (supervise.Found, error) {
+func (s *searched) Find(q supervise.Query) (supervise.Found, error) {
 	s.finds.Add(1)
-	return s.Host.Find(key, spec)
+	return s.Host.Find(q)
 }
 
 func TestStopLooksNoMoreThanItMust(t *testing.T) {

@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"github.com/gozzard/gozzard"
+	"github.com/gozzard/gozzard/internal/identity"
 )
 
 // Host is the machine as supervision needs it. Package host implements it for real machines, package sim simulates
@@ -17,10 +18,8 @@ type Host interface {
 	// running: an agent that stops never touches a process.
 	Run(ctx context.Context, r Run) (Result, error)
 
-	// Find looks for the live process of a definition, first in its cgroup, then through its pid file. It verifies
-	// the name and the owner. If there is no process, Reason says what was examined, for the message of a failed
-	// check.
-	Find(key gozzard.Key, spec *gozzard.Spec) (Found, error)
+	// Find collects the evidence about the process of a definition and decides by the rules of package identity.
+	Find(q Query) (Found, error)
 
 	// Watch calls exited once, from another goroutine, when the process is gone. The returned function ends the
 	// watch. After it has returned, exited is not called.
@@ -38,9 +37,13 @@ type Host interface {
 	// Signal sends TERM or KILL to exactly this process.
 	Signal(p Proc, sig Signal) error
 
-	// Clear kills everything that is left in the process's cgroup and removes the cgroup. It does not touch a
-	// process that was found only by its pid file.
-	Clear(key gozzard.Key) error
+	// Members lists the live processes that belong to the process of a definition: everything that its commands have
+	// started, and the descendants of the process itself if it runs outside of its group.
+	Members(q Query) ([]Proc, error)
+
+	// Clear kills everything that the commands of a definition have started, and exactly the given processes, and waits
+	// until they are gone.
+	Clear(q Query, also []Proc) error
 
 	// Sample measures the trees of the given processes in one pass over the machine. The answer has one element for
 	// each process, in the same order. The element of a process that is gone is zero.
@@ -57,6 +60,11 @@ type Host interface {
 
 	// ReadLog reads what the process and its commands printed, from the rotated files.
 	ReadLog(q gozzard.LogQuery) gozzard.LogChunk
+
+	// EndCommands ends the commands that an earlier run of the agent left running, with everything that they started.
+	// It does not touch the process of a definition that has come up already, nor processes for which spare returns
+	// true; spare may be nil. It returns the commands of which something was ended or could not be ended.
+	EndCommands(spare func(gozzard.Key, Proc) bool) []Leftover
 
 	// Inspect reads what a query reports in addition to the usage.
 	Inspect(p Proc) (gozzard.Detail, error)
@@ -84,6 +92,15 @@ type Run struct {
 	Hurry <-chan struct{}
 }
 
+// Leftover is a command that an earlier run of the agent left running.
+type Leftover struct {
+	Key    gozzard.Key
+	Op     gozzard.OpID // zero for pull-ups and probes
+	Action gozzard.Action
+	Ended  int   // how many of its processes were ended
+	Err    error // what could not be ended, and why
+}
+
 // Result is how a command ended.
 type Result struct {
 	ExitCode int // -1 if a signal killed it
@@ -93,23 +110,37 @@ type Result struct {
 	Output   string // the last lines of stdout and stderr together, valid UTF-8, bounded
 }
 
-// Proc is the identity of one running process: pid and start time within one boot.
-type Proc struct {
-	BootID string `json:"boot_id"`
-	PID    int    `json:"pid"`
-	Start  uint64 `json:"start"` // clock ticks after boot
+// Proc is the identity of one running process.
+type Proc = identity.Proc
+
+// Held is what is on record about the process of a definition.
+type Held = identity.Held
+
+// Query says whose process is looked for.
+type Query struct {
+	Key  gozzard.Key
+	Spec *gozzard.Spec
+	Held Held // what is on record; it may have ended
+
+	Starting bool // a start or restart is in progress
+
+	// Taken returns the other definition that has a process on record or in its group. It is empty if there is none.
+	// inGroup says whether the process is in the group of a key; it may be nil. Taken may be nil.
+	Taken func(p Proc, inGroup func(gozzard.Key) bool) string
 }
 
-// IsZero reports whether there is no process.
-func (p Proc) IsZero() bool { return p.PID == 0 }
-
-// Found is the answer of Find. Reason, Empty and PIDFileAt are set only if Proc is zero.
+// Found is the answer of Find. Proc is set only if the verdict is Ours or Adopted; Reason, Empty and PIDFileAt are set
+// only if it is not.
 type Found struct {
+	Verdict   identity.Verdict
 	Proc      Proc // zero if the process is not running
 	StartedAt time.Time
-	ByCgroup  bool
+	ByCgroup  bool // it is a process of the group
+	How       identity.How
+	Misfit    string // how the process differs from the definition
 
-	Reason string // why there is no process
+	Orphans []Proc // what a main process that has ended left behind
+	Reason  string // why there is no process
 	// Empty says that nothing that the process's commands started is alive, so none of it can become the process.
 	Empty bool
 	// PIDFileAt is when the pid file was written. The process that it names has ended, or is a different one.

@@ -164,6 +164,10 @@ func (a *actor) enforce(ctx context.Context, act gozzard.LimitAct) gozzard.Outco
 	if act == gozzard.ActStop {
 		action = gozzard.ActionStop
 	}
+	members, err := a.s.host.Members(a.query())
+	if err != nil {
+		return failed(gozzard.CodeCommandFailed, "cannot list the processes of %s: %v", a.key, err)
+	}
 	out := a.bringDown(ctx, gozzard.OpID{}, action)
 	if out.Code == "" || out.Code == gozzard.CodeOK {
 		return out
@@ -172,14 +176,14 @@ func (a *actor) enforce(ctx context.Context, act gozzard.LimitAct) gozzard.Outco
 	// Kill what it did not end.
 	a.log.Warn("a command did not end a process over its limit, killing the process",
 		"action", action, "message", out.Message)
-	if err := a.force(); err != nil {
+	if err := a.force(members); err != nil {
 		return failed(gozzard.CodeCommandFailed, "cannot kill pid %d: %v", a.proc.PID, err)
 	}
 
 	// Wait until it is gone.
 	switch {
 	case a.waitGone(ctx, killPatience):
-		out = a.clearLeftovers()
+		out = a.clearLeftovers(members)
 		out.Forced = true
 		return out
 	case ctx.Err() != nil:

@@ -161,7 +161,8 @@ func (a *actor) unregister(op Op) {
 	a.removeKernelLimits()
 	a.unwatch()
 	a.disarm()
-	a.state = state{run: a.run + 1, health: health{probing: a.health.probing}}
+	a.s.release(a.held.Proc, a.key)
+	a.state = state{run: a.run + 1, held: a.held, health: health{probing: a.health.probing}}
 	a.updateView()
 
 	if wasManaged {
@@ -173,8 +174,8 @@ func (a *actor) unregister(op Op) {
 func (a *actor) execute(f func() gozzard.Outcome) (out gozzard.Outcome) {
 	a.operating = true
 	defer func() {
-		a.operating, a.stopping = false, false
-		a.sendHeldEvents()
+		a.operating, a.stopping, a.starting = false, false, false
+		a.sendDelayedEvents()
 		if v := recover(); v != nil {
 			a.log.Error("operation failed with a panic", "panic", v, "stack", string(debug.Stack()))
 			out = failed(gozzard.CodeCommandFailed, internalError)

@@ -564,11 +564,11 @@ func (p *panicky) Run(ctx context.Context, r supervise.Run) (supervise.Result, e
 	return p.Host.Run(ctx, r)
 }
 
-func (p *panicky) Find(k gozzard.Key, s *gozzard.Spec) (supervise.Found, error) {
+func (p *panicky) Find(q supervise.Query) (supervise.Found, error) {
 	if p.find.Load() {
 		panic("find")
 	}
-	return p.Host.Find(k, s)
+	return p.Host.Find(q)
 }
 
 func (p *panicky) Sample(procs []supervise.Proc) []supervise.Usage {

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/gozzard/gozzard"
+	"github.com/gozzard/gozzard/internal/identity"
 )
 
 // state is what an actor knows about its process.
@@ -15,7 +16,8 @@ type state struct {
 	spec    *gozzard.Spec // decoded from rec; nil if that failed
 
 	run       uint64    // grows with every process that the actor begins or stops to watch; marks late events
-	proc      Proc      // zero if the process is not running
+	held      Held      // what is on record about the process, also after it has ended
+	proc      Proc      // held.Proc while it is running, else zero
 	procStart time.Time // when proc started, if that is known
 	byCgroup  bool      // the newest process was found by its cgroup
 	upSince   time.Time // when the newest process was found, with a monotonic reading
@@ -31,6 +33,10 @@ type state struct {
 	notes     notes
 	restoring bool // the actor looks for the process for the first time after Restore
 	stopping  bool // the process is being stopped on purpose
+	starting  bool // a start or restart is in progress
+
+	orphans []Proc // what a main process that has ended left behind
+	unclear string // why it cannot be said which process it is; empty if it can be said
 
 	downs  int       // exits and failed starts in a row
 	pullAt time.Time // when the next pull-up is due; zero if none is planned
@@ -44,7 +50,7 @@ type state struct {
 }
 
 // notes are the parts of the status message that stay until they are no longer true. They follow what happened last.
-type notes struct{ limit, kernel, health, plan string }
+type notes struct{ identity, limit, kernel, health, plan string }
 
 // restore sets the state that the journal has. A definition that cannot be decoded is kept, because a newer version
 // may have written it.
@@ -63,13 +69,18 @@ func (a *actor) restore(rec Record) {
 
 func (a *actor) running() bool { return !a.proc.IsZero() }
 
+// query says whose process is looked for.
+func (a *actor) query() Query {
+	return Query{Key: a.key, Spec: a.spec, Held: a.held, Starting: a.starting, Taken: a.s.takenBut(a.key)}
+}
+
 // look finds out whether the process is running and corrects the state.
 func (a *actor) look() (Found, error) {
 	if a.spec == nil {
 		return Found{Reason: "its definition cannot be read"}, nil
 	}
 
-	f, err := a.s.host.Find(a.key, a.spec)
+	f, err := a.s.host.Find(a.query())
 	if err == nil && f.Proc.IsZero() {
 		a.lookedAt = time.Now()
 	}
@@ -84,32 +95,49 @@ func (a *actor) look() (Found, error) {
 	case f.Proc.IsZero():
 		a.markDown(Exit{})
 	default:
-		a.adopt(f, Exit{})
+		f = a.adopt(f, Exit{})
 	}
+
+	a.noteFinding(f)
 	return f, nil
 }
 
 // handleExit handles the end of the watched process. Another process may have taken its place: a daemon that
-// replaced itself, or a restart that Gozzard did not do.
+// replaced itself, or a restart that Gozzard did not do. A stop ends the process that it began with, so it looks for
+// no other.
 func (a *actor) handleExit(e Exit) {
+	if a.stopping {
+		a.markDown(e)
+		return
+	}
+
 	gone := a.proc
-	f, err := a.s.host.Find(a.key, a.spec)
+	f, err := a.s.host.Find(a.query())
 	a.lookedAt = time.Now()
 
 	switch {
 	case err != nil:
 		a.log.Warn("cannot look for the process after its exit", "err", err)
 		a.markDown(e)
+		return
 	case f.Proc.IsZero() || f.Proc == gone: // the watch is right, whatever Find says
 		a.markDown(e)
 	default:
-		a.adopt(f, e)
+		f = a.adopt(f, e)
 	}
+
+	a.noteFinding(f)
 }
 
 // adopt makes a found process the one that the actor watches. If another process was running before, exit says how
-// that one ended.
-func (a *actor) adopt(f Found, exit Exit) {
+// that one ended. It returns what was found, which changes if another definition was quicker.
+func (a *actor) adopt(f Found, exit Exit) Found {
+	// Put it on record, unless another definition has done so.
+	if other := a.s.claim(f.Proc, a.key); other != "" {
+		a.markDown(exit)
+		return Found{Verdict: identity.Foreign, Reason: fmt.Sprintf("pid %d belongs to %s", f.Proc.PID, other)}
+	}
+
 	// Leave the process before.
 	a.unwatch()
 	if a.running() {
@@ -127,7 +155,8 @@ func (a *actor) adopt(f Found, exit Exit) {
 	if !a.operating {
 		a.message = ""
 	}
-	a.announceStart()
+	a.record(f)
+	a.announceStart(f.How)
 
 	// Watch it.
 	a.oomKills = a.s.host.OOMKills(a.key)
@@ -140,7 +169,7 @@ func (a *actor) adopt(f Found, exit Exit) {
 		a.log.Warn("cannot watch the process, checking it at intervals", "pid", f.Proc.PID, "err", err)
 	default:
 		a.markDown(Exit{})
-		return
+		return f
 	}
 
 	// Limit, measure and show it.
@@ -148,6 +177,7 @@ func (a *actor) adopt(f Found, exit Exit) {
 	a.probeVersion()
 	a.publish(false)
 	a.s.sampleSoon(a)
+	return f
 }
 
 // markDown records that the process is not running any more, and plans a pull-up. During an operation it plans
@@ -172,6 +202,8 @@ func (a *actor) markDown(e Exit) {
 	if a.alerted {
 		a.alerted, a.notes.limit = false, ""
 	}
+	a.s.release(a.proc, a.key)
+	a.notes.identity = ""
 	a.proc, a.procStart, a.since = Proc{}, time.Time{}, a.s.now()
 	a.lastExit = exitText(e)
 

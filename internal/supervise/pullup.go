@@ -63,6 +63,9 @@ func (a *actor) pullUpDue() bool {
 
 // pullUp starts a supervised process that is down.
 func (a *actor) pullUp(ctx context.Context) {
+	if a.mustWait() {
+		return
+	}
 	if !a.acquireSlot(ctx) {
 		return // an operation comes first; the pull-up is still due
 	}

@@ -48,7 +48,8 @@ func (s *Supervisor) inspect(op Op) gozzard.Outcome {
 	var proc Proc
 	var started time.Time
 	if spec != nil {
-		f, err := s.host.Find(op.Key, spec)
+		f, err := s.host.Find(Query{Key: op.Key, Spec: spec, Held: v.held, Starting: v.starting,
+			Taken: s.takenBut(op.Key)})
 		if err != nil {
 			out.Message = "cannot look for " + op.Key.String() + ": " + err.Error()
 		}

@@ -35,6 +35,7 @@ type rig struct {
 
 	mu       sync.Mutex
 	journal  map[gozzard.Key]supervise.Record
+	held     map[gozzard.Key]supervise.Held
 	changes  []gozzard.Status
 	removed  []gozzard.Key
 	reported []gozzard.Event
@@ -52,7 +53,8 @@ func bubble(t *testing.T, f func(r *rig)) {
 }
 
 func newRig(t *testing.T, around func(*sim.Host) supervise.Host) *rig {
-	r := &rig{t: t, machine: sim.NewHost(), journal: make(map[gozzard.Key]supervise.Record)}
+	r := &rig{t: t, machine: sim.NewHost(), journal: make(map[gozzard.Key]supervise.Record),
+		held: make(map[gozzard.Key]supervise.Held)}
 	r.host = r.machine
 	if around != nil {
 		r.host = around(r.machine)
@@ -84,6 +86,11 @@ func (r *rig) up() {
 			defer r.mu.Unlock()
 			r.removed = append(r.removed, k)
 		},
+		Held: func(k gozzard.Key, h supervise.Held) {
+			r.mu.Lock()
+			defer r.mu.Unlock()
+			r.held[k] = h
+		},
 		Event: func(e gozzard.Event) {
 			r.mu.Lock()
 			defer r.mu.Unlock()
@@ -92,9 +99,9 @@ func (r *rig) up() {
 	})
 
 	r.mu.Lock()
-	recs := slices.Collect(maps.Values(r.journal))
+	recs, held := slices.Collect(maps.Values(r.journal)), maps.Clone(r.held)
 	r.mu.Unlock()
-	r.s.Restore(recs)
+	r.s.Restore(recs, held)
 	s, ended := r.s, r.ended
 	go func() {
 		defer close(ended)

@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"github.com/gozzard/gozzard"
+	"github.com/gozzard/gozzard/internal/identity"
 )
 
 const probeTimeout = 10 * time.Second
@@ -70,11 +71,11 @@ func (s *Supervisor) check(a *actor) {
 	}
 
 	// Look for a process that should not be running.
-	f, err := s.host.Find(a.key, v.spec)
+	f, err := s.host.Find(Query{Key: a.key, Spec: v.spec, Held: v.held, Taken: s.takenBut(a.key)})
 	switch {
 	case err != nil:
 		s.log.Debug("cannot look for a stopped process", "ns", a.key.Namespace, "proc", a.key.Name, "err", err)
-	case !f.Proc.IsZero():
+	case !f.Proc.IsZero() || len(f.Orphans) != v.orphans || (f.Verdict == identity.Ambiguous) != v.unclear:
 		a.post(event{kind: eventLook})
 	}
 }

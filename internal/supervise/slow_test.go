@@ -16,8 +16,8 @@ type slowHost struct {
 	takes time.Duration
 }
 
-func (h *slowHost) Find(k gozzard.Key, s *gozzard.Spec) (supervise.Found, error) {
-	f, err := h.Host.Find(k, s)
+func (h *slowHost) Find(q supervise.Query) (supervise.Found, error) {
+	f, err := h.Host.Find(q)
 	time.Sleep(h.takes)
 	return f, err
 }

@@ -39,8 +39,11 @@ func (a *actor) start(ctx context.Context, l launch) gozzard.Outcome {
 			return failed(gozzard.CodeCommandFailed, "%v", err)
 		}
 	}
-	if a.running() {
+	switch {
+	case a.running():
 		return alreadyRunning(a.key, a.spec)
+	case a.unclear != "":
+		return unclear(a.unclear)
 	}
 	return a.bringUp(ctx, l)
 }
@@ -54,6 +57,9 @@ func (a *actor) restart(ctx context.Context, id gozzard.OpID) gozzard.Outcome {
 	}
 	if _, err := a.look(); err != nil {
 		return failed(gozzard.CodeCommandFailed, "%v", err)
+	}
+	if a.unclear != "" {
+		return unclear(a.unclear)
 	}
 
 	// Use the definition's own command.
@@ -77,21 +83,46 @@ func (a *actor) restart(ctx context.Context, id gozzard.OpID) gozzard.Outcome {
 	return out
 }
 
-// bringUp runs the command of a start or restart and checks that the process is running afterwards.
+// bringUp runs the command of a start or restart and checks that the process is running afterwards. What a start that
+// failed has started is ended: a process that was reported as not running must not come up later.
 func (a *actor) bringUp(ctx context.Context, l launch) gozzard.Outcome {
-	// Kill what an earlier run or an abandoned command has left in the cgroup of the process. It would run beside
-	// the new process, or even become a second copy of it.
+	// Kill what an earlier run or an abandoned command has left in the group of the process. It would run beside the
+	// new process, or even become a second copy of it.
 	if !a.running() && a.spec.Command(l.action) != "" {
-		if err := a.s.host.Clear(a.key); err != nil {
+		if err := a.clear(nil); err != nil {
 			return failed(gozzard.CodeCommandFailed,
 				"cannot clear what an earlier run of %s left behind: %v", a.key, err)
 		}
 	}
 
+	// Start it.
+	a.starting = true
+	startedAt := a.s.now().Unix()
+	out := a.launch(ctx, l)
+	a.starting = false
+
+	// Put the result on record, or end what was started.
+	switch {
+	case a.running():
+		a.settle()
+	case out.Code == "" || out.Code == gozzard.CodeOK: // ctx has ended, or the process has ended as it may
+	case l.pullUp && a.opWaiting(): // the operation decides about it
+	default:
+		out.Message += a.endStarted()
+	}
+
+	if out.Code == gozzard.CodeOK {
+		a.rec.LastStart = startedAt
+	}
+	return out
+}
+
+// launch runs the command of a start or restart and waits for the result of the check.
+func (a *actor) launch(ctx context.Context, l launch) gozzard.Outcome {
 	// Run the command. The limits are set before, so that they hold from the first moment.
 	a.applyKernelLimits()
 	a.lastExit, a.ended = "", nil
-	startedAt, t := a.s.now().Unix(), launched{launch: l, began: time.Now(), run: a.run}
+	t := launched{launch: l, began: time.Now(), run: a.run}
 	var out gozzard.Outcome
 	t.res, out = a.command(ctx, l)
 
@@ -100,12 +131,13 @@ func (a *actor) bringUp(ctx context.Context, l launch) gozzard.Outcome {
 	if t.front && a.ended != nil && !a.ended.Known {
 		a.setExit(t.res)
 	}
-	a.sendHeldEvents()
+	a.sendDelayedEvents()
 
 	// Check the result. Even if the command failed, the status must be true.
 	if out.Code == gozzard.CodeOK {
-		out = a.checkAlive(ctx, t)
-	} else if out.Code != "" {
+		return a.checkAlive(ctx, t)
+	}
+	if out.Code != "" {
 		a.lookAgain()
 		if mayEnd(a.spec.Policy) && a.ended == nil && !a.running() { // the command was the whole run
 			a.announce(gozzard.Event{
@@ -113,11 +145,23 @@ func (a *actor) bringUp(ctx context.Context, l launch) gozzard.Outcome {
 			})
 		}
 	}
-
-	if out.Code == gozzard.CodeOK {
-		a.rec.LastStart = startedAt
-	}
 	return out
+}
+
+// endStarted ends what a failed start has started, and says so.
+func (a *actor) endStarted() string {
+	members, err := a.s.host.Members(a.query())
+	if err == nil && len(members) == 0 {
+		return ""
+	}
+	if err == nil {
+		err = a.clear(members)
+	}
+	if err != nil {
+		a.log.Warn("cannot end what a failed start has started", "err", err)
+		return "; what it started could not be ended: " + err.Error()
+	}
+	return "; what it started was ended: " + pidList(members)
 }
 
 // checkAlive waits until the start check is over, because a process that ends before has not started. It returns the
@@ -189,7 +233,7 @@ func (a *actor) goneWithCommand(t launched) bool {
 		return true
 	}
 
-	f, err := a.s.host.Find(a.key, a.spec)
+	f, err := a.s.host.Find(a.query())
 	switch {
 	case err != nil:
 		a.log.Warn("cannot look for the process", "err", err)
@@ -210,8 +254,8 @@ func (a *actor) goneWithCommand(t launched) bool {
 func (a *actor) setExit(res Result) {
 	e := Exit{Known: true, Code: res.ExitCode, Signal: res.Signal}
 	a.ended, a.lastExit = &e, exitText(e)
-	for i := range a.held {
-		if h := &a.held[i]; h.Kind != gozzard.EventStarted {
+	for i := range a.delayed {
+		if h := &a.delayed[i]; h.Kind != gozzard.EventStarted {
 			h.Code, h.Signal, h.Message = e.Code, e.Signal, "the process "+a.lastExit
 		}
 	}

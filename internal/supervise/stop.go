@@ -16,35 +16,54 @@ const (
 // stop ends the process with the command of stop or kill.
 //
 // A supervised process that waits for its next pull-up is not running. A caller that stops it wants it to stay down,
-// so supervision ends and that is a success. For any other process that is not running, nothing is done and the
-// flags stay, as in the original service.
+// so supervision ends and that is a success. So does what a dead main process left behind. For any other process that
+// is not running, the flags stay, as in the original service. In all cases nothing of it runs afterwards: not even a
+// command of an earlier start that could still bring it up.
 func (a *actor) stop(ctx context.Context, id gozzard.OpID, action gozzard.Action) gozzard.Outcome {
+	// Look at it.
 	if _, err := a.look(); err != nil {
 		return failed(gozzard.CodeCommandFailed, "%v", err)
 	}
-	if a.running() {
+	switch {
+	case a.running():
 		return a.bringDown(ctx, id, action)
-	}
-	if waits, _ := a.pullUpWanted(); !waits && !a.awaitsPlannedRun() {
-		return notRunning(a.key, a.spec)
+	case a.unclear != "":
+		return unclear(a.unclear)
 	}
 
-	out := a.clearLeftovers()
-	if out.Message == "" {
+	// End what is left of it.
+	waits, _ := a.pullUpWanted()
+	waits = waits || a.awaitsPlannedRun()
+	orphans := a.orphans
+	out := a.clearLeftovers(orphans)
+
+	// Say what was found.
+	switch {
+	case out.Message != "":
+	case len(orphans) > 0:
+		out.Message = "its main process had ended before; what it had left behind was ended: " + pidList(orphans)
+	case waits:
 		out.Message = "it was down and waiting for its next start: there was nothing left to " + action.String() +
 			", it stays down"
+	default:
+		return notRunning(a.key, a.spec)
 	}
-
 	return out
 }
 
-// bringDown ends the running process and checks that it is gone, together with everything it left in its cgroup.
+// bringDown ends the running process and checks that it is gone, together with everything that belongs to it.
 func (a *actor) bringDown(ctx context.Context, id gozzard.OpID, action gozzard.Action) gozzard.Outcome {
 	a.stopping = true
 	defer func() { a.stopping = false }()
 
-	// End it: with the definition's command, or with a signal.
+	// Find out what belongs to it, while it is there to be asked.
 	proc := a.proc
+	members, err := a.s.host.Members(a.query())
+	if err != nil {
+		return failed(gozzard.CodeCommandFailed, "cannot list the processes of %s: %v", a.key, err)
+	}
+
+	// End it: with the definition's command, or with a signal.
 	patience := max(window(a.spec.Policy.StopCheckSecs), checkGrace)
 	var res Result
 	forced := false
@@ -56,20 +75,20 @@ func (a *actor) bringDown(ctx context.Context, id gozzard.OpID, action gozzard.A
 		}
 	case action == gozzard.ActionKill:
 		patience = max(patience, killPatience)
-		if err := a.signal(SignalKill); err != nil {
-			return failed(gozzard.CodeCommandFailed, "cannot kill pid %d: %v", a.proc.PID, err)
+		if err := a.force(members); err != nil {
+			return failed(gozzard.CodeCommandFailed, "cannot kill pid %d: %v", proc.PID, err)
 		}
 	default:
 		if err := a.signal(SignalTerm); err != nil {
-			return failed(gozzard.CodeCommandFailed, "cannot end pid %d: %v", a.proc.PID, err)
+			return failed(gozzard.CodeCommandFailed, "cannot end pid %d: %v", proc.PID, err)
 		}
 		if a.waitGone(ctx, patience) || ctx.Err() != nil {
 			break
 		}
 		forced = true
 		patience = killPatience
-		if err := a.force(); err != nil {
-			return failed(gozzard.CodeCommandFailed, "cannot kill pid %d: %v", a.proc.PID, err)
+		if err := a.force(members); err != nil {
+			return failed(gozzard.CodeCommandFailed, "cannot kill pid %d: %v", proc.PID, err)
 		}
 	}
 
@@ -84,17 +103,26 @@ func (a *actor) bringDown(ctx context.Context, id gozzard.OpID, action gozzard.A
 
 	// Remove what is left of it.
 	a.s.host.Collect(ctx, proc)
-	out := a.clearLeftovers()
+	out := a.clearLeftovers(members)
 	out.Forced = forced
 	return out
 }
 
-// force kills a process that did not end in time, and everything in its cgroup.
-func (a *actor) force() error {
+// force kills the process and everything that belongs to it.
+func (a *actor) force(members []Proc) error {
 	if err := a.signal(SignalKill); err != nil {
 		return err
 	}
-	return a.s.host.Clear(a.key)
+	return a.clear(members)
+}
+
+// clear kills everything that the commands of the process have started, and the given processes.
+func (a *actor) clear(also []Proc) error {
+	err := a.s.host.Clear(a.query(), also)
+	if err == nil {
+		a.setOrphans(nil)
+	}
+	return err
 }
 
 // signal sends a signal to the process. It is no error if the process is gone already.
@@ -109,39 +137,31 @@ func (a *actor) signal(sig Signal) error {
 	return err
 }
 
-// clearLeftovers kills what a stopped process left in its cgroup. The outcome is a success even if that fails: the
+// clearLeftovers kills what a stopped process left behind. The outcome is a success even if that fails: the
 // process itself is gone.
-func (a *actor) clearLeftovers() gozzard.Outcome {
+func (a *actor) clearLeftovers(also []Proc) gozzard.Outcome {
 	out := ok()
-	if err := a.s.host.Clear(a.key); err != nil {
+	if err := a.clear(also); err != nil {
 		a.log.Warn("cannot clear what the process left behind", "err", err)
 		out.Message = "it is gone, but what it left behind could not be cleared: " + err.Error()
 	}
 	return out
 }
 
-// watchedAlive reports whether the process is alive and watched, so that there is no need to look for it.
-func (a *actor) watchedAlive() bool {
-	return a.running() && a.stopWatch != nil && a.s.host.Alive(a.proc)
-}
-
-// justSeenGone reports whether the last look is recent and found no process, so that there is no need to look again.
-func (a *actor) justSeenGone() bool { return !a.running() && time.Since(a.lookedAt) <= justLooked }
-
 // waitGone waits until the process is gone. It returns false if the process is still there after the given time, or
-// if ctx ended.
+// if ctx ended. It looks at the process that the stop began with, and at no other.
 func (a *actor) waitGone(ctx context.Context, patience time.Duration) bool {
 	end := time.Now().Add(patience)
 	for poll := gonePoll; ; poll = min(2*poll, gonePollSlow) {
-		a.drain() // first: a watch knows how the process ended, a look does not
-		if !a.watchedAlive() && !a.justSeenGone() {
-			a.lookAgain()
+		a.drain() // first: a watch knows how the process ended
+		left := time.Until(end)
+		if a.running() && (a.stopWatch == nil || left <= 0) && !a.s.host.Alive(a.proc) {
+			a.markDown(Exit{})
 		}
 		if !a.running() {
 			return true
 		}
 
-		left := time.Until(end)
 		if left <= 0 || ctx.Err() != nil {
 			return false
 		}

@@ -36,6 +36,11 @@ type Options struct {
 	// Removed is called when a process is no longer managed. It must not block.
 	Removed func(gozzard.Key)
 
+	// Held is called when what is on record about a process changes. The agent stores it, so that an agent that starts
+	// again knows the process by its identity. It must not block on the disk: after a crash of the machine no identity
+	// is valid.
+	Held func(gozzard.Key, Held)
+
 	// Event is called for everything that happens to a process, in order for one process. The agent numbers and
 	// stores the events. It must not block.
 	Event func(gozzard.Event)
@@ -77,12 +82,17 @@ type Supervisor struct {
 	sampling atomic.Bool   // a regular pass is running
 	regular  sampleBuffers // owned by the pass that set sampling
 
+	heldChanged func(gozzard.Key, Held)
+	holdMu      sync.Mutex
+	holders     map[Proc]gozzard.Key // the processes that are on record
+
 	poolMu sync.Mutex // locked before mu
 	pools  []pool
 
 	mu     sync.Mutex // locked before actor.mu
 	actors map[gozzard.Key]*actor
 	ready  []func(context.Context) // functions that Run must start
+	known  map[gozzard.Key]Held    // what is on record about processes that are not managed
 	fresh  []*actor                // actors whose process started after the last sample
 	ran    bool                    // Run was called
 	closed bool                    // Run is ending
@@ -95,6 +105,10 @@ func New(o Options) *Supervisor {
 		sampleEvery: o.SampleEvery, now: o.Now, rand: o.Rand, log: o.Log,
 		wake: make(chan struct{}, 1), probes: make(chan struct{}, maxProbes), healths: make(chan struct{}, maxHealths),
 		pulls: make(chan struct{}, maxPullUps), actors: make(map[gozzard.Key]*actor),
+		heldChanged: o.Held, holders: make(map[Proc]gozzard.Key), known: make(map[gozzard.Key]Held),
+	}
+	if s.heldChanged == nil {
+		s.heldChanged = func(gozzard.Key, Held) {}
 	}
 	if s.changed == nil {
 		s.changed = func(gozzard.Status) {}
@@ -121,20 +135,36 @@ func New(o Options) *Supervisor {
 	return s
 }
 
-// Restore adds the processes that the journal has. It must be called before Run. Run then finds and watches the
-// processes that are running, and starts those that are supervised but not running.
-func (s *Supervisor) Restore(recs []Record) {
+// Restore adds the processes that the journal has, and what is on record about them. It must be called before Run. Run
+// then finds and watches the processes that are running, and starts those that are supervised but not running.
+func (s *Supervisor) Restore(recs []Record, held map[gozzard.Key]Held) {
+	// Claim what is alive before any actor looks, so that no other definition can adopt it.
+	for key, h := range held {
+		s.known[key] = h
+		if s.host.Alive(h.Proc) {
+			s.claim(h.Proc, key)
+		}
+	}
+
 	for _, rec := range recs {
 		a := s.actor(rec.Key)
 		if a == nil {
-			a = newActor(s, rec.Key)
 			s.mu.Lock()
-			s.actors[rec.Key] = a
+			a = s.addActor(rec.Key)
 			s.mu.Unlock()
 			a.post(event{kind: eventRestored})
 		}
 		a.restore(rec) // if several records have one key, the last one counts
 	}
+}
+
+// addActor makes the actor of a process. The caller holds mu.
+func (s *Supervisor) addActor(key gozzard.Key) *actor {
+	a := newActor(s, key)
+	a.held = s.known[key]
+	delete(s.known, key)
+	s.actors[key] = a
+	return a
 }
 
 // Run supervises until ctx ends. Then it waits for its goroutines. It does not touch the processes: they keep
@@ -186,8 +216,7 @@ func (s *Supervisor) Apply(op Op) {
 
 	a := s.actors[op.Key]
 	if a == nil {
-		a = newActor(s, op.Key)
-		s.actors[op.Key] = a
+		a = s.addActor(op.Key)
 	}
 
 	if a.enqueue(op) {

@@ -14,6 +14,10 @@ type view struct {
 	status      gozzard.Status // without ReportedAt and usage
 	spec        *gozzard.Spec
 	proc        Proc // zero if the process is not running
+	held        Held // what is on record
+	starting    bool
+	orphans     int
+	unclear     bool
 	watched     bool
 	usage       Usage
 	sampled     bool  // usage was measured
@@ -50,7 +54,8 @@ func (a *actor) updateView() (before, now view) {
 	before = a.view
 	v := view{
 		managed: a.managed, status: a.status(), spec: a.spec,
-		proc: a.proc, watched: a.stopWatch != nil,
+		proc: a.proc, watched: a.stopWatch != nil, held: a.held, starting: a.starting,
+		orphans: len(a.orphans), unclear: a.unclear != "",
 		health: a.health.text, since: a.since, restarts: a.restarts,
 	}
 	if a.plan != nil {

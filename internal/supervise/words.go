@@ -56,6 +56,30 @@ func found(code gozzard.Code, state gozzard.Found, name, detail string) gozzard.
 	return gozzard.Outcome{Code: code, Message: gozzard.StateMessage(state, name, detail)}
 }
 
+// unclear is the verdict about a process of which it cannot be said which one it is.
+func unclear(why string) gozzard.Outcome {
+	return failed(gozzard.CodeCommandFailed, "%s; nothing was done: end one of them, or correct the pid file", why)
+}
+
+// pidList names processes in a message.
+func pidList(procs []Proc) string {
+	const most = 5
+	var b strings.Builder
+	for i, p := range procs {
+		switch {
+		case i == most:
+			fmt.Fprintf(&b, " and %d more", len(procs)-most)
+			return b.String()
+		case i == 0:
+			b.WriteString("pid ")
+		default:
+			b.WriteString(", ")
+		}
+		b.WriteString(strconv.Itoa(p.PID))
+	}
+	return b.String()
+}
+
 // procName is the name of the process on the machine. A definition without commands need not have it.
 func procName(key gozzard.Key, spec *gozzard.Spec) string {
 	if spec == nil || spec.Identity.ProcName == "" {
@@ -148,7 +172,7 @@ func spell(d time.Duration) string {
 
 // statusText is the message of a status: what happened last, followed by the notes.
 func statusText(message string, n notes) string {
-	for _, note := range []string{n.limit, n.health, n.kernel, n.plan} {
+	for _, note := range []string{n.identity, n.limit, n.health, n.kernel, n.plan} {
 		switch {
 		case note == "":
 		case message == "":

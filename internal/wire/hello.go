@@ -16,6 +16,7 @@ func appendHello(b []byte, num protowire.Number, h *gozzard.Hello) []byte {
 	}
 	b = appendUint(b, 3, h.Run)
 	b = appendUint(b, 4, h.NewestGen)
+	b = appendBool(b, 9, h.Kept)
 	return end(b, start)
 }
 
@@ -32,6 +33,8 @@ func decodeHello(d decoder, h *gozzard.Hello) error {
 			h.Run = d.uint()
 		case 4:
 			h.NewestGen = d.uint()
+		case 9:
+			h.Kept = d.bool()
 		default:
 			d.skip()
 		}

@@ -69,6 +69,7 @@ func reports() map[string]*gozzard.Report {
 			},
 			Open: []gozzard.OpReport{{ID: opID(6), Ref: gozzard.AttemptRef{Task: 5, Index: 1},
 				Phase: gozzard.PhaseBegun}, {}},
+			Kept: true,
 		}},
 		"hello-newest": {Version: 1, Kind: gozzard.ReportHello, Session: 9, Journal: journal, Hello: &gozzard.Hello{
 			Run: 1 << 60, NewestGen: 1<<40 + 17,

@@ -4,17 +4,22 @@ package faults_test
 
 import (
 	"bytes"
+	"crypto/sha256"
 	"encoding/binary"
 	"fmt"
 	"hash/crc32"
+	"io/fs"
 	"math/rand/v2"
 	"os"
+	"os/exec"
 	"path/filepath"
+	"strconv"
 	"strings"
 	"syscall"
 	"testing"
 	"time"
 
+	"github.com/gozzard/gozzard/internal/journal"
 	ft "github.com/gozzard/gozzard/test/fleettest"
 )
 
@@ -34,6 +39,23 @@ func write(t *testing.T, path string, b []byte) {
 	}
 }
 
+// stamps lists the files of a state folder with their contents, without those of updates, which an older program must
+// be able to use to hand back to the newer one.
+func stamps(t *testing.T, dir string) (all []string) {
+	t.Helper()
+	err := filepath.WalkDir(dir, func(path string, d fs.DirEntry, err error) error {
+		if err != nil || d.IsDir() || strings.HasPrefix(d.Name(), "update.") {
+			return err
+		}
+		all = append(all, fmt.Sprintf("%s %x", path, sha256.Sum256(read(t, path))))
+		return nil
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return all
+}
+
 // A7: a newer program wrote the state. The agent rejects it with a clear error and does not change a byte of it, so
 // that the newer program finds it unchanged.
 func TestA7NewerJournal(t *testing.T) {
@@ -47,6 +69,8 @@ func TestA7NewerJournal(t *testing.T) {
 	binary.LittleEndian.PutUint32(newer[8:], 1000)
 	binary.LittleEndian.PutUint32(newer[12:], crc32.Checksum(newer[:12], crc32.MakeTable(crc32.Castagnoli)))
 	write(t, path, newer)
+	data := agent.Flag("--data")
+	before := stamps(t, data)
 	agent.Again()
 
 	select {
@@ -55,13 +79,24 @@ func TestA7NewerJournal(t *testing.T) {
 		t.Fatal("an older program runs on a newer journal")
 	}
 
-	same := bytes.Equal(read(t, path), newer)
-	said := strings.Contains(agent.Output(), "use the newer program")
+	same := bytes.Equal(read(t, path), newer) && strings.Join(stamps(t, data), "\n") == strings.Join(before, "\n")
+	said := strings.Contains(agent.Output(), "use the newer program") &&
+		strings.Contains(agent.Output(), "format version 1000, this program knows versions up to "+
+			strconv.Itoa(journal.FormatVersion))
 	fmt.Printf("fault A7: a newer journal is rejected with exit code %d, with a clear error %v, untouched %v\n",
 		agent.ExitCode(), said, same)
 
 	if agent.ExitCode() == 0 || !said || !same {
 		t.Error(agent.Output())
+	}
+
+	// Neither does anything else change it, whatever else of the folder is newer.
+	for _, args := range [][]string{{"agent", "doctor", "--data", data},
+		{"agent", "join", "--data", data, "--token-file", "none", "--server", "https://127.0.0.1:1"}} {
+		out, err := exec.Command(ft.Binary(t), args...).CombinedOutput()
+		if err == nil || !strings.Contains(string(out), "format version 1000") || strings.Join(stamps(t, data), "\n") != strings.Join(before, "\n") {
+			t.Errorf("%v: %v\n%s", args, err, out)
+		}
 	}
 
 	write(t, path, old)

@@ -52,9 +52,9 @@ func (c *commanded) comesBack() {
 	}
 }
 
-// TestA19StartAfterAnInterruptedStart: a start is interrupted by the death of the agent while its check runs. GSE's door
+// TestA23StartAfterAnInterruptedStart: a start is interrupted by the death of the agent while its check runs. GSE's door
 // answers a second start with 828 and says that the process is not managed. `gozzard start` makes it managed.
-func TestA19StartAfterAnInterruptedStart(t *testing.T) {
+func TestA23StartAfterAnInterruptedStart(t *testing.T) {
 	s := ft.StartServer(t, "")
 	agent := s.StartAgent(t, 1, "")
 	d := newCommanded(t, openFolder(t), "gzcutstart")
@@ -100,8 +100,8 @@ func TestA19StartAfterAnInterruptedStart(t *testing.T) {
 	fmt.Println("fault A19: an interrupted start, repeated: 828 and not managed by GSE's door, managed by ours")
 }
 
-// TestA19StartAfterUnregister: a process that was unregistered runs on. `gozzard start` makes it managed again.
-func TestA19StartAfterUnregister(t *testing.T) {
+// TestA23StartAfterUnregister: a process that was unregistered runs on. `gozzard start` makes it managed again.
+func TestA23StartAfterUnregister(t *testing.T) {
 	s := ft.StartServer(t, "")
 	s.StartAgent(t, 1, "")
 	d := newCommanded(t, openFolder(t), "gzcutreg")

@@ -32,7 +32,9 @@ type AgentHome struct {
 }
 
 // StartAgentAs runs `gozzard agent` as host 127.0.0.n and as an account, with or without capabilities, under a policy.
-func (s *Server) StartAgentAs(t testing.TB, n int, account string, caps []uintptr, rules string) *AgentHome {
+// wrap is a command that execs the agent, and then that command changes the account.
+func (s *Server) StartAgentAs(t testing.TB, n int, account string, caps []uintptr, rules string,
+	wrap ...string) *AgentHome {
 	t.Helper()
 	l := NewAgentHome(t, account)
 	s.CopyJoinSecret(t, l)
@@ -46,8 +48,10 @@ func (s *Server) StartAgentAs(t testing.TB, n int, account string, caps []uintpt
 	}
 
 	l.WriteRules(t, rules)
-	l.Program = &Program{t: t, args: append([]string{filepath.Join(l.Dir, "gozzard")}, args...)}
-	l.attr.Credential, l.attr.AmbientCaps = Credential(t, account), caps
+	l.Program = &Program{t: t, args: append([]string{filepath.Join(l.Dir, "gozzard")}, args...), wrap: wrap}
+	if len(wrap) == 0 && os.Geteuid() == 0 { // an ordinary account cannot change to another one
+		l.attr.Credential, l.attr.AmbientCaps = Credential(t, account), caps
+	}
 	l.first("agent" + strconv.Itoa(n))
 	s.AwaitOnline(t, n)
 	return l
@@ -144,4 +148,12 @@ func copyFile(from, to string, mode os.FileMode) error {
 		return fmt.Errorf("cp: %w: %s", err, out)
 	}
 	return os.Chmod(to, mode)
+}
+
+// CopyProgram copies a program under another name, so that tests can run it at once.
+func CopyProgram(t testing.TB, from, to string) {
+	t.Helper()
+	if err := copyFile(from, to, 0o755); err != nil {
+		t.Fatal(err)
+	}
 }

@@ -26,7 +26,8 @@ var leftovers struct {
 	folders []string
 }
 
-func removeAtEnd(dir string) {
+// RemoveAtEnd makes Main remove a folder.
+func RemoveAtEnd(dir string) {
 	leftovers.Lock()
 	defer leftovers.Unlock()
 	leftovers.folders = append(leftovers.folders, dir)
@@ -38,7 +39,7 @@ func buildProgram(race bool) (string, error) {
 		return "", err
 	}
 
-	removeAtEnd(dir)
+	RemoveAtEnd(dir)
 	out := filepath.Join(dir, "gozzard")
 	root, err := moduleRoot()
 	if err != nil {

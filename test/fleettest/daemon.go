@@ -28,13 +28,7 @@ func NewDaemon(t testing.TB, root, name string) *Daemon {
 		t.Fatal(err)
 	}
 
-	b, err := os.ReadFile("/bin/sleep")
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := os.WriteFile(filepath.Join(d.Dir, name), b, 0o755); err != nil {
-		t.Fatal(err)
-	}
+	CopyProgram(t, "/bin/sleep", filepath.Join(d.Dir, name))
 
 	d.Script("start.sh", "echo start >> calls\nsetsid ./"+name+" 1000000 </dev/null >/dev/null 2>&1 &\necho $! > "+
 		d.PIDFile())

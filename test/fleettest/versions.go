@@ -59,7 +59,7 @@ func (v *versions) build() (err error) {
 		return err
 	}
 
-	removeAtEnd(v.dir)
+	RemoveAtEnd(v.dir)
 	root, err := moduleRoot()
 	if err != nil {
 		return err

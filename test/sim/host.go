@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/gozzard/gozzard"
+	"github.com/gozzard/gozzard/internal/identity"
 	"github.com/gozzard/gozzard/internal/supervise"
 )
 
@@ -56,18 +57,27 @@ func NewHost() *Host {
 		keys: make(map[gozzard.Key]*history)}
 }
 
-// Find implements supervise.Host: the newest live process of the key.
-func (h *Host) Find(key gozzard.Key, _ *gozzard.Spec) (supervise.Found, error) {
+// Find implements supervise.Host: the process on record, or else the newest live process of the key.
+func (h *Host) Find(q supervise.Query) (supervise.Found, error) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	p := h.newest(key)
+	if p := h.live(q.Held.Proc); p != nil {
+		return supervise.Found{Verdict: identity.Ours, Proc: p.id, StartedAt: p.started, ByCgroup: true,
+			How: identity.HowRecord}, nil
+	}
+
+	p := h.newest(q.Key)
 	if p == nil {
-		k := h.keys[key]
-		return supervise.Found{Reason: fmt.Sprintf("no process of %s on this machine", key),
+		k := h.keys[q.Key]
+		return supervise.Found{Reason: fmt.Sprintf("no process of %s on this machine", q.Key),
 			Empty: k == nil || len(k.inFlight) == 0}, nil
 	}
-	return supervise.Found{Proc: p.id, StartedAt: p.started, ByCgroup: true}, nil
+	return supervise.Found{Verdict: identity.Ours, Proc: p.id, StartedAt: p.started, ByCgroup: true,
+		How: identity.HowStarted}, nil
 }
+
+// Members implements supervise.Host.
+func (h *Host) Members(q supervise.Query) ([]supervise.Proc, error) { return h.Live(q.Key), nil }
 
 // Watch implements supervise.Host.
 func (h *Host) Watch(id supervise.Proc, exited func(supervise.Exit)) (func(), error) {
@@ -130,15 +140,15 @@ func (h *Host) Signal(id supervise.Proc, sig supervise.Signal) error {
 }
 
 // Clear implements supervise.Host: it ends all processes of the key and its abandoned commands.
-func (h *Host) Clear(key gozzard.Key) error {
+func (h *Host) Clear(q supervise.Query, _ []supervise.Proc) error {
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	if k := h.keys[key]; k != nil {
+	if k := h.keys[q.Key]; k != nil {
 		for c := range k.inFlight {
 			c.kill()
 		}
 	}
-	for _, p := range h.of(key) {
+	for _, p := range h.of(q.Key) {
 		h.end(p, supervise.Exit{Known: true, Signal: "SIGKILL"})
 	}
 	return nil
@@ -174,6 +184,9 @@ func (h *Host) Limit(key gozzard.Key, r gozzard.Resource) (string, error) {
 
 // OOMKills implements supervise.Host: no process is killed for its memory unless an Exit says so.
 func (h *Host) OOMKills(gozzard.Key) int { return 0 }
+
+// EndCommands implements supervise.Host: no command outlives its agent.
+func (h *Host) EndCommands(func(gozzard.Key, supervise.Proc) bool) []supervise.Leftover { return nil }
 
 // ReadLog implements supervise.Host: the machine keeps no output of commands.
 func (h *Host) ReadLog(q gozzard.LogQuery) gozzard.LogChunk {

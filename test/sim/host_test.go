@@ -26,7 +26,7 @@ func run(t *testing.T, h *sim.Host, a gozzard.Action, text string) supervise.Res
 func TestHostBehavesLikeAMachine(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		h := sim.NewHost()
-		if f, err := h.Find(key, nil); err != nil || !f.Proc.IsZero() || f.Reason == "" {
+		if f, err := h.Find(supervise.Query{Key: key}); err != nil || !f.Proc.IsZero() || f.Reason == "" {
 			t.Fatalf("find: %+v, %v", f, err)
 		}
 		if res := run(t, h, gozzard.ActionStart, "sleep 10ms; print hello; ./start.sh"); res.ExitCode != 0 ||
@@ -34,7 +34,7 @@ func TestHostBehavesLikeAMachine(t *testing.T) {
 			t.Errorf("start: %+v", res)
 		}
 
-		f, err := h.Find(key, nil)
+		f, err := h.Find(supervise.Query{Key: key})
 		if err != nil || !h.Alive(f.Proc) || h.Starts(key) != 1 || len(h.Keys()) != 1 {
 			t.Fatalf("find: %+v, %v", f, err)
 		}
@@ -136,7 +136,7 @@ func TestGivenUpCommandGoesOnUntilCleared(t *testing.T) {
 
 		giveUp()
 
-		if err := h.Clear(key); err != nil {
+		if err := h.Clear(supervise.Query{Key: key}, nil); err != nil {
 			t.Fatal(err)
 		}
 

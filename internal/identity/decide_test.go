@@ -1,0 +1,97 @@
+package identity
+
+import (
+	"strings"
+	"testing"
+	"time"
+)
+
+var boot = time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)
+
+// at makes a candidate that began so many seconds after the boot.
+func at(pid, secs int) Candidate {
+	return Candidate{Proc: Proc{BootID: "b", PID: pid, Start: uint64(100 * secs)},
+		StartedAt: boot.Add(time.Duration(secs) * time.Second)}
+}
+
+func (c Candidate) misfit() Candidate {
+	c.Misfit = "runs as python3, definition says nginx"
+	return c
+}
+
+func held(c Candidate, settled bool) Held { return Held{Proc: c.Proc, Settled: settled} }
+
+func file(secs int) time.Time { return boot.Add(time.Duration(secs) * time.Second) }
+
+// TestDecide has a row for every rule and every objection, and for what must not be confused with them.
+func TestDecide(t *testing.T) {
+	a, b, worker := at(10, 100), at(20, 200), at(11, 101)
+	taken, barred := b, b
+	taken.Other, barred.Barred = "ns/b", "which is a thread of the kernel"
+
+	for _, c := range []struct {
+		name string
+		e    Evidence
+		want Verdict
+		pid  int
+		rule string
+		text string // is part of the reason
+	}{
+		{"nothing", Evidence{NoName: "no pid file is defined"}, Gone, 0, "", "no pid file"},
+		{"on record and alive", Evidence{Held: held(a, true), Alive: &a}, Ours, 10, "on record and alive", ""},
+		{"alive under another name", Evidence{Held: held(a, true), Alive: ptr(a.misfit())}, Ours, 10,
+			"on record and alive", ""},
+		{"alive, pid file overwritten with a stranger", Evidence{Held: held(a, true), Alive: &a, Named: &b,
+			PIDFileAt: file(300)}, Ours, 10, "on record and alive", ""},
+		{"handover in the group", Evidence{Held: held(a, true), Alive: &a, Members: []Candidate{a, b}, Named: &b,
+			PIDFileAt: file(201)}, Ours, 20, "successor in the group", ""},
+		{"handover back to an older master", Evidence{Held: held(b, true), Members: []Candidate{a}, Named: &a,
+			PIDFileAt: file(300)}, Ours, 10, "successor in the group", ""},
+		{"pid reused inside the group", Evidence{Held: held(a, true), Alive: &a, Members: []Candidate{a, b}, Named: &b,
+			PIDFileAt: file(150)}, Ours, 10, "on record and alive", ""},
+
+		{"starting: fits", Evidence{Starting: true, Members: []Candidate{worker, a}}, Ours, 10, "started and fits", ""},
+		{"starting: does not fit", Evidence{Starting: true, Members: []Candidate{a.misfit()}}, Gone, 0, "",
+			"definition says nginx"},
+		{"starting: the process before has ended", Evidence{Starting: true, Held: held(a, true),
+			Members: []Candidate{b}}, Ours, 20, "started and fits", ""},
+		{"start was interrupted", Evidence{Held: held(a, false), Members: []Candidate{b}}, Ours, 20,
+			"started and fits", ""},
+		{"nothing on record, does not fit", Evidence{Members: []Candidate{a.misfit()}}, Ours, 10,
+			"started, nothing on record", ""},
+
+		{"master dead, worker fits", Evidence{Held: held(a, true), Members: []Candidate{worker}}, Gone, 0,
+			"main process ended, its group lives", "main process has ended"},
+		{"master dead, pid file names it", Evidence{Held: held(a, true), Members: []Candidate{worker},
+			NoName: "names pid 10, which does not run"}, Gone, 0, "main process ended, its group lives", ""},
+		{"master dead, started by hand beside its workers", Evidence{Held: held(a, true), Members: []Candidate{worker},
+			Named: &b, PIDFileAt: file(201)}, Ambiguous, 0, "two candidates", "pid 11"},
+		{"start interrupted, started by hand beside it", Evidence{Members: []Candidate{a}, Named: &b,
+			PIDFileAt: file(201)}, Ambiguous, 0, "two candidates", "pid 20"},
+
+		{"adopted", Evidence{Named: &b, PIDFileAt: file(200)}, Adopted, 20, "named by the pid file", ""},
+		{"restarted by hand", Evidence{Held: held(a, true), Named: &b, PIDFileAt: file(201)}, Adopted, 20,
+			"named by the pid file", ""},
+		{"adopted after a reboot", Evidence{Held: Held{Proc: Proc{BootID: "before", PID: 10, Start: 99999}}, Named: &b,
+			PIDFileAt: file(201)}, Adopted, 20, "named by the pid file", ""},
+		{"of another definition", Evidence{Named: &taken, PIDFileAt: file(300)}, Foreign, 0, "foreign",
+			"which belongs to ns/b"},
+		{"another name", Evidence{Named: ptr(b.misfit()), PIDFileAt: file(300)}, Foreign, 0, "foreign",
+			"which runs as python3"},
+		{"never managed", Evidence{Named: &barred, PIDFileAt: file(300)}, Foreign, 0, "foreign", "thread of the kernel"},
+		{"pid reused", Evidence{Named: &b, PIDFileAt: file(100)}, Foreign, 0, "foreign", "began after the file"},
+		{"older than what is on record", Evidence{Held: held(b, true), Named: &a, PIDFileAt: file(300)}, Foreign, 0,
+			"foreign", "older than pid 20"},
+	} {
+		f := Decide(c.e)
+		if f.Verdict != c.want || f.Main.PID != c.pid || f.Rule != c.rule || !strings.Contains(f.Reason, c.text) {
+			t.Errorf("%s: %s pid %d by %q: %s\nwant %s pid %d by %q: %s", c.name, f.Verdict, f.Main.PID, f.Rule,
+				f.Reason, c.want, c.pid, c.rule, c.text)
+		}
+		if (f.Verdict == Ours || f.Verdict == Adopted) != (f.Main.PID != 0) || len(f.Orphans) > 0 && f.Verdict != Gone {
+			t.Errorf("%s: %+v", c.name, f)
+		}
+	}
+}
+
+func ptr(c Candidate) *Candidate { return &c }

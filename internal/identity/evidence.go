@@ -1,0 +1,100 @@
+package identity
+
+import "time"
+
+// Proc is the identity of one process: pid and start time within one boot. No two processes of a machine have the
+// same.
+type Proc struct {
+	BootID string `json:"boot_id"`
+	PID    int    `json:"pid"`
+	Start  uint64 `json:"start"` // clock ticks after boot
+}
+
+// IsZero reports whether there is no process.
+func (p Proc) IsZero() bool { return p.PID == 0 }
+
+// Held is what is on record about the process of a definition. It stays on record after the process has ended.
+type Held struct {
+	Proc
+	// Settled says that this is the main process: its start check has passed, or it was found while no start was in
+	// progress. Until then it may be a script of the start command that looks like the process for a moment.
+	Settled bool `json:"settled,omitempty"`
+	How     How  `json:"how,omitempty"`
+}
+
+// How says how a process was found. The values are stored, so they do not change.
+type How string
+
+// The ways to find a process.
+const (
+	HowRecord  How = "record"   // it is on record and alive
+	HowStarted How = "started"  // a command of the definition has started it
+	HowPIDFile How = "pid file" // only the pid file names it: it was adopted
+)
+
+// Candidate is one live process that may belong to the definition.
+type Candidate struct {
+	Proc
+	StartedAt time.Time // by the clock that also stamps files
+
+	// Misfit says how name or owner differ from the definition, as in "runs as python3, definition says nginx". It
+	// is empty if they fit.
+	Misfit string
+	// Barred says why it can never be the process of a definition: process 1, the agent, a thread of the kernel, the
+	// shell of a running command. It is empty if it can be.
+	Barred string
+	// Other is the other definition that has the process on record or in its group. It is empty if there is none.
+	Other string
+}
+
+// Evidence is everything that the decision depends on.
+type Evidence struct {
+	// Starting says that a start or restart is in progress: its command runs, or its check is not over.
+	Starting bool
+
+	// Held is what is on record. Alive is that process if it runs.
+	Held  Held
+	Alive *Candidate
+
+	// Members are the live processes that commands of the definition have started: those of its group. Shells of
+	// running commands are not among them.
+	Members []Candidate
+
+	// Named is the live process that the pid file names. If there is none, NoName says why.
+	Named  *Candidate
+	NoName string
+	// PIDFileAt is when the pid file was written.
+	PIDFileAt time.Time
+}
+
+// Verdict is the answer.
+type Verdict uint8
+
+// The verdicts.
+const (
+	Gone      Verdict = iota // nothing of the definition runs, or only what its main process left behind
+	Ours                     // it is alive, and we have started or adopted it
+	Adopted                  // it is alive, and from now on it is ours: its pid file proves it
+	Foreign                  // the pid file names a process that is not of this definition
+	Ambiguous                // two processes may be the one: neither may be signalled or reported as running
+)
+
+// String is the word for the verdict.
+func (v Verdict) String() string {
+	return [...]string{"gone", "ours", "adopted", "foreign", "ambiguous"}[v]
+}
+
+// Finding is the answer with its reason.
+type Finding struct {
+	Verdict Verdict
+	Main    Candidate // of Ours and Adopted
+	How     How       // of Ours and Adopted
+
+	// Orphans are live processes of the group whose main process has ended. Only Gone has them.
+	Orphans []Proc
+
+	// Reason explains a verdict that names no process.
+	Reason string
+	// Rule is the rule that decided.
+	Rule string
+}

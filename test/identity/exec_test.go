@@ -1,0 +1,43 @@
+//go:build linux
+
+package identity_test
+
+import (
+	"fmt"
+	"syscall"
+	"testing"
+	"time"
+
+	ft "github.com/gozzard/gozzard/test/fleettest"
+)
+
+// P20: a process has become another program by exec, later than its start was checked. The agent is killed, stopped and
+// upgraded: it finds the process by what is on record.
+func TestP20ExecOfAnotherProgram(t *testing.T) {
+	each(t, func(w *world) {
+		p := w.daemon("exec", "gzlaunch")
+		p.copyOf("/bin/sh", "gzlaunch")
+		p.copyOf("/bin/sleep", "gzwork")
+		p.Script("start.sh", "echo start >> calls\n"+
+			"setsid ./gzlaunch -c 'echo $$ > daemon.pid; sleep 2; exec ./gzwork 1000000' </dev/null >/dev/null 2>&1 &")
+		p.must(opStart, 0)
+		pid := p.main()
+		p.program = "gzwork"
+		p.await("it does not become another program", func() bool { return ft.CommOf(pid) == "gzwork" })
+
+		for _, sig := range []syscall.Signal{syscall.SIGKILL, syscall.SIGTERM, syscall.SIGUSR2} {
+			w.restart(sig)
+			p.untouched(fmt.Sprintf("after %s of the agent", sig), pid, 2*time.Second)
+		}
+
+		if p.Count("start") != 1 || !p.status().IsAuto {
+			w.t.Errorf("calls %v, %+v", p.Calls(), p.status())
+		}
+
+		// It is watched, not only listed.
+		p.program = "gzlaunch"
+		w.kill(pid)
+		p.await("it does not come back", func() bool { return len(p.mains()) == 1 })
+		p.must(opStop, 0)
+	})
+}

@@ -1,0 +1,65 @@
+//go:build linux
+
+package identity_test
+
+import (
+	"syscall"
+	"testing"
+	"time"
+)
+
+// P26: a program that stays in the foreground and has no pid file is held by what is on record.
+func TestP26ForegroundWithoutPIDFile(t *testing.T) {
+	each(t, func(w *world) {
+		var ps []*proc
+		for name, cmd := range map[string]string{"exec": "exec ./gzfront 1000000", "plain": "./gzfront 1000000",
+			"wait": "./gzfront 1000000 & wait"} {
+			p := w.daemon(name, "gzfront").without("stop", "restart", "kill", "reload", "version")
+			p.part("identity")["pid_path"] = ""
+			p.part("control")["start_cmd"], p.native = cmd, true
+			ps = append(ps, p)
+		}
+		w.startAll(ps...)
+		pids := map[*proc]int{}
+		for _, p := range ps {
+			pids[p] = p.main()
+			p.awaitRuns("after start", pids[p])
+			p.must(opStart, 828)
+		}
+
+		// The agent finds them again.
+		for _, sig := range []syscall.Signal{syscall.SIGKILL, syscall.SIGTERM, syscall.SIGUSR2} {
+			w.restart(sig)
+			for _, p := range ps {
+				p.untouched("after "+sig.String()+" of the agent", pids[p], 300*time.Millisecond)
+			}
+		}
+		for _, p := range ps {
+			p.must(opStart, 828)
+		}
+
+		// They come back, also as the children of an agent that is gone.
+		for _, p := range ps {
+			w.kill(pids[p])
+		}
+		for _, p := range ps {
+			p.await("it does not come back", func() bool { m := p.mains(); return len(m) == 1 && m[0] != pids[p] })
+			p.awaitRuns("after it came back", p.main())
+		}
+		w.agent.Kill(syscall.SIGKILL)
+		for _, p := range ps {
+			pids[p] = p.main()
+			w.kill(pids[p])
+		}
+		w.again()
+		for _, p := range ps {
+			p.await("it does not come back", func() bool { m := p.mains(); return len(m) == 1 && m[0] != pids[p] })
+			p.awaitRuns("after it came back", p.main())
+			p.must(opStop, 0)
+			if left := p.live(); len(left) > 0 {
+				w.t.Errorf("%s: left after the stop: %v", p.name, named(left))
+			}
+			p.must(opStop, 829)
+		}
+	})
+}

@@ -1,0 +1,98 @@
+//go:build linux
+
+package identity_test
+
+import (
+	"fmt"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+)
+
+// slow makes the start of the daemon sleep first.
+func (p *proc) slow(script string, secs int, before string) {
+	p.w.t.Helper()
+	p.Script(script, fmt.Sprintf("echo %s >> calls\n%s\nsleep %d\nsetsid ./%s 1000000 </dev/null >/dev/null 2>&1 &\n"+
+		"echo $! > daemon.pid", strings.TrimSuffix(script, ".sh"), before, secs, p.program))
+}
+
+// P22: the agent is killed while a command runs. The command is ended, its verdict is final, and what is stopped
+// afterwards stays stopped.
+func TestP22InterruptedCommandEnds(t *testing.T) {
+	each(t, func(w *world) {
+		start, again := w.daemon("start", "gzslow"), w.daemon("again", "gzslow")
+		reload, version := w.daemon("reload", "gzslow"), w.daemon("version", "gzslow")
+		for _, p := range []*proc{start, again, reload, version} {
+			p.part("monitor_policy")["op_timeout"] = 30
+		}
+		start.slow("start.sh", 4, "true")
+		again.slow("restart.sh", 4, "kill $(cat daemon.pid)")
+		reload.Script("reload.sh", "echo reload >> calls\nsleep 500")
+		version.Script("version.sh", "echo version >> calls\nsleep 500")
+
+		w.startAll(again, reload, version)
+		again.must(opUnhost, 0)
+		pids := map[*proc]int{reload: reload.main(), version: version.main()}
+
+		// Kill the agent while all commands run.
+		tasks := map[*proc]string{start: start.begin(opStart, start.spec), again: again.begin(opRestart, again.spec),
+			reload: reload.begin(opReload, reload.spec)}
+		for p, call := range map[*proc]string{start: "start", again: "restart", reload: "reload", version: "version"} {
+			p.await("the command does not run", func() bool { return p.Count(call) > 0 })
+		}
+		again.await("the old process does not end", func() bool { return len(again.mains()) == 0 })
+		versions := version.Count("version")
+		w.restart(syscall.SIGKILL)
+
+		// Every verdict is final, and no command is alive any more.
+		for p, task := range tasks {
+			if e := p.end(task); e.Code == 0 {
+				w.t.Errorf("%s: the verdict of an interrupted command is success: %+v", p.name, e)
+			}
+			if left := p.called("sleep"); len(left) > 0 {
+				w.t.Errorf("%s: its command is alive after the verdict: %v", p.name, named(p.live()))
+			}
+		}
+		start.must(opStop, 0, 829)
+		again.must(opStop, 0, 829)
+
+		// What was stopped stays stopped, what ran still runs.
+		w.holds("after the stop", 5*time.Second, func() (string, bool) {
+			got := fmt.Sprintf("%v %v", named(start.live()), named(again.live()))
+			return got, len(start.live())+len(again.live()) == 0
+		})
+		for p, pid := range pids {
+			p.untouched("after the agent was killed", pid, 0)
+		}
+		version.await("the old version command is alive", func() bool {
+			return len(version.called("sleep")) <= version.Count("version")-versions
+		})
+	})
+}
+
+// P22: the agent is killed while commands run, and does not come back. No command outlives its time limit.
+func TestP22NoCommandOutlivesItsLimit(t *testing.T) {
+	each(t, func(w *world) {
+		start, reload := w.daemon("start", "gzslow"), w.daemon("reload", "gzslow")
+		for _, p := range []*proc{start, reload} {
+			p.part("monitor_policy")["op_timeout"] = 3
+		}
+		start.slow("start.sh", 500, "true")
+		reload.Script("reload.sh", "echo reload >> calls\nsleep 500")
+		w.startAll(reload)
+		pid := reload.main()
+
+		start.begin(opStart, start.spec)
+		reload.begin(opReload, reload.spec)
+		start.await("the command does not run", func() bool { return start.Count("start") > 0 })
+		reload.await("the command does not run", func() bool { return reload.Count("reload") > 0 })
+		w.agent.Kill(syscall.SIGKILL)
+
+		start.await("its command outlives its limit", func() bool { return len(start.live()) == 0 })
+		reload.await("its command outlives its limit", func() bool { return len(reload.live()) == 1 })
+		if reload.main() != pid {
+			w.t.Errorf("pid was %d: %v", pid, named(reload.live()))
+		}
+	})
+}
