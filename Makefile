@@ -15,6 +15,8 @@ FUZZTEST  ?= 3s
 DIST      ?= dist
 SCALE     ?= 10
 CYCLES    ?= 100000
+SOAK      ?= 10m
+SEED      ?= 0
 PACKAGES  ?= ./...
 
 # In CI a test may be skipped only when .ci/skips lists it, and PostgreSQL is required.
@@ -80,6 +82,10 @@ model: ## the delivery protocol, larger configurations (minutes)
 faults: ## crash, power-cut, silence and full-disk tests with their figures
 	go test -count=1 -timeout 60m -v ./test/faults/... -faults.scale=$(SCALE)
 	go test -count=1 -timeout 60m -v -run 'TestP|TestTI2|TestTE|TestTT4' ./internal/host -host.reuses=$$((1000 * $(SCALE)))
+
+.PHONY: soak
+soak: deps-test ## hundreds of odd daemons, callers on every door and random faults for SOAK (10m), and a table that must be all zeros; SEED repeats a plan
+	go test -count=1 -timeout 12h -v -run TestSoak ./test/soak -soak.for=$(SOAK) -soak.seed=$(SEED) -soak.processes=250 -soak.callers=24
 
 .PHONY: cycles
 cycles: ## fault A16: 100,000 starts and stops on one agent, and what they leave behind (an hour)

@@ -124,6 +124,8 @@ var mayImport = map[string][]string{
 	"test/goldentest":   {},
 	"test/identity":     {everything},
 	"test/sim":          {everything},
+	"test/soak":         {everything},
+	"test/soak/goosed":  {},
 	"test/storetest":    {everything},
 	"test/tenants":      {everything},
 	"tools/readability": {},

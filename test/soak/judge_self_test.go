@@ -1,0 +1,209 @@
+//go:build linux
+
+package soak_test
+
+import (
+	"testing"
+	"time"
+
+	"github.com/gozzard/gozzard"
+)
+
+// story is a made-up history of one daemon. Its times are seconds.
+type story struct {
+	*soak
+	d *daemon
+}
+
+func tell(t *testing.T, k kind) *story {
+	d := &daemon{kind: k, id: "goose", space: ownSpace, process: "goose", host: 1}
+	return &story{d: d, soak: &soak{t: t, all: []*daemon{d}, violations: map[string][]violation{},
+		tasks: map[string]bool{}, counts: map[string]int{}, bystanders: map[string]int{"bystander0": 1},
+		watch: &watcher{t: t, instances: map[string][]*instance{}, held: map[int32]*instance{}}}}
+}
+
+func second(n float64) time.Time { return time.Unix(1000, int64(n*1e9)) }
+
+// process lives from one second to another, 0 for ever.
+func (s *story) process(role, launch string, from, to float64) *instance {
+	in := &instance{line: line{At: second(from).UnixNano(), Event: "up", Name: "goose",
+		PID: 100 + len(s.watch.instances["goose"]), Role: role, Launch: launch}}
+	if to > 0 {
+		in.gone = second(to).UnixNano()
+	}
+	s.watch.instances["goose"] = append(s.watch.instances["goose"], in)
+	return in
+}
+
+// operation has a verdict, a window, and the commands that ran for it.
+func (s *story) operation(action string, state gozzard.AttemptState, code gozzard.Code, message string,
+	from, to float64, commands ...string) *attempt {
+	a := &attempt{daemon: s.d, op: "op-" + action, task: "GSETASK:20240102030405:7", action: action, state: state,
+		outcome: gozzard.Outcome{Code: code, Message: message}, span: span{second(from), second(to)}}
+	s.attempts, s.tasks["7"] = append(s.attempts, a), true
+	s.d.windows = append(s.d.windows, window{span: a.span, action: action, task: a.task})
+	s.requests = append(s.requests, &request{action: action, daemons: []*daemon{s.d}, task: a.task, acked: second(from),
+		final: second(to)})
+	for _, c := range commands {
+		s.watch.lines = append(s.watch.lines, line{At: second(from).UnixNano() + 1, Event: "command", Name: "goose",
+			Op: a.op, Text: c})
+	}
+	return a
+}
+
+// columns lists the columns with violations.
+func (s *story) found() (list []string) {
+	s.judgeHistory()
+	for _, c := range columns() {
+		if len(s.violations[c]) > 0 {
+			list = append(list, c)
+		}
+	}
+	return list
+}
+
+// TestJudgeOfSoak: each column of the history can be other than zero, and a history without faults has zeros.
+func TestJudgeOfSoak(t *testing.T) {
+	const ok, failed, never = gozzard.AttemptOK, gozzard.AttemptFailed, gozzard.AttemptNotExecuted
+	full := kind{name: "fork", stop: true, restart: true, reload: true, kill: true}
+	bare := kind{name: "stubborn"}
+	for name, test := range map[string]struct {
+		kind kind
+		want string // the only column with violations, "" for none
+		tell func(*story)
+	}{
+		"a start and a stop": {full, "", func(s *story) {
+			s.operation("start", ok, gozzard.CodeOK, "", 1, 3, "start")
+			s.operation("stop", ok, gozzard.CodeOK, "", 9, 11, "stop")
+			s.process("main", "a", 2, 10)
+		}},
+		"an acknowledged task is lost": {full, colLost, func(s *story) {
+			s.operation("start", ok, gozzard.CodeOK, "", 1, 3, "start")
+			s.process("main", "a", 2, 0)
+			s.tasks = map[string]bool{}
+		}},
+		"no final verdict": {full, colStuck, func(s *story) {
+			s.operation("start", gozzard.AttemptUnknown, "", "", 1, 3, "start")
+		}},
+		"a command runs twice": {full, colTwice, func(s *story) {
+			s.operation("reload", gozzard.AttemptInterrupted, gozzard.CodeInterrupted, "", 1, 3, "reload", "reload")
+		}},
+		"interrupted without an effect": {full, "", func(s *story) {
+			s.operation("reload", gozzard.AttemptInterrupted, gozzard.CodeInterrupted, "", 1, 3)
+		}},
+		"done without an effect": {full, colWrong, func(s *story) {
+			s.operation("reload", ok, gozzard.CodeOK, "", 1, 3)
+		}},
+		"not executed with an effect": {full, colWrong, func(s *story) {
+			s.operation("reload", never, gozzard.CodeUnreachable, "", 1, 3, "reload")
+		}},
+		"a definition starts something": {full, colWrong, func(s *story) {
+			s.operation("update", ok, gozzard.CodeOK, "", 1, 3, "start")
+		}},
+		"stopped without stop_cmd, although it ran": {full, colWrong, func(s *story) {
+			s.operation("stop", ok, gozzard.CodeOK, "it was down and waiting for its next start", 5, 6)
+			s.process("main", "a", 1, 0)
+		}},
+		"already running, and nothing runs": {full, colWrong, func(s *story) {
+			s.operation("start", failed, gozzard.CodeAlreadyRunning, "", 5, 6)
+		}},
+		"not running, although it runs": {full, colWrong, func(s *story) {
+			s.operation("stop", failed, gozzard.CodeNotRunning, "", 5, 6)
+			s.process("main", "a", 1, 0)
+		}},
+		"stopped, and a worker lives on": {bare, colWrong, func(s *story) {
+			s.operation("stop", ok, gozzard.CodeOK, "", 5, 6)
+			s.process("main", "a", 1, 5.5)
+			s.process("worker", "a", 1, 0)
+		}},
+		"an effect after the verdict": {full, colLate, func(s *story) {
+			s.operation("reload", ok, gozzard.CodeOK, "", 1, 3, "reload")
+			s.watch.lines[0].At = second(9).UnixNano()
+		}},
+		"two copies": {bare, colCopies, func(s *story) {
+			s.process("main", "a", 1, 0)
+			s.process("main", "b", 2, 0)
+		}},
+		"old and new process of a handover": {bare, "", func(s *story) {
+			s.process("main", "a", 1, 0)
+			s.process("main", "a", 2, 0)
+		}},
+		"a bystander gets a signal": {bare, colBystander, func(s *story) {
+			s.watch.instances["bystander0"] = []*instance{{signals: []line{{Text: "SIGTERM"}}}}
+		}},
+		"a bystander ends": {bare, colBystander, func(s *story) {
+			s.watch.instances["bystander0"] = []*instance{{gone: 1}}
+		}},
+		"killed and nothing asked for it": {bare, colEnded, func(s *story) {
+			s.process("main", "a", 1, 60)
+		}},
+		"killed by a start": {full, colEnded, func(s *story) {
+			s.operation("start", ok, gozzard.CodeOK, "", 50, 52, "start")
+			s.process("main", "a", 1, 51)
+			s.process("main", "b", 51.5, 0)
+		}},
+		"killed by a changed definition": {bare, colEnded, func(s *story) {
+			s.d.switched = []span{{second(50), second(55)}}
+			s.process("main", "a", 1, 51)
+		}},
+		"killed by the soak": {bare, "", func(s *story) {
+			s.d.faults = []fault{{at: second(59), pid: s.process("main", "a", 1, 60).PID}}
+		}},
+		"a worker is ended after its main process": {bare, "", func(s *story) {
+			s.d.faults = []fault{{at: second(59), pid: s.process("main", "a", 1, 60).PID}}
+			s.process("worker", "a", 1, 70)
+		}},
+		"a worker is ended before its main process": {bare, colEnded, func(s *story) {
+			s.process("main", "a", 1, 0)
+			s.process("worker", "a", 1, 70)
+		}},
+		"the old process of a handover is ended by force": {bare, colEnded, func(s *story) {
+			s.process("main", "a", 1, 70)
+			s.process("main", "a", 60, 0)
+		}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			s := tell(t, test.kind)
+			test.tell(s)
+			got := s.found()
+			if len(got) > 1 || len(got) == 1 && got[0] != test.want || len(got) == 0 && test.want != "" {
+				t.Errorf("violations %q, not %q: %v", got, test.want, s.violations)
+			}
+		})
+	}
+}
+
+// TestWishes: the wanted state follows from the verdicts in their order.
+func TestWishes(t *testing.T) {
+	const ok, failed = gozzard.AttemptOK, gozzard.AttemptFailed
+	type step struct {
+		action string
+		state  gozzard.AttemptState
+		code   gozzard.Code
+	}
+	for name, test := range map[string]struct {
+		steps []step
+		want  wish
+	}{
+		"started":  {[]step{{"start", ok, "ok"}}, wish{known: true, hosted: true}},
+		"stopped":  {[]step{{"start", ok, "ok"}, {"stop", ok, "ok"}}, wish{known: true, stopped: true}},
+		"unhosted": {[]step{{"start", ok, "ok"}, {"unhost", ok, "ok"}}, wish{known: true}},
+		"a stop of what was down": {[]step{{"stop", ok, "ok"}, {"stop", failed, "not_running"}},
+			wish{known: true, stopped: true}},
+		"a start that was cut off": {[]step{{"stop", ok, "ok"}, {"start", gozzard.AttemptInterrupted, "interrupted"}},
+			wish{}},
+		"a start that never began": {[]step{{"stop", ok, "ok"}, {"start", gozzard.AttemptNotExecuted, "unreachable"}},
+			wish{known: true, stopped: true}},
+		"already running": {[]step{{"unhost", ok, "ok"}, {"start", failed, "already_running"}}, wish{}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			w := wish{known: true}
+			for _, st := range test.steps {
+				w.add(&attempt{action: st.action, state: st.state, outcome: gozzard.Outcome{Code: st.code}})
+			}
+			if w != test.want {
+				t.Errorf("%+v, not %+v", w, test.want)
+			}
+		})
+	}
+}
