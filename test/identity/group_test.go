@@ -44,7 +44,8 @@ func (w *world) master(name string, workers int, kin bool) *proc {
 	p.Script("start.sh", "echo start >> calls\nsetsid ./gzmaster master.sh </dev/null >/dev/null 2>&1 &\n"+
 		"echo $! > daemon.pid")
 	w.agent.Chown(w.t, filepath.Join(p.Dir, "hold"))
-	p.isMain = func(pid int) bool { return strings.Contains(arguments(pid), "master.sh") }
+	isMaster := func(pid int) bool { return strings.Contains(arguments(pid), "master.sh") }
+	p.isMain = func(pid int) bool { return isMaster(pid) && !isMaster(parent(pid)) } // no worker before its exec
 	return p.without("restart", "kill")
 }
 
