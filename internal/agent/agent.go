@@ -321,7 +321,7 @@ func (a *Agent) recordHeld(key gozzard.Key, held supervise.Held) {
 		return
 	}
 	e := entry{Key: &key, Held: &held}
-	if _, err := a.write(false, recordHeld, &e); err != nil {
+	if _, err := a.keep(false, recordHeld, &e); err != nil {
 		a.state.held[key] = held
 		a.log.Warn("cannot record which process it is", "ns", key.Namespace, "proc", key.Name, "err", err)
 	}

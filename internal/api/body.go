@@ -35,16 +35,28 @@ func readBody(w http.ResponseWriter, r *http.Request, limit int64) ([]byte, erro
 		return nil, errEncoded()
 	}
 
+	if r.ContentLength > limit {
+		return nil, errTooLong(r, limit)
+	}
+
 	body, err := io.ReadAll(http.MaxBytesReader(w, r.Body, limit))
 	var long *http.MaxBytesError
 	switch {
 	case errors.As(err, &long):
-		return nil, gozzard.Errorf(gozzard.ErrInvalid, "the body has more than %s", sizeText(long.Limit))
+		return nil, errTooLong(r, long.Limit)
 	case err != nil:
 		return nil, &gozzard.Error{Kind: gozzard.ErrInvalid, Message: "the body could not be read to its end", Cause: err}
 	}
 
 	return body, nil
+}
+
+// errTooLong rejects a body. The server reads and drops it before it answers (package ratelimit), however long it is.
+func errTooLong(r *http.Request, limit int64) error {
+	if b, ok := r.Body.(interface{ DropLong() }); ok {
+		b.DropLong()
+	}
+	return gozzard.Errorf(gozzard.ErrInvalid, "the body has more than %s", sizeText(limit))
 }
 
 func sizeText(bytes int64) string {

@@ -70,10 +70,10 @@ func receive(book *auth.Directory, r *http.Request, route *Route) (*received, er
 	case head.App != "" && head.Secret != "":
 		head.Names = &credentialNames
 		if _, err = book.CheckApp(head); err == nil {
-			body, err = read(r.Body, route.MaxBody)
+			body, err = read(r, r.Body, route.MaxBody)
 		}
 	default:
-		body, err = readKnown(book, head, r.Body, route.MaxBody)
+		body, err = readKnown(book, head, r, route.MaxBody)
 	}
 
 	if err != nil {
@@ -87,9 +87,9 @@ func receive(book *auth.Directory, r *http.Request, route *Route) (*received, er
 }
 
 // readKnown reads a body. If it is long, its beginning must identify the app before the rest is read.
-func readKnown(book *auth.Directory, head auth.Credentials, src io.Reader, limit int64) ([]byte, error) {
+func readKnown(book *auth.Directory, head auth.Credentials, r *http.Request, limit int64) ([]byte, error) {
 	var b bytes.Buffer
-	if _, err := io.CopyN(&b, src, min(limit, MaxBodyUnknown)+1); err != nil && !errors.Is(err, io.EOF) {
+	if _, err := io.CopyN(&b, r.Body, min(limit, MaxBodyUnknown)+1); err != nil && !errors.Is(err, io.EOF) {
 		return nil, readError(err)
 	}
 	if int64(b.Len()) <= min(limit, MaxBodyUnknown) {
@@ -98,7 +98,7 @@ func readKnown(book *auth.Directory, head auth.Credentials, src io.Reader, limit
 	if err := checkPrefix(book, head, b.Bytes()); err != nil {
 		return nil, err
 	}
-	return read(io.MultiReader(&b, src), limit)
+	return read(r, io.MultiReader(&b, r.Body), limit)
 }
 
 // checkPrefix identifies the app by the first members of a body.
@@ -126,20 +126,34 @@ func checkPrefix(book *auth.Directory, head auth.Credentials, prefix []byte) err
 	return err
 }
 
-func read(src io.Reader, limit int64) ([]byte, error) {
+// read reads the body of an identified caller from src. A body whose announced length is above the limit is not kept:
+// that would only cost memory.
+func read(r *http.Request, src io.Reader, limit int64) ([]byte, error) {
+	if r.ContentLength > limit {
+		return nil, errTooLong(r, limit)
+	}
 	b, err := io.ReadAll(io.LimitReader(src, limit+1))
 	if err != nil {
 		return nil, readError(err)
 	}
 	if int64(len(b)) > limit {
-		return nil, gozzard.Errorf(gozzard.ErrInvalid, "body has more than %d MiB", limit>>20)
+		return nil, errTooLong(r, limit)
 	}
 	return b, nil
 }
 
+// errTooLong rejects a body. The server reads and drops it before it answers (package ratelimit), however long it is.
+func errTooLong(r *http.Request, limit int64) error {
+	if b, ok := r.Body.(interface{ DropLong() }); ok {
+		b.DropLong()
+	}
+	return gozzard.Errorf(gozzard.ErrInvalid, "body has more than %d MiB: send fewer processes or hosts in one request",
+		limit>>20)
+}
+
 // drain reads and drops the rest of a rejected request, up to a limit. Most clients send everything before they read;
 // closing the connection earlier would reset it, and the client would lose the answer. A client that waits for
-// "100 Continue" (Expect) has sent nothing yet.
+// "100 Continue" (Expect) has sent nothing yet. Package ratelimit does the same for longer bodies.
 func drain(r *http.Request) {
 	if r.Header.Get("Expect") == "" {
 		_, _ = io.CopyN(io.Discard, r.Body, maxDrain) // an error here shows again when the answer is written

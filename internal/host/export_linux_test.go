@@ -85,6 +85,22 @@ func RecordedShells(stateDir string) (n int) {
 	return n
 }
 
+// ForgetShells removes the shells from a ledger, as if the agent had ended before it knew them.
+func ForgetShells(stateDir string) error {
+	path := filepath.Join(stateDir, ledgerName)
+	b, err := os.ReadFile(path)
+	if err != nil {
+		return err
+	}
+	for i := 0; i < len(b); i += slotBytes {
+		e, ok := decodeSlot(b[i:min(len(b), i+slotBytes)])
+		if e.PID, e.Start = 0, 0; ok {
+			copy(b[i:], encodeSlot(e))
+		}
+	}
+	return os.WriteFile(path, b, 0o600)
+}
+
 // LedgerCycle returns what the ledger does for one command.
 func LedgerCycle(dir string, log *slog.Logger) func() {
 	l := newLedger(dir, "boot", log)

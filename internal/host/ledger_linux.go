@@ -56,6 +56,8 @@ type entry struct {
 	PIDPath  string  `json:"pid_path,omitempty"`
 	Owner    *uint32 `json:"owner,omitempty"`
 
+	UID uint32 `json:"uid"` // account of the command
+
 	// The shell. It is unknown between the two writes of a slot.
 	PID   int    `json:"pid,omitempty"`
 	Start uint64 `json:"start,omitempty"`
@@ -279,7 +281,7 @@ func (h *Host) record(c *command, name string) {
 	r := c.run
 	e := entry{
 		BootID: h.bootID, Key: r.Key, Op: r.Op, Run: name, Action: r.Action, Keeps: r.Keeps, Front: r.Front > 0,
-		Image: imageOf(c.cmd.Args), ProcName: r.Spec.Identity.ProcName, PIDPath: r.Spec.Identity.PIDPath,
+		Image: imageOf(c.cmd.Args), ProcName: r.Spec.Identity.ProcName, PIDPath: r.Spec.Identity.PIDPath, UID: c.runAs.uid,
 	}
 	if c.group != nil {
 		e.Group = c.group.dir

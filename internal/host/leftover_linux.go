@@ -1,7 +1,6 @@
 package host
 
 import (
-	"bytes"
 	"cmp"
 	"errors"
 	"os"
@@ -140,7 +139,7 @@ func (h *Host) isShell(r *remains, pid int) bool {
 
 // membersOf lists the live processes of a command.
 func (h *Host) membersOf(r *remains) ([]procfs.Stat, error) {
-	// Find them in the group, or by the session.
+	// Find them in the group, or by session and mark.
 	var found []procfs.Stat
 	if r.Group != "" {
 		pids, err := treeProcs(r.Group, nil)
@@ -152,9 +151,9 @@ func (h *Host) membersOf(r *remains) ([]procfs.Stat, error) {
 				found = append(found, st)
 			}
 		}
-	} else if r.PID != 0 {
+	} else {
 		var err error
-		if found, err = h.ownSession(r); err != nil {
+		if found, err = h.withoutGroup(r); err != nil {
 			return nil, err
 		}
 	}
@@ -177,36 +176,42 @@ func (h *Host) membersOf(r *remains) ([]procfs.Stat, error) {
 	return found, nil
 }
 
-// ownSession lists the session and the descendants of a shell. When the shell has ended, its number may belong to
-// another session by now: then only processes count that have the key of the command in their environment.
-func (h *Host) ownSession(r *remains) ([]procfs.Stat, error) {
-	if h.Alive(r.leader()) {
-		return h.sessionMembers(r.PID)
+// withoutGroup lists the live processes of a command that has no group: the session and the descendants of its shell
+// while the shell lives, and what carries the mark of the run. When the shell has ended, its number may belong to
+// another session.
+func (h *Host) withoutGroup(r *remains) ([]procfs.Stat, error) {
+	all, err := h.allStats()
+	if err != nil {
+		return nil, err
 	}
-	if st, err := h.proc.Stat(r.PID); err == nil && st.Start != r.Start {
-		return nil, nil
+
+	var found []procfs.Stat
+	lives := h.Alive(r.leader())
+	for pid, st := range all {
+		switch {
+		case st.Dead(), st.Kernel(), st.Start < r.Start:
+		case lives && (st.Session == r.PID || descends(all, pid, r.PID)), h.hasRun(r, st):
+			found = append(found, st)
+		}
 	}
-	found, err := h.sessionMembers(r.PID)
-	return slices.DeleteFunc(found, func(st procfs.Stat) bool { return !hasKey(st.PID, r.Key) }), err
+	return found, nil
 }
 
 // execWait is how long a process may be without environment: while it executes a program, it has none.
 const execWait = 20 * time.Millisecond
 
-// hasKey reports whether a process has inherited the environment of a command of a key.
-func hasKey(pid int, k gozzard.Key) bool {
-	env, err := os.ReadFile("/proc/" + strconv.Itoa(pid) + "/environ")
-	for end := time.Now().Add(execWait); err == nil && len(env) == 0 && time.Now().Before(end); {
-		time.Sleep(time.Millisecond)
-		env, err = os.ReadFile("/proc/" + strconv.Itoa(pid) + "/environ")
-	}
-	if err != nil {
+// hasRun reports whether a process carries the mark of a run. Any account can set these variables, so they count only on
+// processes of the account of the command, and not on programs that have gained privileges.
+func (h *Host) hasRun(r *remains, st procfs.Stat) bool {
+	if uid, effective, err := h.proc.UIDs(st.PID); err != nil || uid != r.UID || effective != r.UID {
 		return false
 	}
-
-	env = append([]byte{0}, env...)
-	return bytes.Contains(env, []byte("\x00GOZZARD_NAMESPACE="+k.Namespace+"\x00")) &&
-		bytes.Contains(env, []byte("\x00GOZZARD_NAME="+k.Name+"\x00"))
+	m := h.readMark(st.PID)
+	for end := time.Now().Add(execWait); m.run == "" && st.Session == r.PID && time.Now().Before(end); {
+		time.Sleep(time.Millisecond)
+		m = h.readMark(st.PID)
+	}
+	return m.run == r.Run && m.key == r.Key
 }
 
 // victims are the processes that must end: all but the process of the definition and its descendants.

@@ -5,8 +5,10 @@ import (
 	"context"
 	"log/slog"
 	"os"
+	"os/exec"
 	"path/filepath"
 	"strings"
+	"syscall"
 	"testing"
 	"time"
 
@@ -77,6 +79,8 @@ func TestEndCommands(t *testing.T) {
 			ended:   "a sh", spared: "web.pid"},
 		"a reload that is named like the process": {action: reload, procName: "web",
 			command: "echo $$ >sh; exec ./web 300", ended: "sh"},
+		"what has lost its parent": {action: start, procName: "web",
+			command: "( setsid sh -c 'sleep 300 & echo $! >a; wait' & ); echo $$ >sh; sleep 300; touch late", ended: "a sh"},
 		"a stop in the background": {action: stop, procName: "web",
 			command: "./web 300 & echo $! >a", ended: "a"},
 	} {
@@ -143,6 +147,58 @@ func cmdline(t *testing.T, pid int) string {
 		t.Fatal(err)
 	}
 	return strings.Join(args, " ")
+}
+
+// An agent that was killed right after the start of a command knows the run, but not the shell.
+func TestEndCommandsWithoutShell(t *testing.T) {
+	for way, change := range bothWays {
+		t.Run(way, func(t *testing.T) {
+			f := newHost(t, change)
+			f.program("web")
+			done := f.begin(supervise.Run{Key: f.key("a"), Spec: f.spec("web"), Action: gozzard.ActionStart, Keeps: true,
+				Command: "setsid ./web 300 & echo $! >web.pid; sleep 300 & echo $! >a; echo $$ >sh; wait",
+				Timeout: time.Minute}, "web.pid", "a", "sh")
+			f.eventually("the process has its name", func() bool {
+				return strings.HasPrefix(cmdline(t, readPID(t, f.dir+"/web.pid")), "./web")
+			})
+			if err := host.ForgetShells(f.state); err != nil {
+				t.Fatal(err)
+			}
+			left := f.open().EndCommands(nil)
+			if len(left) != 1 || left[0].Err != nil || f.lives("a") || f.lives("sh") || !f.lives("web.pid") {
+				t.Fatalf("%+v, child %v, shell %v, process %v", left, f.lives("a"), f.lives("sh"), f.lives("web.pid"))
+			}
+			<-done
+		})
+	}
+}
+
+// A process of another account that carries the mark of a run is not touched.
+func TestEndCommandsIgnoresForeignMarks(t *testing.T) {
+	needsRoot(t)
+	f := newHost(t, noCgroups)
+	done := f.begin(supervise.Run{Key: f.key("a"), Spec: f.spec("web"), Action: gozzard.ActionReload, Keeps: true,
+		Command: "echo $GOZZARD_RUN >run; echo $$ >sh; sleep 300", Timeout: time.Minute}, "sh")
+	run, err := os.ReadFile(f.dir + "/run")
+	if err != nil {
+		t.Fatal(err)
+	}
+	foreign := exec.Command("/bin/sleep", "300")
+	foreign.Env = []string{"GOZZARD_AGENT=" + f.opt.Instance, "GOZZARD_NAMESPACE=" + f.keys[0].Namespace,
+		"GOZZARD_NAME=" + f.keys[0].Name, "GOZZARD_RUN=" + strings.TrimSpace(string(run))}
+	foreign.SysProcAttr = &syscall.SysProcAttr{Setsid: true, Credential: &syscall.Credential{Uid: 65534, Gid: 65534}}
+	if err := foreign.Start(); err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = foreign.Process.Kill(); _ = foreign.Wait() }()
+
+	if left := f.open().EndCommands(nil); len(left) != 1 || f.lives("sh") {
+		t.Errorf("%+v", left)
+	}
+	if !alive(foreign.Process.Pid) {
+		t.Error("a foreign process was ended")
+	}
+	<-done
 }
 
 // The caller spares a process, whatever its name is now.

@@ -14,6 +14,15 @@ const (
 	answerTime = 5 * time.Minute
 )
 
+// What is read and dropped of a body that the server answers without reading it to its end. Most clients send
+// everything before they read. If the server closed the connection earlier, the client would get an error instead of
+// the answer. Only for callers that are identified the server reads more than a little.
+const (
+	drainBytes     = 8 << 20
+	drainLongBytes = 256 << 20
+	drainTime      = 30 * time.Second
+)
+
 // setSecurityHeaders sets the headers that protect browsers. No answer is a page, may be framed or stored. There is no
 // CORS header, so scripts of other sites cannot read an answer.
 func setSecurityHeaders(h http.Header, r *http.Request) {
@@ -29,20 +38,47 @@ func setSecurityHeaders(h http.Header, r *http.Request) {
 }
 
 // setDeadlines limits the time of a request's body and of its answer. After the body has arrived there is no read
-// limit: the server may take its time, and a client that waits for an event sends nothing meanwhile.
-func setDeadlines(w http.ResponseWriter, r *http.Request) {
+// limit: the server may take its time, and a client that waits for an event sends nothing meanwhile. The answer must be
+// written to the writer that it returns; within limits the time for the rest of a body that is not used.
+func setDeadlines(w http.ResponseWriter, r *http.Request, within time.Duration) http.ResponseWriter {
 	c := http.NewResponseController(w)
 	now := time.Now()
 	_ = c.SetWriteDeadline(now.Add(answerTime)) // recorders of tests do not support it
 
 	if r.Body == nil || r.Body == http.NoBody {
 		_ = c.SetReadDeadline(time.Time{})
-		return
+		return w
 	}
-	if c.SetReadDeadline(now.Add(bodyTime)) == nil {
-		r.Body = &pacedBody{ReadCloser: r.Body, control: c, until: now.Add(bodyTime)}
+	if c.SetReadDeadline(now.Add(bodyTime)) != nil {
+		return w
 	}
+
+	body := &pacedBody{ReadCloser: r.Body, control: c, until: now.Add(bodyTime), drains: drainBytes, drainTime: within,
+		asks: r.Header.Get("Expect") != ""}
+	r.Body = body
+	return &drainingWriter{ResponseWriter: w, body: body}
 }
+
+// drainingWriter reads the rest of the body before the answer begins.
+type drainingWriter struct {
+	http.ResponseWriter
+	body *pacedBody
+}
+
+// WriteHeader begins the answer.
+func (w *drainingWriter) WriteHeader(code int) {
+	w.body.drain()
+	w.ResponseWriter.WriteHeader(code)
+}
+
+// Write writes a part of the answer.
+func (w *drainingWriter) Write(b []byte) (int, error) {
+	w.body.drain()
+	return w.ResponseWriter.Write(b)
+}
+
+// Unwrap gives http.ResponseController access to the connection.
+func (w *drainingWriter) Unwrap() http.ResponseWriter { return w.ResponseWriter }
 
 // pacedBody extends the deadline while the body arrives.
 type pacedBody struct {
@@ -50,10 +86,22 @@ type pacedBody struct {
 	control *http.ResponseController
 	until   time.Time
 	pending int // bytes that have not extended the deadline yet
+
+	drains    int64 // how many bytes are dropped at most
+	drainTime time.Duration
+	asks      bool // the client waits until the server reads ("Expect: 100-continue")
+	begun     bool // the server has read
+	ended     bool // there is nothing more to read
 }
 
+// DropLong makes the server read and drop also a long body before it answers. The doors call it, by this name, when an
+// identified caller sends too much.
+func (b *pacedBody) DropLong() { b.drains = drainLongBytes }
+
 func (b *pacedBody) Read(p []byte) (int, error) {
+	b.begun = true
 	n, err := b.ReadCloser.Read(p)
+	b.ended = err != nil
 	switch b.pending += n; {
 	case err == io.EOF:
 		_ = b.control.SetReadDeadline(time.Time{}) // cannot fail: it was set before
@@ -63,4 +111,23 @@ func (b *pacedBody) Read(p []byte) (int, error) {
 		_ = b.control.SetReadDeadline(b.until)
 	}
 	return n, err
+}
+
+// drain reads and drops the rest of the body, up to a size and for a time. It does nothing for a client that waits and
+// has sent nothing.
+func (b *pacedBody) drain() {
+	if b.ended || b.asks && !b.begun {
+		return
+	}
+	b.ended = true
+
+	// The end of the body ends its time limit. Otherwise the connection is of no use any more: net/http must not wait for
+	// the rest either.
+	_ = b.control.SetReadDeadline(time.Now().Add(b.drainTime)) // cannot fail: it was set before
+	_, err := io.CopyN(io.Discard, b.ReadCloser, b.drains)
+	if err == io.EOF {
+		_ = b.control.SetReadDeadline(time.Time{})
+		return
+	}
+	_ = b.control.SetReadDeadline(time.Now())
 }

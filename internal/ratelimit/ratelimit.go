@@ -27,6 +27,9 @@ type Options struct {
 	Proxy       bool // a client on this machine is a proxy: its X-Forwarded-For has the address of the caller
 	Blast       Blast
 
+	// Drain is how long the server reads the rest of a body that it does not use, before it answers; 0: 30 seconds.
+	Drain time.Duration
+
 	Refused func(rule string) // called for every rejected request, with one of the rules below; may be nil
 	Now     func() time.Time  // nil: time.Now
 }
@@ -64,6 +67,9 @@ func New(o Options) *Guard {
 	if o.Now == nil {
 		o.Now = time.Now
 	}
+	if o.Drain <= 0 {
+		o.Drain = drainTime
+	}
 	if o.AppBurst <= 0 {
 		o.AppBurst = max(1, int(2*o.AppRate))
 	}
@@ -85,7 +91,7 @@ func New(o Options) *Guard {
 func (g *Guard) Handler(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		setSecurityHeaders(w.Header(), r)
-		setDeadlines(w, r)
+		w = setDeadlines(w, r, g.o.Drain)
 		next.ServeHTTP(w, r.WithContext(auth.WithGate(r.Context(), &gate{g: g, from: g.address(r)})))
 	})
 }

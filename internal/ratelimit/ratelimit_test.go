@@ -429,3 +429,45 @@ func TestDestructiveQuota(t *testing.T) {
 		t.Fatalf("retried after %d s: %v", seconds, err)
 	}
 }
+
+// TestRestOfABody: a client that sends everything before it reads gets its answer. One that stops in the middle of its
+// body holds the connection for a limited time.
+func TestRestOfABody(t *testing.T) {
+	rig := newRig(t, ratelimit.Options{Drain: 300 * time.Millisecond})
+	server := httptest.NewServer(rig.handler)
+	defer server.Close()
+
+	send := func(length, sent int) string {
+		c, err := net.Dial("tcp", server.Listener.Addr().String())
+		if err != nil {
+			t.Fatal(err)
+		}
+
+		defer c.Close()
+		body := `{"bk_app_code":"a","bk_app_secret":"s-a","bk_username":"u","pad":"` + strings.Repeat("x", sent)
+		head := fmt.Sprintf("POST /bus/caller HTTP/1.1\r\nHost: x\r\nContent-Length: %d\r\n\r\n", length)
+		if _, err := c.Write([]byte(head + body)); err != nil {
+			t.Fatalf("%d of %d bytes were not taken: %v", sent, length, err)
+		}
+		if err := c.SetReadDeadline(time.Now().Add(time.Minute)); err != nil {
+			t.Fatal(err)
+		}
+		b := make([]byte, 4096)
+		n, err := io.ReadAtLeast(c, b, 15)
+		if err != nil {
+			t.Fatalf("%d of %d bytes: no answer: %v", sent, length, err)
+		}
+		return string(b[:n])
+	}
+
+	const mib = 1 << 20
+	for _, size := range []int{5 * mib, 65 * mib} {
+		overhead := len(`{"bk_app_code":"a","bk_app_secret":"s-a","bk_username":"u","pad":"`)
+		if got := send(size+overhead, size); !strings.Contains(got, "more than 4 MiB") {
+			t.Errorf("%d bytes: %s", size, got)
+		}
+	}
+	if got := send(65*mib, 20*mib); !strings.Contains(got, "more than 4 MiB") {
+		t.Errorf("a body that stops: %s", got)
+	}
+}

@@ -13,7 +13,7 @@ import (
 
 // serve serves the API until ctx ends. Requests that are being answered then have a moment to finish.
 func (s *Server) serve(ctx context.Context) error {
-	l := s.trust.wrap(s.plane.guard.Listener(s.listener))
+	l := s.trust.wrap(s.plane.guard.Listener(&loggedListener{Listener: s.listener, log: s.options.Log}))
 	srv := &http.Server{
 		Handler:           s.handler,
 		ReadHeaderTimeout: 5 * time.Second, // package ratelimit limits the time of bodies and answers
@@ -41,6 +41,27 @@ func (s *Server) serve(ctx context.Context) error {
 	}
 
 	return nil
+}
+
+// acceptLogEvery is how often the log says that no connection can be accepted.
+const acceptLogEvery = time.Minute
+
+// loggedListener logs when connections cannot be accepted. net/http tries again and says so in the debug log only.
+type loggedListener struct {
+	net.Listener
+	log  *slog.Logger
+	last time.Time
+}
+
+// Accept waits for a connection.
+func (l *loggedListener) Accept() (net.Conn, error) {
+	c, err := l.Listener.Accept()
+	if err != nil && !errors.Is(err, net.ErrClosed) && time.Since(l.last) >= acceptLogEvery {
+		l.last = time.Now()
+		l.log.Error("cannot accept connections of callers: they wait. If too many files are open, raise the limit of open "+
+			"files (ulimit -n, LimitNOFILE= in the unit) or lower --max-connections", "err", err)
+	}
+	return c, err
 }
 
 // openListener opens the address of the API: with TLS, or on loopback only, as requests carry secrets.

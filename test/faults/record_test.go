@@ -269,6 +269,71 @@ func TestK11RecordRemovedUnderServer(t *testing.T) {
 	}
 }
 
+// K11: what docs/troubleshoot.md says about a deleted record brings back everything that was acknowledged.
+func TestK11DeletedRecordIsSaved(t *testing.T) {
+	s := ft.StartServer(t, filepath.Join(t.TempDir(), "data"))
+	record := filepath.Join(s.Data, "gozzard.db")
+	credentials := filepath.Join(s.Data, "credentials.json")
+	create := func(name string) {
+		t.Helper()
+		if out, failed := tool(t, "app", "create", name, "--credentials", credentials); failed {
+			t.Fatal(out)
+		}
+	}
+	lost := func(file string) {
+		t.Helper()
+		before := strings.Count(s.Output(), "the record is lost")
+		if err := os.Remove(file); err != nil {
+			t.Fatal(err)
+		}
+		ft.Until(t, 20*time.Second, s.Output, func() bool {
+			return strings.Count(s.Output(), "the record is lost") > before
+		})
+	}
+	back := func(names ...string) {
+		t.Helper()
+		s.Again()
+		s.AwaitReady()
+		out, _ := tool(t, "app", "list", "--credentials", credentials)
+		mentions(t, out, names...)
+	}
+
+	// The log is deleted: a server that is stopped saves what is in it.
+	create("first-app")
+	lost(record + "-wal")
+	s.Kill(syscall.SIGTERM)
+	back("first-app")
+
+	// The record is deleted: it is copied from the descriptors of the server.
+	create("second-app")
+	lost(record)
+	saved := map[string][]byte{}
+	fds, err := filepath.Glob(fmt.Sprintf("/proc/%d/fd/*", s.PID()))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, fd := range fds {
+		name, err := os.Readlink(fd)
+		name = strings.TrimSuffix(name, " (deleted)")
+		if err != nil || name != record && name != record+"-wal" {
+			continue
+		}
+		if saved[name], err = os.ReadFile(fd); err != nil {
+			t.Fatal(err)
+		}
+	}
+	s.Kill(syscall.SIGTERM)
+	for _, name := range []string{record, record + "-wal"} {
+		if err := os.WriteFile(name, saved[name], 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	back("first-app", "second-app")
+	if out, failed := tool(t, "doctor", "--data", s.Data); failed {
+		t.Fatalf("the doctor says: %s", out)
+	}
+}
+
 // K4: bits that change in rows while the server is down. SQLite's own check passes. The server says so in its log, its
 // metrics and /readyz, and the doctor names the table.
 func TestK4FlippedRowsAreReported(t *testing.T) {

@@ -4,6 +4,8 @@ package fleettest
 
 import (
 	"bytes"
+	"errors"
+	"io/fs"
 	"os"
 	"path/filepath"
 	"slices"
@@ -15,8 +17,7 @@ import (
 )
 
 // ProcessesIn lists the live processes that have to do with a folder: their working folder or their program is in it,
-// or their arguments or their environment name it. Programs of Gozzard itself do not count. Each test needs its own
-// folder.
+// or their arguments name it. Programs of Gozzard itself do not count. Each test needs its own folder.
 func ProcessesIn(t testing.TB, dir string) (pids []int) {
 	t.Helper()
 	dirs, err := os.ReadDir("/proc")
@@ -36,7 +37,10 @@ func ProcessesIn(t testing.TB, dir string) (pids []int) {
 
 func concerns(pid int, dir string) bool {
 	base := "/proc/" + strconv.Itoa(pid)
-	exe, _ := os.Readlink(base + "/exe")
+	exe, err := os.Readlink(base + "/exe")
+	if errors.Is(err, fs.ErrNotExist) { // it has ended, or is a thread of the kernel
+		return false
+	}
 	if strings.TrimSuffix(filepath.Base(exe), " (deleted)") == "gozzard" {
 		return false
 	}
@@ -44,13 +48,8 @@ func concerns(pid int, dir string) bool {
 		return true
 	}
 
-	for _, name := range []string{"/cmdline", "/environ"} {
-		if b, err := os.ReadFile(base + name); err == nil && bytes.Contains(b, []byte(dir)) {
-			return true
-		}
-	}
-
-	return false
+	b, err := os.ReadFile(base + "/cmdline")
+	return err == nil && bytes.Contains(b, []byte(dir))
 }
 
 func within(path, dir string) bool { return path == dir || strings.HasPrefix(path, dir+"/") }

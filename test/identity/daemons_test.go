@@ -198,5 +198,5 @@ func TestP28Adopted(t *testing.T) {
 func (p *proc) awaitLive(words string, cond func() bool) {
 	p.w.t.Helper()
 	ft.Until(p.w.t, 30*time.Second, func() string { return p.name + ": " + words + ": " + fmt.Sprint(named(p.live())) },
-		cond)
+		slowly(cond))
 }

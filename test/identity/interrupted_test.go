@@ -87,6 +87,7 @@ func TestP22NoCommandOutlivesItsLimit(t *testing.T) {
 		reload.begin(opReload, reload.spec)
 		start.await("the command does not run", func() bool { return start.Count("start") > 0 })
 		reload.await("the command does not run", func() bool { return reload.Count("reload") > 0 })
+		time.Sleep(time.Second) // quick commands have no guard
 		w.agent.Kill(syscall.SIGKILL)
 
 		start.await("its command outlives its limit", func() bool { return len(start.live()) == 0 })

@@ -114,17 +114,18 @@ func (c *twins) all() {
 	// The pid file is overwritten while the agent is down; another process dies meanwhile.
 	w.agent.Kill(syscall.SIGKILL)
 	c.point(ps["down"], 0)
-	w.kill(ps["died-down"].main())
+	died := ps["died-down"].main()
+	w.kill(died)
 	c.point(ps["died-down"], c.age)
 	w.again()
-	c.comesBack("A died while the agent was down", ps["died-down"])
+	c.comesBack("A died while the agent was down", ps["died-down"], died)
 	c.stops("pid file overwritten while the agent was down", ps["down"])
 
 	// A process dies while the agent is up.
-	pid := ps["died-up"].main()
+	died = ps["died-up"].main()
 	c.point(ps["died-up"], c.age)
-	w.kill(pid)
-	c.comesBack("A died while the agent was up", ps["died-up"])
+	w.kill(died)
+	c.comesBack("A died while the agent was up", ps["died-up"], died)
 
 	// Definitions that never ran: stop finds nothing, start and host really start.
 	for _, name := range []string{"never", "hosted", "stopped"} {
@@ -135,7 +136,7 @@ func (c *twins) all() {
 	ps["never"].must(opStart, 0)
 	c.ownPID("start of what never ran", ps["never"])
 	ps["hosted"].must(opHost, 0)
-	c.comesBack("host of what never ran", ps["hosted"])
+	c.comesBack("host of what never ran", ps["hosted"], 0)
 	for _, name := range []string{"never", "hosted", "died-up", "died-down"} {
 		c.stops("stop of "+name, ps[name])
 	}
@@ -153,12 +154,13 @@ func (c *twins) stops(row string, p *proc) {
 	c.unhurt(row, p)
 }
 
-// comesBack waits until A runs as a process of its own.
-func (c *twins) comesBack(row string, p *proc) {
+// comesBack waits until A runs as a process of its own, and not as the one that died.
+func (c *twins) comesBack(row string, p *proc, not int) {
 	c.w.t.Helper()
 	p.await(row+": it does not come back", func() bool {
 		c.unhurt(row, p)
-		return len(p.mains()) == 1
+		m := p.mains()
+		return len(m) == 1 && m[0] != not
 	})
 	c.ownPID(row, p)
 }

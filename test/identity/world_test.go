@@ -363,7 +363,18 @@ func (p *proc) await(words string, cond func() bool) {
 		st := p.status()
 		return fmt.Sprintf("%s: %s: status %d, pid %d, hosted %v, message %q, calls %v, processes %v", p.name, words,
 			st.Status, st.PID, st.IsAuto, st.Message, p.Calls(), named(p.live()))
-	}, cond)
+	}, slowly(cond))
+}
+
+// slowly asks for a condition less often, because it looks at all processes of the machine.
+func slowly(cond func() bool) func() bool {
+	return func() bool {
+		if cond() {
+			return true
+		}
+		time.Sleep(100 * time.Millisecond)
+		return false
+	}
 }
 
 // live lists the processes in the folder.
