@@ -64,6 +64,9 @@ func (h *Host) inLostSession(all map[int]procfs.Stat, st *procfs.Stat, q supervi
 	if leader, there := all[held.PID]; there && (leader.Start != held.Start || !leader.Dead()) {
 		return false
 	}
+	if agent, folder, _ := h.groupOf(st.PID); agent != "" && (agent != h.instance || folder != keyFolder(q.Key)) {
+		return false // a command of another definition has started it
+	}
 	return w.name != "" && h.namesOf(st.PID, st).match(w.name)
 }
 

@@ -19,7 +19,7 @@ func tell(t *testing.T, k kind) *story {
 	d := &daemon{kind: k, id: "goose", space: ownSpace, process: "goose", host: 1}
 	return &story{d: d, soak: &soak{t: t, all: []*daemon{d}, violations: map[string][]violation{},
 		tasks: map[string]bool{}, counts: map[string]int{}, bystanders: map[string]int{"bystander0": 1},
-		watch: &watcher{t: t, instances: map[string][]*instance{}, held: map[int32]*instance{}}}}
+		watch: &watcher{t: t, instances: map[string][]*instance{}, held: map[int32]hold{}}}}
 }
 
 func second(n float64) time.Time { return time.Unix(1000, int64(n*1e9)) }

@@ -59,8 +59,16 @@ type watcher struct {
 	mu        sync.Mutex
 	lines     []line
 	instances map[string][]*instance // by name, in the order of their beginning
-	held      map[int32]*instance    // by pidfd
+	held      map[int32]hold         // by the number of the hold
+	holds     int32                  // how many there were
 	rest      []byte                 // a line that is not complete
+}
+
+// hold is a process that is watched. Holds are numbered: a child that is just being started shares all descriptors for a
+// moment, so that an event of a closed descriptor may come when its number is already used again.
+type hold struct {
+	in *instance
+	fd int
 }
 
 func watch(t testing.TB, path string) *watcher {
@@ -75,14 +83,14 @@ func watch(t testing.TB, path string) *watcher {
 	}
 
 	w := &watcher{t: t, file: f, poll: poll, quit: make(chan struct{}), instances: map[string][]*instance{},
-		held: map[int32]*instance{}, proc: procfs.New("/proc")}
+		held: map[int32]hold{}, proc: procfs.New("/proc")}
 	w.done.Go(func() { w.run() })
 	t.Cleanup(func() {
 		close(w.quit)
 		w.done.Wait()
 		_ = w.file.Close()
-		for fd := range w.held {
-			_ = unix.Close(int(fd))
+		for _, h := range w.held {
+			_ = unix.Close(h.fd)
 		}
 		_ = unix.Close(w.poll)
 	})
@@ -186,19 +194,24 @@ func (w *watcher) hold(in *instance) {
 		in.gone = time.Now().UnixNano()
 		return
 	}
+	w.holds++
 	if err := unix.EpollCtl(w.poll, unix.EPOLL_CTL_ADD, fd,
-		&unix.EpollEvent{Events: unix.EPOLLIN, Fd: int32(fd)}); err != nil {
+		&unix.EpollEvent{Events: unix.EPOLLIN, Fd: w.holds}); err != nil {
 		w.t.Errorf("cannot watch pid %d: %v", in.PID, err)
 	}
-	w.held[int32(fd)] = in
+	w.held[w.holds] = hold{in, fd}
 }
 
-func (w *watcher) release(fd int32, now int64) {
-	if in := w.held[fd]; in != nil {
-		in.gone = now
-		delete(w.held, fd)
-		_ = unix.Close(int(fd))
+// release ends a hold whose process is gone.
+func (w *watcher) release(number int32, now int64) {
+	h, known := w.held[number]
+	if !known {
+		return
 	}
+	h.in.gone = now
+	delete(w.held, number)
+	_ = unix.EpollCtl(w.poll, unix.EPOLL_CTL_DEL, h.fd, nil)
+	_ = unix.Close(h.fd)
 }
 
 // live lists the live processes of a daemon with a role, "" for all.
