@@ -207,7 +207,7 @@ func (a *actor) handle(e event) {
 		if _, err := a.look(); err != nil {
 			a.message = gozzard.Clip(err.Error(), maxStatusBytes)
 		}
-		a.restoring = false
+		a.restoring, a.presumed = false, Proc{}
 		a.publish(true)
 	case eventExited:
 		if e.run == a.run && a.running() {

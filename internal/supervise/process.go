@@ -32,6 +32,7 @@ type state struct {
 	ended     *Exit     // how the newest run ended; nil if no run has ended since the last start
 	notes     notes
 	restoring bool // the actor looks for the process for the first time after Restore
+	presumed  Proc // what was on record and alive at Restore; it is shown until the first look
 	stopping  bool // the process is being stopped on purpose
 	starting  bool // a start or restart is in progress
 
@@ -63,6 +64,9 @@ func (a *actor) restore(rec Record) {
 		a.message = "its definition cannot be read"
 	} else {
 		a.spec = spec
+	}
+	if a.s.host.Alive(a.held.Proc) {
+		a.presumed = a.held.Proc
 	}
 	a.updateView()
 }

@@ -2,7 +2,9 @@ package supervise_test
 
 import (
 	"context"
+	"maps"
 	"runtime"
+	"slices"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -186,6 +188,30 @@ func TestApplyAroundRun(t *testing.T) {
 
 		if len(late) != 0 || r.machine.Starts(game) != 0 {
 			t.Error("something happened after the end")
+		}
+	})
+}
+
+// An agent that starts again shows what is on record and alive before it has looked: its first report must be true.
+func TestFirstStatusAfterRestoreIsTrue(t *testing.T) {
+	bubble(t, func(r *rig) {
+		r.want(gozzard.ActionStart, definition(nil), gozzard.CodeOK, true)
+		pid := r.status().PID
+		r.down()
+
+		r.mu.Lock()
+		recs, held := slices.Collect(maps.Values(r.journal)), maps.Clone(r.held)
+		r.mu.Unlock()
+		s := supervise.New(supervise.Options{Host: r.host})
+		s.Restore(recs, held)
+		if st, _ := s.Status(game); st.State != gozzard.StateRunning || st.PID != pid {
+			t.Errorf("%#v, pid was %d", st, pid)
+		}
+
+		r.up()
+		r.after(time.Second)
+		if st := r.status(); st.State != gozzard.StateRunning || st.PID != pid {
+			t.Errorf("after the first look: %#v, pid was %d", st, pid)
 		}
 	})
 }

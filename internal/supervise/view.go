@@ -97,6 +97,9 @@ func (a *actor) status() gozzard.Status {
 		RegisteredAt: a.rec.RegisteredAt, StartedAt: a.rec.LastStart,
 	}
 
+	if !a.running() && !a.presumed.IsZero() {
+		st.State, st.PID = gozzard.StateRunning, int32(a.presumed.PID)
+	}
 	if a.running() {
 		st.State, st.PID = gozzard.StateRunning, int32(a.proc.PID)
 		if !a.procStart.IsZero() { // something else may have started the process, or an earlier run of the agent
