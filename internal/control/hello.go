@@ -81,7 +81,8 @@ func (p *Plane) openSession(ctx context.Context, h hello) error {
 
 	// Take it into memory. What the host lost is read before the host reports, because its report removes what it does
 	// not have from the live index.
-	p.delivery.OpenSession(h.from, delivery.Session{ID: r.Session, Run: r.Hello.Run, Cloud: h.cloud}, now)
+	p.delivery.OpenSession(h.from, delivery.Session{ID: r.Session, Run: r.Hello.Run, Cloud: h.cloud,
+		Behind: rec.Lift.To > 0}, now)
 	p.protocols.opened(h.from, r.Session, rec.Protocol)
 	lost := p.restorer.lostState(h.from, &rec)
 	p.o.Live.PutHost(fleet.Host{Info: info, Session: r.Session, Online: true, LastSeen: now})

@@ -3,8 +3,10 @@ package control_test
 import (
 	"os"
 	"testing"
+	"time"
 
 	"github.com/gozzard/gozzard"
+	"github.com/gozzard/gozzard/internal/sqlstore"
 )
 
 // TestV11LostRecord: the record is lost while agents have operations on record. The first operation in a
@@ -38,4 +40,56 @@ func TestV11LostRecord(t *testing.T) {
 	if op := r.op(other, 1, r.operate(gozzard.ActionStop, 0, other)); op.Gen > 100 {
 		t.Errorf("an agent with an absurd generation brought the counter to %d", op.Gen)
 	}
+}
+
+// TestV11VerdictsOfAnOlderCopy: the record is put back from a copy of a running server. What was open in the copy was
+// done since and is forgotten by the agent. It is not executed again, and its verdict does not say that it was not
+// executed.
+func TestV11VerdictsOfAnOlderCopy(t *testing.T) {
+	r := newRigWith(t, 600*time.Millisecond)
+	r.hello(me, 1, journalA)
+	sent := r.operate(gozzard.ActionReload, 0, me)
+	first := r.op(me, 1, sent)
+	r.until("the lease does not end", func() bool {
+		h, _ := r.plane.Resolve(caller, gozzard.Target{Agent: me})
+		return !h.Online
+	})
+	waiting := r.operate(gozzard.ActionReload, time.Hour, me)
+	older := r.path + ".copy"
+	if err := sqlstore.Copy(t.Context(), r.path, older); err != nil {
+		t.Fatal(err)
+	}
+
+	// After the copy the agent does both, and a third one.
+	r.hello(me, 2, journalA, done(first, gozzard.CodeOK))
+	r.report(me, 2, done(r.op(me, 2, waiting), gozzard.CodeOK))
+	third := r.operate(gozzard.ActionReload, 0, me)
+	r.newestGen = r.op(me, 2, third).Gen
+	r.report(me, 2, done(r.op(me, 2, third), gozzard.CodeOK))
+	for _, task := range []gozzard.Task{sent, waiting, third} {
+		r.verdict(task, me, gozzard.AttemptOK, gozzard.CodeOK)
+	}
+
+	// The copy is put back.
+	r.stop()
+	if err := os.Rename(older, r.path); err != nil {
+		t.Fatal(err)
+	}
+	r.forget()
+	r.start()
+	r.hello(me, 3, journalA)
+	r.verdict(sent, me, gozzard.AttemptInterrupted, gozzard.CodeInterrupted)
+
+	// What was waiting is sent. The agent rejects it as old, as it has a newer generation on record.
+	op := r.op(me, 3, waiting)
+	r.report(me, 3, gozzard.OpReport{ID: op.ID, Ref: op.Ref, Phase: gozzard.PhaseNever,
+		Outcome: gozzard.Outcome{Code: gozzard.CodeSuperseded, Message: "not executed: too old"}})
+	r.verdict(waiting, me, gozzard.AttemptInterrupted, gozzard.CodeInterrupted)
+
+	// An operation of this server that is rejected was not executed.
+	task := r.operate(gozzard.ActionReload, 0, me)
+	next := r.op(me, 3, task)
+	r.report(me, 3, gozzard.OpReport{ID: next.ID, Ref: next.Ref, Phase: gozzard.PhaseNever,
+		Outcome: gozzard.Outcome{Code: gozzard.CodeSuperseded}})
+	r.verdict(task, me, gozzard.AttemptNotExecuted, gozzard.CodeSuperseded)
 }

@@ -13,6 +13,10 @@ type Session struct {
 	ID    uint64
 	Run   uint64 // number of the agent's run, chosen by the agent
 	Cloud int
+
+	// Behind says that the agent has operations on record that this server does not know. An operation that an earlier
+	// run of the server left open may be among them.
+	Behind bool
 }
 
 // agent is an agent with a session or with open attempts.

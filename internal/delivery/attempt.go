@@ -12,6 +12,7 @@ type Attempt struct {
 	op    gozzard.Op // never changes
 	agent *agent
 	task  *task
+	found bool // an earlier run of the server left it open
 
 	// changed by transition only
 	state    State

@@ -126,7 +126,7 @@ func (e *Engine) Restore(open []gozzard.Attempt, apps map[gozzard.TaskSeq]string
 			if kind != FoundUnknown {
 				e.queue.quotas[app]++
 			}
-			e.queue.add(a, app, kind, now)
+			e.queue.addFound(a, app, kind, now)
 		}
 	})
 }

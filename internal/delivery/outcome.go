@@ -59,6 +59,11 @@ var neverSent = gozzard.Outcome{Code: gozzard.CodeBusy,
 	Message: "not executed: its time was over while it waited for other operations, and it was not sent to the host; " +
 		"if it is still wanted, send it again"}
 
+// notKnown is the outcome of an attempt that nothing on record decides.
+var notKnown = gozzard.Outcome{Code: gozzard.CodeInterrupted,
+	Message: "interrupted: the host lost its journal or the server its record, so it is not known whether this was done; " +
+		"it was done at most once and is not repeated by itself"}
+
 // outcomeOf completes the outcome of a report whose phase carries none.
 func outcomeOf(r *gozzard.OpReport) gozzard.Outcome {
 	out := r.Outcome
@@ -85,9 +90,7 @@ func reconciledOutcome(next gozzard.AttemptState, r *gozzard.OpReport) gozzard.O
 
 	switch next {
 	case gozzard.AttemptInterrupted:
-		return gozzard.Outcome{Code: gozzard.CodeInterrupted,
-			Message: "interrupted: the host lost its journal or the server its record, so it is not known whether " +
-				"this was done; it was done at most once and is not repeated by itself"}
+		return notKnown
 	case gozzard.AttemptNotExecuted:
 		return gozzard.Outcome{Code: gozzard.CodeUnreachable, Message: "not executed: it never reached the host"}
 	}

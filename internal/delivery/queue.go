@@ -98,6 +98,12 @@ func (q *queue) add(a *gozzard.Attempt, app string, kind EventKind, now time.Tim
 	q.apply(newAttempt(a, q.agent(a.Agent), t), Event{Kind: kind}, now)
 }
 
+// addFound is add for an attempt that an earlier run of the server left open.
+func (q *queue) addFound(a *gozzard.Attempt, app string, kind EventKind, now time.Time) {
+	q.add(a, app, kind, now)
+	q.attempts[a.Op].found = true
+}
+
 // apply is how every event reaches an attempt: it changes the state, brings the tables in line with it, and adds what
 // else is to be done to the work.
 func (q *queue) apply(a *Attempt, e Event, now time.Time) {

@@ -37,6 +37,7 @@ func (e *Engine) OpenSession(id gozzard.AgentID, s Session, now time.Time) {
 	defer e.mu.Unlock()
 	g := e.queue.agent(id)
 	if gozzard.MayOpenSession(g.session.ID, s.ID) {
+		s.Behind = s.Behind || g.session.Behind
 		g.session, g.heard, g.online, g.settled = s, now, true, false
 	}
 }

@@ -49,19 +49,29 @@ func (e *Engine) accept(from gozzard.AgentID, r *gozzard.OpReport, pos *gozzard.
 		return row, false
 	}
 
-	row.Op, row.Agent, row.To, row.Journal = r.ID, from, state, pos
-	if row.Outcome = outcomeOf(r); row.Outcome.Code == gozzard.CodeExpired && e.unsent(r.ID) {
-		row.Outcome = neverSent
-	}
+	row.Op, row.Agent, row.Journal = r.ID, from, pos
+	row.To, row.Outcome = e.correct(r.ID, state, outcomeOf(r))
 	return row, true
 }
 
-// unsent reports whether this server gave an operation up before it sent it.
-func (e *Engine) unsent(id gozzard.OpID) bool {
+// correct changes the verdict of an agent that did not execute an operation where this server knows more about it.
+func (e *Engine) correct(id gozzard.OpID, to gozzard.AttemptState,
+	out gozzard.Outcome) (gozzard.AttemptState, gozzard.Outcome) {
+	if to != gozzard.AttemptNotExecuted {
+		return to, out
+	}
+
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	a := e.queue.attempts[id]
-	return a != nil && a.unsent
+	switch {
+	case a == nil:
+	case out.Code == gozzard.CodeExpired && a.unsent:
+		return to, neverSent
+	case out.Code == gozzard.CodeSuperseded && a.found && a.agent.session.Behind:
+		return gozzard.AttemptInterrupted, notKnown // the agent may have executed it before, and forgotten it
+	}
+	return to, out
 }
 
 // acknowledge notes that an agent has an operation, and fills in what this server knows of it. It reports false when

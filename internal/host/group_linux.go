@@ -12,6 +12,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"github.com/gozzard/gozzard/internal/identity"
 	"github.com/gozzard/gozzard/internal/procfs"
 	"github.com/gozzard/gozzard/internal/supervise"
 )
@@ -21,10 +22,62 @@ import (
 
 // members lists the processes of the group of a definition, without shells that are known to end.
 func (h *Host) members(q supervise.Query, w wanted) ([]int, error) {
-	if h.groups != nil {
-		return h.groups.members(q.Key)
+	if h.groups == nil {
+		return h.marks.members(h, q, w, false)
 	}
-	return h.marks.members(h, q, w, false)
+	pids, err := h.groups.members(q.Key)
+	if err != nil {
+		return nil, err
+	}
+	left, err := h.leftBehind(q, w)
+	return union(pids, left), err
+}
+
+// leftBehind lists what an adopted process that has ended left behind: it was not in the cgroup, nor are its workers.
+func (h *Host) leftBehind(q supervise.Query, w wanted) ([]int, error) {
+	if q.Held.How != identity.HowPIDFile || h.Alive(q.Held.Proc) {
+		return nil, nil
+	}
+	all, err := h.allStats()
+	if err != nil {
+		return nil, err
+	}
+
+	var pids []int
+	for pid, st := range all {
+		if h.inLostSession(all, &st, q, w) {
+			pids = append(pids, pid)
+		}
+	}
+	return pids, nil
+}
+
+// inLostSession reports whether a process is in the session that the process on record led until it ended, and is the
+// same program. The kernel does not give the number of a session away while a process is in it. But when the session
+// was empty, another daemon may have got the number and ended too, so the name must fit. Owner and environment need
+// not: workers often change both.
+func (h *Host) inLostSession(all map[int]procfs.Stat, st *procfs.Stat, q supervise.Query, w wanted) bool {
+	held := q.Held
+	if held.IsZero() || held.BootID != h.bootID || st.Session != held.PID || st.Start < held.Start || st.Dead() {
+		return false
+	}
+	if leader, there := all[held.PID]; there && (leader.Start != held.Start || !leader.Dead()) {
+		return false
+	}
+	if agent, folder, _ := h.groupOf(st.PID); agent != "" && (agent != h.instance || folder != keyFolder(q.Key)) {
+		return false // a command of another definition has started it
+	}
+	return w.name != "" && h.namesOf(st.PID, st).match(w.name)
+}
+
+// union adds pids that are not in the list.
+func union(pids, more []int) []int {
+	for _, pid := range more {
+		if !slices.Contains(pids, pid) {
+			pids = append(pids, pid)
+		}
+	}
+	return pids
 }
 
 // Members lists the live processes that belong to the process of a definition.
@@ -93,6 +146,19 @@ func (h *Host) clearGroup(q supervise.Query) error {
 			pids, err := h.marks.members(h, q, w, true)
 			return h.mayKill(q, pids), err
 		})
+	}
+
+	// What an adopted process left behind is in no group.
+	w, err := h.wantedBy(q.Spec)
+	if err != nil {
+		return err
+	}
+	err = h.killAll(func() ([]supervise.Proc, error) {
+		left, err := h.leftBehind(q, w)
+		return h.mayKill(q, left), err
+	})
+	if err != nil {
+		return err
 	}
 
 	// Usually the kernel kills the whole group at once.

@@ -16,6 +16,7 @@ import (
 //
 //   - the mark: environment variables that every command gets and that its children inherit,
 //   - the descendants of the process on record and of running commands, and their sessions,
+//   - the session that the process on record led until it ended, for processes of the same name,
 //   - memory: what was found once and is still the same process.
 //
 // A process can hide from this if it loses its parent, makes a session of its own and clears its environment. Then only
@@ -79,7 +80,7 @@ func (m *marks) members(h *Host, q supervise.Query, w wanted, once bool) ([]int,
 		p := supervise.Proc{BootID: h.bootID, PID: pid, Start: st.Start}
 		_, known := m.seen[q.Key][p]
 		switch {
-		case known, belongs(all, pid, roots):
+		case known, belongs(all, pid, roots), h.inLostSession(all, &st, q, w):
 		case m.isMarked(h, p, &st, q.Key, w, once):
 		default:
 			continue

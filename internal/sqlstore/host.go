@@ -165,6 +165,11 @@ func openSession(ctx context.Context, c *conn, h record.Host, info string) (now 
 		return before, false, err
 	}
 
+	// Lift the number of the last task, so that the agent does not reject new operations as old.
+	if h.Lift, err = liftNumber(ctx, c, h.NewestGen); err != nil {
+		return before, false, err
+	}
+
 	// Record the journal. Nothing needs to be restored for a host that is new, that a restored record meets for the
 	// first time, or that has lost nothing although its journal has another id.
 	h.JournalSince = gozzard.JournalSince(before.Journal, before.JournalSince, h.Journal, h.Session)
@@ -174,17 +179,18 @@ func openSession(ctx context.Context, c *conn, h record.Host, info string) (now 
 		h.RestoredJournal = h.JournalSince
 	}
 
+	// A record that is behind the agent knows nothing about its journal: an operation that the journal does not have may
+	// have been done and forgotten since. Nor are the definitions of the record newer than those of the host.
+	if h.Lift.To > 0 && h.JournalSince == before.JournalSince {
+		h.JournalSince, h.RestoredJournal = h.Session, h.Session
+	}
+
 	_, err = c.change(ctx, `INSERT INTO host_journals (agent_id, journal_id, lsn, since, laid)
 		VALUES ($1, $2, $3, $4, $5)
 		ON CONFLICT (agent_id) DO UPDATE
 		SET journal_id = excluded.journal_id, lsn = excluded.lsn, since = excluded.since, laid = excluded.laid`,
 		agent, journalID(h.Journal.ID), counter(h.Journal.LSN), counter(h.JournalSince), counter(h.RestoredJournal))
 	if err != nil {
-		return before, false, err
-	}
-
-	// Lift the number of the last task, so that the agent does not reject new operations as old.
-	if h.Lift, err = liftNumber(ctx, c, h.NewestGen); err != nil {
 		return before, false, err
 	}
 

@@ -42,7 +42,7 @@ func hugeRequest(t *testing.T, a *ft.API) []byte {
 	return b.Bytes()
 }
 
-// V11: a request that is far too large gets an answer in words on every door, also from clients that send everything
+// V13: a request that is far too large gets an answer in words on every door, also from clients that send everything
 // before they read, and the server needs no memory for it.
 func TestV13HugeRequest(t *testing.T) {
 	s := ft.StartServer(t, filepath.Join(t.TempDir(), "data"))
@@ -96,7 +96,7 @@ func TestV13HugeRequest(t *testing.T) {
 
 	s.AwaitReady()
 	grown := s.RSS() - before
-	t.Logf("fault V11: %d requests of %d MB answered; the memory of the server grew by %d MiB", answers, len(body)>>20,
+	t.Logf("fault V13: %d requests of %d MB answered; the memory of the server grew by %d MiB", answers, len(body)>>20,
 		grown>>20)
 	if grown > int64(len(body)) {
 		t.Fatal("the server keeps more memory than one of these requests")
@@ -128,7 +128,7 @@ func sendThenRead(t *testing.T, server, path string, body []byte, header ...stri
 	return string(b)
 }
 
-// V12: a server that is out of descriptors says so once, not for each try, and serves again when some are free.
+// V14: a server that is out of descriptors says so once, not for each try, and serves again when some are free.
 func TestV14NoDescriptors(t *testing.T) {
 	s := ft.StartServer(t, filepath.Join(t.TempDir(), "data"))
 	s.Kill(syscall.SIGTERM)
@@ -161,5 +161,5 @@ func TestV14NoDescriptors(t *testing.T) {
 	if n := strings.Count(s.Output(), "cannot accept connections of callers"); n != 1 {
 		t.Fatalf("the log says it %d times", n)
 	}
-	t.Logf("fault V12: %d half-open requests, one line in the log, served again after they closed", len(open))
+	t.Logf("fault V14: %d half-open requests, one line in the log, served again after they closed", len(open))
 }

@@ -199,7 +199,12 @@ func sessionLifts(t *testing.T, s control.Store) {
 	open("a", 4, gozzard.MaxLift, true, record.Lift{From: 104, To: gozzard.MaxLift})
 	next(gozzard.MaxLift + 1)
 
+	// A lift means that the journal of the agent says nothing about older attempts, and that the host needs no older
+	// definitions.
 	hosts, err := s.Hosts(t.Context())
 	must(t, err)
+	equal(t, "journal of a since", hosts[0].JournalSince, uint64(4))
+	equal(t, "journal of a restored", hosts[0].RestoredJournal, uint64(4))
+	equal(t, "journal of b since", hosts[1].JournalSince, uint64(1))
 	equal(t, "the record does not keep what HELLO said", hosts[0].NewestGen, uint64(0))
 }
