@@ -172,8 +172,12 @@ func (a *actor) checkAlive(ctx context.Context, t launched) gozzard.Outcome {
 	check := window(a.spec.Policy.StartCheckSecs)
 	commandEnded := time.Now()
 	end := commandEnded.Add(check)
-	if t.res.Front { // it has been up since the command began
+	if t.res.Front { // it has been up since the command began, or since the command started it
+		a.lookAgain()
 		end = t.began.Add(check)
+		if late := a.upSince.Sub(t.began); a.running() && late > justLooked {
+			end = end.Add(late)
+		}
 	}
 	latest := commandEnded.Add(max(check, checkGrace))
 

@@ -63,3 +63,22 @@ func TestP26ForegroundWithoutPIDFile(t *testing.T) {
 		}
 	})
 }
+
+// P26: a start command that takes long and then puts its program into the background by a fork. The parent has the name
+// of the process and ends soon. It is not taken for the process, whose life would then count as left behind.
+func TestP26SlowStartInBackground(t *testing.T) {
+	each(t, func(w *world) {
+		p := w.daemon("slow", "gzbirth").without("stop", "restart", "kill", "reload", "version")
+		p.copyOf("/bin/sh", "gzbirth")
+		p.part("identity")["pid_path"], p.native = "", true
+		p.part("monitor_policy")["start_check_secs"] = 2
+		p.part("control")["start_cmd"] = "sleep 3; " +
+			"./gzbirth -c '{ while :; do sleep 1000; done; } >/dev/null 2>&1 & sleep 1; :'"
+
+		w.startAll(p)
+		pid := p.main()
+		p.awaitRuns("after start", pid)
+		p.untouched("after the start", pid, 7*time.Second) // what is left behind is killed after five seconds
+		p.must(opStop, 0)
+	})
+}

@@ -23,6 +23,10 @@ func (s *soak) did(d *daemon, what string, pid int, text string) {
 	d.faults = append(d.faults, f)
 }
 
+// settleTime is how long the start of a process takes at most until it is on record. Before, name and owner decide among
+// the processes that a start command started, and a worker of the same name may be taken for a main process that died.
+const settleTime = 5 * time.Second
+
 // disturbDaemons kills processes of daemons. Those whose definitions come from other doors are left alone: after a few
 // crashes their default policy waits for minutes.
 func (s *soak) disturbDaemons(r *rand.Rand) {
@@ -38,6 +42,9 @@ func (s *soak) disturbDaemons(r *rand.Rand) {
 			continue
 		}
 		in := list[r.IntN(len(list))]
+		if role == "main" && d.hasWorkers() && time.Since(in.time()) < settleTime {
+			continue
+		}
 		s.did(d, "daemon killed", in.PID, fmt.Sprintf("SIGKILL to %s %d", role, in.PID))
 		s.kill(in)
 	}

@@ -107,6 +107,9 @@ func (d *daemon) pidFile() string {
 // make the truth unknowable.
 func (d *daemon) follows() bool { return d.kind.name == "handover" || d.kind.name == "usr2" }
 
+// hasWorkers reports whether the main process starts others with its own name.
+func (d *daemon) hasWorkers() bool { return d.kind.name == "workers" || d.kind.name == "real" }
+
 // has reports whether the definition has a command.
 func (d *daemon) has(action string) bool {
 	switch action {
