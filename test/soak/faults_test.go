@@ -231,7 +231,10 @@ func (s *soak) redefine(r *rand.Rand, d *daemon) {
 	s.mu.Unlock()
 
 	n := r.IntN(5)
-	if n == 3 && d.nopid || n == 2 && *ordinary { // GSE wants a pid file, and only root can change accounts
+	switch {
+	case n == 3 && d.nopid, // GSE wants a pid file
+		n == 2 && *ordinary,      // only root can change accounts
+		n == 4 && d.hasWorkers(): // without a record any worker may be the process, once the main process is dead
 		n = 0
 	}
 	switch n {
