@@ -177,7 +177,7 @@ func New(o Options) (*Agent, error) {
 	}
 	a.sup = supervise.New(so)
 	a.sup.SetGroups(slices.Clone(a.state.groups))
-	a.state.forgetEnded(o.Host.Alive)
+	a.state.forgetUnmanaged(o.Info.BootID, o.Host.Alive)
 	a.sup.Restore(a.state.records(), maps.Clone(a.state.held))
 	return a, nil
 }

@@ -163,11 +163,22 @@ func (s *state) records() []supervise.Record {
 	return slices.SortedFunc(maps.Values(s.procs), func(a, b supervise.Record) int { return a.Key.Compare(b.Key) })
 }
 
-// forgetEnded forgets the identities of processes that are not managed and do not run any more.
-func (s *state) forgetEnded(alive func(supervise.Proc) bool) {
+// maxUnmanaged is how many identities are kept of processes that are not managed.
+const maxUnmanaged = 4096
+
+// forgetUnmanaged forgets identities of processes that are not managed: those of an earlier boot, and those of ended
+// processes if there are too many. Of the others, something may still run that they left behind.
+func (s *state) forgetUnmanaged(boot string, alive func(supervise.Proc) bool) {
+	unmanaged := 0
+	for key := range s.held {
+		if _, managed := s.procs[key]; !managed {
+			unmanaged++
+		}
+	}
+
 	maps.DeleteFunc(s.held, func(key gozzard.Key, h supervise.Held) bool {
 		_, managed := s.procs[key]
-		return !managed && !alive(h.Proc)
+		return !managed && (boot != "" && h.BootID != boot || unmanaged > maxUnmanaged && !alive(h.Proc))
 	})
 }
 

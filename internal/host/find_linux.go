@@ -6,6 +6,7 @@ import (
 	"os"
 	"slices"
 	"strings"
+	"time"
 
 	"github.com/gozzard/gozzard"
 	"github.com/gozzard/gozzard/internal/identity"
@@ -56,6 +57,7 @@ func (h *Host) Find(q supervise.Query) (supervise.Found, error) {
 	if e.NoName = "no pid file is defined"; q.Spec.Identity.PIDPath != "" {
 		hint, e.PIDFileAt, e.NoName = h.readPIDFile(q.Spec.Identity.PIDPath, w.owner)
 	}
+	e.MainEnded = hint != 0 && h.namesEnded(q, hint, e.PIDFileAt)
 	if h.Alive(q.Held.Proc) {
 		if c, reason := h.describe(q.Held.PID, w); reason == "" && c.Proc == q.Held.Proc {
 			e.Alive = &c
@@ -94,6 +96,26 @@ func (h *Host) Find(q supervise.Query) (supervise.Found, error) {
 	f.ByCgroup = slices.Contains(pids, f.Proc.PID)
 	f.Empty = f.Proc.IsZero() && len(pids) == 0 && h.groups != nil && h.groups.isEmpty(q.Key)
 	return f, nil
+}
+
+// fileTick is how much the clock of a file system may be behind.
+const fileTick = 10 * time.Millisecond
+
+// namesEnded reports whether the pid file names the process on record, which has ended, and was written since that
+// process began, or during the start in progress.
+func (h *Host) namesEnded(q supervise.Query, named int, written time.Time) bool {
+	if named != q.Held.PID || q.Held.BootID != h.bootID || h.Alive(q.Held.Proc) {
+		return false
+	}
+	since := q.Began
+	if !q.Starting {
+		boot, err := bootTime()
+		if err != nil {
+			return false
+		}
+		since = boot.Add(ticks(q.Held.Start))
+	}
+	return !written.Before(since.Add(-fileTick))
 }
 
 // found decides about the evidence, in the words of supervision.

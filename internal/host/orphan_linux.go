@@ -3,8 +3,11 @@ package host
 import (
 	"os"
 	"strings"
+	"time"
 
 	"golang.org/x/sys/unix"
+
+	"github.com/gozzard/gozzard/internal/supervise"
 )
 
 // BecomeSubreaper makes this program the parent of processes whose parents ended, so that their exit status is
@@ -21,15 +24,17 @@ func (h *Host) BecomeSubreaper() error {
 	return nil
 }
 
-// collectOrphans collects ended processes of our cgroups whose parents ended. It never collects a child that
-// another part waits for: shells of running commands, watched processes, and everything that this program starts
-// outside of our cgroups.
+// orphanAge is how long a child must have ended before it counts as an orphan where no cgroup proves it. Other parts of
+// this program collect their children at once.
+const orphanAge = 10 * time.Second
+
+// collectOrphans collects ended processes of our groups whose parents ended. It never collects a child that another part
+// waits for: shells of running commands, watched processes, and everything else that this program starts.
 func (h *Host) collectOrphans() {
-	// Without cgroups our processes cannot be distinguished from others.
 	h.mu.Lock()
 	on := h.subreaper
 	h.mu.Unlock()
-	if !on || h.groups == nil {
+	if !on {
 		return
 	}
 
@@ -37,6 +42,7 @@ func (h *Host) collectOrphans() {
 	var ended unix.Siginfo
 	if err := unix.Waitid(unix.P_ALL, 0, &ended, unix.WEXITED|unix.WNOHANG|unix.WNOWAIT, nil); err != nil ||
 		ended.Signo == 0 {
+		clear(h.zombies)
 		return
 	}
 
@@ -46,8 +52,10 @@ func (h *Host) collectOrphans() {
 		h.log.Warn("cannot collect orphans", "err", err)
 		return
 	}
+	zombies := map[supervise.Proc]time.Time{}
+	defer func() { h.zombies = zombies }()
 	for _, pid := range pids {
-		if !h.isOrphan(pid) {
+		if !h.isOrphan(pid, zombies) {
 			continue
 		}
 		if _, err := unix.Wait4(pid, nil, unix.WNOHANG, nil); err != nil {
@@ -56,13 +64,24 @@ func (h *Host) collectOrphans() {
 	}
 }
 
-// isOrphan reports whether a pid is an ended child of the agent, in one of our cgroups, that no other part waits for.
-func (h *Host) isOrphan(pid int) bool {
+// isOrphan reports whether a pid is an ended child of the agent, of one of our groups, that no other part waits for.
+// Without cgroups only time can show that, so it notes in zombies since when the child is known.
+func (h *Host) isOrphan(pid int, zombies map[supervise.Proc]time.Time) bool {
 	st, err := h.proc.Stat(pid)
 	if err != nil || !st.Dead() || st.PPID != os.Getpid() || h.shells.has(pid) || h.fronts.has(pid) ||
 		h.watch.watching(pid) {
 		return false
 	}
+	if h.groups == nil {
+		p := supervise.Proc{BootID: h.bootID, PID: pid, Start: st.Start}
+		since, known := h.zombies[p]
+		if !known {
+			since = time.Now()
+		}
+		zombies[p] = since
+		return time.Since(since) >= orphanAge
+	}
+
 	path, err := h.proc.Cgroup(pid)
 	return err == nil && strings.Contains(path+"/", "/gozzard/"+h.instance+"/")
 }

@@ -508,3 +508,25 @@ func BenchmarkRun(b *testing.B) {
 		}
 	}
 }
+
+// Without cgroups an orphan is known by its age only. It is collected all the same, and no exit code is lost.
+func TestP12OrphansWithoutCgroups(t *testing.T) {
+	f := newHost(t, noCgroups)
+	if err := f.BecomeSubreaper(); err != nil {
+		t.Fatal(err)
+	}
+
+	k, s := f.key("storm"), f.spec("x")
+	f.run(k, s, true, "i=0; while [ $i -lt 50 ]; do (true &); i=$((i+1)); done")
+	if res := f.run(k, s, false, "exit 7"); res.ExitCode != 7 {
+		t.Errorf("%+v", res)
+	}
+
+	end := time.Now().Add(time.Minute)
+	for f.zombies() > 0 && time.Now().Before(end) {
+		time.Sleep(100 * time.Millisecond)
+	}
+	if n := f.zombies(); n > 0 {
+		t.Errorf("%d zombies are left", n)
+	}
+}

@@ -80,7 +80,7 @@ var rules = []rule{
 	// While a start is in progress, and after one that was interrupted, name and owner decide among the processes
 	// that the commands have started.
 	{"started and fits", func(c call) (Finding, bool) {
-		if !c.Starting && c.Held.Settled {
+		if known := c.Held.Settled || c.MainEnded; !c.Starting && known || c.Held.Settled && c.MainEnded {
 			return Finding{}, false
 		}
 		m := oldest(c.Members, fits)
@@ -104,7 +104,7 @@ var rules = []rule{
 
 	// The main process has ended and left others behind. None of them takes its place.
 	{"main process ended, its group lives", func(c call) (Finding, bool) {
-		if c.Starting || c.Held.IsZero() || len(c.Members) == 0 {
+		if c.Starting && !c.MainEnded || c.Held.IsZero() || len(c.Members) == 0 {
 			return Finding{}, false
 		}
 		f := Finding{Reason: "its main process has ended"}

@@ -65,6 +65,10 @@ type Evidence struct {
 	NoName string
 	// PIDFileAt is when the pid file was written.
 	PIDFileAt time.Time
+
+	// MainEnded says that the pid file names the process on record, which has ended, and was written since that process
+	// began, or during the start in progress. So it was the main process, unless it was the launcher of a start.
+	MainEnded bool
 }
 
 // Verdict is the answer.

@@ -11,6 +11,7 @@ import (
 
 const (
 	orphanGrace = 5 * time.Second // how long what a dead main process left behind may take to end by itself
+	mainAfter   = time.Second     // what ran so long after its start command was the main process
 	recheck     = 2 * time.Second // how often a supervised process is looked at that cannot be started yet
 )
 

@@ -122,7 +122,8 @@ type Query struct {
 	Spec *gozzard.Spec
 	Held Held // what is on record; it may have ended
 
-	Starting bool // a start or restart is in progress
+	Starting bool      // a start or restart is in progress
+	Began    time.Time // when it began
 
 	// Taken returns the other definition that has a process on record or in its group. It is empty if there is none.
 	// inGroup says whether the process is in the group of a key; it may be nil. Taken may be nil.

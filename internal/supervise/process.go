@@ -31,10 +31,11 @@ type state struct {
 	lastExit  string    // how the newest run ended, in words
 	ended     *Exit     // how the newest run ended; nil if no run has ended since the last start
 	notes     notes
-	restoring bool // the actor looks for the process for the first time after Restore
-	presumed  Proc // what was on record and alive at Restore; it is shown until the first look
-	stopping  bool // the process is being stopped on purpose
-	starting  bool // a start or restart is in progress
+	restoring bool      // the actor looks for the process for the first time after Restore
+	presumed  Proc      // what was on record and alive at Restore; it is shown until the first look
+	stopping  bool      // the process is being stopped on purpose
+	starting  bool      // a start or restart is in progress
+	began     time.Time // when it began
 
 	orphans []Proc // what a main process that has ended left behind
 	unclear string // why it cannot be said which process it is; empty if it can be said
@@ -75,7 +76,8 @@ func (a *actor) running() bool { return !a.proc.IsZero() }
 
 // query says whose process is looked for.
 func (a *actor) query() Query {
-	return Query{Key: a.key, Spec: a.spec, Held: a.held, Starting: a.starting, Taken: a.s.takenBut(a.key)}
+	return Query{Key: a.key, Spec: a.spec, Held: a.held, Starting: a.starting, Began: a.began,
+		Taken: a.s.takenBut(a.key)}
 }
 
 // look finds out whether the process is running and corrects the state.
@@ -115,7 +117,11 @@ func (a *actor) handleExit(e Exit) {
 		return
 	}
 
+	// What has run for a while after its command was no part of the command.
 	gone := a.proc
+	if a.starting && !a.delaying && time.Since(a.upSince) >= mainAfter {
+		a.settle()
+	}
 	f, err := a.s.host.Find(a.query())
 	a.lookedAt = time.Now()
 

@@ -96,7 +96,7 @@ func (a *actor) bringUp(ctx context.Context, l launch) gozzard.Outcome {
 	}
 
 	// Start it.
-	a.starting = true
+	a.starting, a.began = true, time.Now()
 	startedAt := a.s.now().Unix()
 	out := a.launch(ctx, l)
 	a.starting = false

@@ -25,7 +25,7 @@ func (s *soak) did(d *daemon, what string, pid int, text string) {
 
 // settleTime is how long the start of a process takes at most until it is on record. Before, name and owner decide among
 // the processes that a start command started, and a worker of the same name may be taken for a main process that died.
-const settleTime = 5 * time.Second
+const settleTime = 3 * time.Second
 
 // disturbDaemons kills processes of daemons. Those whose definitions come from other doors are left alone: after a few
 // crashes their default policy waits for minutes.
@@ -233,8 +233,7 @@ func (s *soak) redefine(r *rand.Rand, d *daemon) {
 	n := r.IntN(5)
 	switch {
 	case n == 3 && d.nopid, // GSE wants a pid file
-		n == 2 && *ordinary,      // only root can change accounts
-		n == 4 && d.hasWorkers(): // without a record any worker may be the process, once the main process is dead
+		n == 2 && *ordinary: // only root can change accounts
 		n = 0
 	}
 	switch n {
