@@ -59,7 +59,9 @@ func TestP6LeftItsCgroup(t *testing.T) {
 				must(t, operate(t, s.API, d, 1, d.Spec(nil)), 0)
 				continue
 			}
-			if e.Code != 836 || len(row) == 1 && row[0].PID > 0 {
+			// A process that was seen in its group before it left is on record: then it is the right one.
+			known := e.Code == 0 && len(row) == 1 && row[0].PID == lastPID(t, stray) && c.name != "another owner"
+			if !known && (e.Code != 836 || len(row) == 1 && row[0].PID > 0) {
 				wrong++
 				t.Errorf("%s: %+v, %+v", c.name, e, row)
 			}
@@ -78,6 +80,21 @@ func TestP6LeftItsCgroup(t *testing.T) {
 
 	fmt.Printf("fault P6: %d daemons left their cgroup: %d adopted by a right pid file, %d wrong adoptions\n", tried,
 		right, wrong)
+}
+
+// lastPID is the last pid that a start script wrote to a file.
+func lastPID(t *testing.T, list string) int {
+	t.Helper()
+	b, err := os.ReadFile(list)
+	if err != nil {
+		t.Fatal(err)
+	}
+	words := strings.Fields(string(b))
+	pid, err := strconv.Atoi(words[len(words)-1])
+	if err != nil {
+		t.Fatal(err)
+	}
+	return pid
 }
 
 // killAll kills the processes whose pids a start script wrote to a file.

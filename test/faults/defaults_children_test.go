@@ -54,8 +54,10 @@ func childrenGetNoMore(t *testing.T, _ *plainFleet) {
 		switch line = strings.TrimRight(line, " \n"); {
 		case regexp.MustCompile(`^[0-9]+:`).MatchString(line):
 			groups = append(groups, line)
-		case strings.HasPrefix(line, "GOZZARD_OP_ID="):
+		case strings.HasPrefix(line, "GOZZARD_OP_ID="), strings.HasPrefix(line, "GOZZARD_AGENT="):
 			got = append(got, regexp.MustCompile(`[0-9a-f]{32}$`).ReplaceAllString(line, "ID"))
+		case strings.HasPrefix(line, "GOZZARD_RUN="):
+			got = append(got, regexp.MustCompile(`-[0-9a-f]{32}-[0-9a-f]{16}$`).ReplaceAllString(line, "-ID-RUN"))
 		case strings.HasPrefix(line, "fd 1 "), strings.HasPrefix(line, "fd 2 "):
 			got = append(got, strings.Replace(line, agent.Flag("--data")+"/logs", "LOGS", 1))
 		case !strings.HasPrefix(line, "_=") && !strings.HasPrefix(line, "SHLVL="): // set by the shell
@@ -68,8 +70,8 @@ func childrenGetNoMore(t *testing.T, _ *plainFleet) {
 	gid := fmt.Sprint(ft.Credential(t, d.User).Gid)
 	four := func(id string) string { return strings.Join([]string{id, id, id, id}, "\t") }
 	want := []string{
-		"GOZZARD_NAME=" + d.Name, "GOZZARD_NAMESPACE=faults", "GOZZARD_OP_ID=ID", "HOME=/nonexistent", "LANG=C.UTF-8",
-		"LOGNAME=nobody",
+		"GOZZARD_AGENT=ID", "GOZZARD_NAME=" + d.Name, "GOZZARD_NAMESPACE=faults", "GOZZARD_OP_ID=ID",
+		"GOZZARD_RUN=keep-ID-RUN", "HOME=/nonexistent", "LANG=C.UTF-8", "LOGNAME=nobody",
 		"PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin", "PWD=" + d.Dir, "SHELL=/bin/sh",
 		"TZ=Asia/Shanghai", "USER=nobody",
 		"fd 0 /dev/null", "fd 1 " + log, "fd 2 " + log, "umask 0022", "a session of its own", "Uid:\t" + four(uid),
