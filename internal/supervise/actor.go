@@ -119,6 +119,8 @@ func (a *actor) step(ctx context.Context) (more bool) {
 
 	// Then do what supervision requires.
 	switch {
+	case a.clearDue():
+		a.clearAgain()
 	case a.limitActionDue():
 		a.actOnBreach(ctx)
 	case a.healthRestartDue():
@@ -265,6 +267,9 @@ func (a *actor) untilNext() (d time.Duration, planned bool) {
 
 	if !a.pullAt.IsZero() {
 		earliest(time.Until(a.pullAt))
+	}
+	if !a.clearAt.IsZero() {
+		earliest(time.Until(a.clearAt))
 	}
 	if h := a.health; !h.at.IsZero() && !h.probing {
 		earliest(time.Until(h.at))

@@ -159,9 +159,21 @@ func (a *actor) endStarted() string {
 	}
 	if err != nil {
 		a.log.Warn("cannot end what a failed start has started", "err", err)
+		a.clearAt = time.Now().Add(recheck)
 		return "; what it started could not be ended: " + err.Error()
 	}
 	return "; what it started was ended: " + pidList(members)
+}
+
+// clearDue reports whether it is time to try again to end what a failed start has started.
+func (a *actor) clearDue() bool { return !a.clearAt.IsZero() && !time.Now().Before(a.clearAt) }
+
+// clearAgain tries again to end what a failed start has started, unless it is the process by now.
+func (a *actor) clearAgain() {
+	a.clearAt = time.Time{}
+	if !a.running() && a.spec != nil {
+		a.endStarted()
+	}
 }
 
 // checkAlive waits until the start check is over, because a process that ends before has not started. It returns the

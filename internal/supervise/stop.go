@@ -120,6 +120,7 @@ func (a *actor) force(members []Proc) error {
 func (a *actor) clear(also []Proc) error {
 	err := a.s.host.Clear(a.query(), also)
 	if err == nil {
+		a.clearAt = time.Time{}
 		a.setOrphans(nil)
 	}
 	return err

@@ -7,6 +7,8 @@ import (
 	"math/rand/v2"
 	"os"
 	"path/filepath"
+	"slices"
+	"strings"
 	"syscall"
 	"testing"
 	"time"
@@ -196,10 +198,12 @@ func TestA14FewDescriptors(t *testing.T) {
 	}
 
 	started, refused, odd := 0, 0, 0
+	done := map[string]bool{}
 	for k, e := range s.Await(s.Operate("operate_proc_multi", ft.J{"proc_operate_req": items})) {
 		switch {
 		case e.Code == 0:
 			started++
+			done[k[strings.LastIndexByte(k, ':')+1:]] = true
 		case e.Code == 65535 && e.Msg != "":
 			refused++
 			if refused == 1 {
@@ -219,11 +223,17 @@ func TestA14FewDescriptors(t *testing.T) {
 	}
 
 	for _, d := range ds {
-		if d.PID() > 0 && back < 10 {
+		if done[d.Name] && back < 10 {
 			cameBack(t, d)
 			back++
 		}
 	}
+
+	// What a rejected start has started is ended, as soon as there are descriptors for it.
+	ft.Until(t, 30*time.Second, func() string { return "a rejected start has left a process" }, func() bool {
+		copies := copiesByName(t)
+		return !slices.ContainsFunc(ds, func(d *ft.Daemon) bool { return !done[d.Name] && copies[d.Name] > 0 })
+	})
 
 	fmt.Printf("fault A14: 64 descriptors, %d starts: %d done, %d rejected with a clear error, %d doubled; %d of %d killed ones came back; %d disconnects\n",
 		len(ds), started, refused, doubled, back, back, agent.Sessions()-sessions)
