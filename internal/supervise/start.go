@@ -98,7 +98,7 @@ func (a *actor) bringUp(ctx context.Context, l launch) gozzard.Outcome {
 		return failed(gozzard.CodeCommandFailed, "cannot clear what an earlier run of %s left behind: %v", a.key, err)
 	}
 
-	a.starting, a.began = true, time.Now()
+	a.beginLaunch()
 	startedAt := a.s.now().Unix()
 	out := a.launch(ctx, l)
 	a.starting = false
@@ -117,6 +117,16 @@ func (a *actor) makeRoom(action gozzard.Action) error {
 		return nil
 	}
 	return a.clear(nil)
+}
+
+// beginLaunch notes that a start is in progress. It is on record: if the agent dies meanwhile, the next one must not
+// take the process that this start brings up for something that an earlier process left behind.
+func (a *actor) beginLaunch() {
+	a.starting, a.began = true, time.Now()
+	if h := a.held; !h.IsZero() {
+		h.Settled, h.Replaced = false, true
+		a.setHeld(h)
+	}
 }
 
 // afterLaunch puts the started process on record. What a start that failed has started is ended, and the text says so: a
