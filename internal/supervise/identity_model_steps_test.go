@@ -92,7 +92,7 @@ func (m *supervisionModel) checkNoneByHand(d int) {
 }
 
 func (w *world) justByHand(d int) bool {
-	return slices.ContainsFunc(w.live[:], func(p live) bool { return p.is == byHand && int(p.of) == d+1 && !p.proven })
+	return slices.ContainsFunc(w.live[:], func(p live) bool { return p.is == byHand && int(p.of) == d+1 && p.holder == 0 })
 }
 
 // commandSteps are the steps while the start command runs.

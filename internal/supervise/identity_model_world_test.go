@@ -138,7 +138,7 @@ func (m *supervisionModel) mainSteps(w *world, d, i int) {
 				w.live[i].name = nameOther
 			})
 		}
-		if !m.cgroup && p.proven {
+		if !m.cgroup && p.proven && w.sibling(*p) == nil {
 			m.try(w, d, false, p.is.String()+" clears its environment", func(w *world) {
 				w.left.renames--
 				w.live[i].marked, w.live[i].parent = false, 0
@@ -156,7 +156,8 @@ func (m *supervisionModel) mainSteps(w *world, d, i int) {
 			m.begin(w, q)
 		})
 	}
-	if p.is == aMain && p.proven && !p.next && w.left.handovers > 0 && p.name == w.defs[d].name {
+	if p.is == aMain && p.proven && !p.next && w.left.handovers > 0 && p.name == w.defs[d].name &&
+		p.marked { // without cgroups, what a hidden process starts in this moment cannot be found
 		m.try(w, d, false, "main starts its successor, which writes the pid file", func(w *world) {
 			q := w.live[i]
 			n := live{is: aMain, of: q.of, group: q.group, name: q.name, parent: q.start, marked: q.marked, next: true,

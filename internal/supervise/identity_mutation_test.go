@@ -70,7 +70,7 @@ var (
 	definitions = budget{crashes: 1, ops: 2, defines: 2}
 	reboots     = budget{reboots: 1, ops: 1, strangers: 1, crashes: 1}
 	neighbours  = budget{crashes: 1, ops: 1, mischief: 1}
-	adoptions   = budget{crashes: 1, ops: 1, hands: 1, mischief: 1}
+	adoptions   = budget{ops: 1, hands: 1, mischief: 1}
 	returns     = budget{ops: 1, mischief: 1, defines: 1}
 	takeovers   = budget{crashes: 1, hands: 1, mischief: 1, defines: 2}
 )
@@ -91,7 +91,7 @@ var modelConfigs = []modelConfig{
 	{name: "neighbours", defs: 2, live: 4, beside: true, most: neighbours},
 	{name: "adoptions", defs: 2, live: 3, most: adoptions},
 	{name: "takeovers", defs: 2, live: 3, most: takeovers},
-	{name: "returns", defs: 2, live: 3, beside: true, both: true, most: returns},
+	{name: "returns", defs: 2, live: 2, beside: true, both: true, most: returns},
 }
 
 // fullConfigs are worlds with several kinds of trouble at once.
