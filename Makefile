@@ -75,8 +75,9 @@ verify: ## check the signature and checksums of DIST with the public key RELEASE
 	go run ./tools/supply verify -key '$(RELEASE_PUB)' '$(DIST)'
 
 .PHONY: model
-model: ## the delivery protocol, larger configurations (minutes)
+model: ## the delivery protocol and supervision, larger configurations (minutes)
 	go test -count=1 -timeout 60m -v -run 'TestProtocol' . -model.full
+	go test -count=1 -timeout 60m -v -run 'TestSupervision' ./internal/supervise -model.full
 
 .PHONY: faults
 faults: ## crash, power-cut, silence and full-disk tests with their figures

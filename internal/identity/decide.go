@@ -80,7 +80,7 @@ var rules = []rule{
 	// While a start is in progress, and after one that was interrupted, name and owner decide among the processes
 	// that the commands have started.
 	{"started and fits", func(c call) (Finding, bool) {
-		if known := c.Held.Settled || c.MainEnded; !c.Starting && known || c.Held.Settled && c.MainEnded {
+		if known := c.Held.Settled || c.mainEnded(); !c.Starting && known || c.Held.Settled && c.mainEnded() {
 			return Finding{}, false
 		}
 		m := oldest(c.Members, fits)
@@ -92,10 +92,10 @@ var rules = []rule{
 		return adopted(c), c.adoptable()
 	}},
 
-	// Nothing is on record, but a command of the definition has started something that lives: it is the process until
-	// an operation ends it, also if its name does not fit.
+	// No main process is on record, but a command of the definition has started something that lives: it is the process
+	// until an operation ends it, also if its name does not fit.
 	{"started, nothing on record", func(c call) (Finding, bool) {
-		if c.Starting || !c.Held.IsZero() {
+		if c.Starting || c.Held.Settled || c.mainEnded() {
 			return Finding{}, false
 		}
 		m := oldest(c.Members, func(Candidate) bool { return true })
@@ -104,7 +104,7 @@ var rules = []rule{
 
 	// The main process has ended and left others behind. None of them takes its place.
 	{"main process ended, its group lives", func(c call) (Finding, bool) {
-		if c.Starting && !c.MainEnded || c.Held.IsZero() || len(c.Members) == 0 {
+		if !c.Held.Settled && !c.mainEnded() || c.Starting && !c.mainEnded() || len(c.Members) == 0 {
 			return Finding{}, false
 		}
 		f := Finding{Reason: "its main process has ended"}
@@ -172,6 +172,10 @@ var objections = []objection{
 
 // tooYoung reports whether a process began after the pid file was written, so that the file cannot mean it.
 func (e *Evidence) tooYoung(c Candidate) bool { return c.StartedAt.After(e.PIDFileAt.Add(fileSlack)) }
+
+// mainEnded reports whether the pid file says that the process on record was the main process and has ended. It says
+// nothing about what a later start has brought up.
+func (c *call) mainEnded() bool { return c.MainEnded && !c.Held.Replaced }
 
 // adoptable reports whether the pid file names a process outside of the group and nothing speaks against it.
 func (c *call) adoptable() bool { return c.Named != nil && !c.member && c.against == "" }

@@ -63,6 +63,10 @@ func TestDecide(t *testing.T) {
 			Members: []Candidate{worker}}, Gone, 0, "main process ended, its group lives", ""},
 		{"start was interrupted", Evidence{Held: held(a, false), Members: []Candidate{b}}, Ours, 20,
 			"started and fits", ""},
+		{"second start was interrupted, the pid file is old", Evidence{Held: Held{Proc: a.Proc, Replaced: true},
+			MainEnded: true, Members: []Candidate{b}}, Ours, 20, "started and fits", ""},
+		{"start was interrupted, does not fit", Evidence{Held: held(a, false), Members: []Candidate{b.misfit()}}, Ours, 20,
+			"started, nothing on record", ""},
 		{"nothing on record, does not fit", Evidence{Members: []Candidate{a.misfit()}}, Ours, 10,
 			"started, nothing on record", ""},
 

@@ -19,7 +19,10 @@ type Held struct {
 	// Settled says that this is the main process: its start check has passed, or it was found while no start was in
 	// progress. Until then it may be a script of the start command that looks like the process for a moment.
 	Settled bool `json:"settled,omitempty"`
-	How     How  `json:"how,omitempty"`
+	// Replaced says that a start began after this process was put on record. What that start brings up was not left
+	// behind by this process.
+	Replaced bool `json:"replaced,omitempty"`
+	How      How  `json:"how,omitempty"`
 }
 
 // How says how a process was found. The values are stored, so they do not change.

@@ -73,7 +73,7 @@ func (a *actor) record(f Found) {
 // settle records that the process that runs now is the main process.
 func (a *actor) settle() {
 	h := a.held
-	h.Settled = true
+	h.Settled, h.Replaced = true, false
 	a.setHeld(h)
 }
 

@@ -25,38 +25,47 @@ func (a *actor) operate(ctx context.Context, op Op) {
 	}
 
 	// Take the definition that comes with the operation.
-	before, wasManaged := a.rec, a.managed
-	pullUpPlanned := a.pullUpPlanned()
+	was := before{rec: a.rec, managed: a.managed, pullUpPlanned: a.pullUpPlanned()}
 	if rejection, rejected := a.applyDefinition(op); rejected {
-		rejection.Hosted = before.Hosted && wasManaged
+		rejection.Hosted = was.rec.Hosted && was.managed
 		op.Done(rejection, nil, false)
 		return
 	}
 
 	// Do what the action says. If ctx ends meanwhile there is no verdict: only the journal says that it was begun.
 	out := a.execute(func() gozzard.Outcome { return a.perform(ctx, op) })
-	if out.Code == "" {
-		return
+	if out.Code != "" {
+		a.finish(op, out, was)
 	}
+}
 
+// before is what an operation found.
+type before struct {
+	rec           Record
+	managed       bool
+	pullUpPlanned bool
+}
+
+// finish draws the conclusions from the outcome of an operation and answers it.
+func (a *actor) finish(op Op, out gozzard.Outcome, was before) {
 	// Bring the record up to date.
 	after := flagsAfter(flags{a.rec.Hosted, a.rec.Wanted}, op.Action, out.Code, op.Adopt)
 	a.rec.Hosted, a.rec.Wanted = after.hosted, after.wanted
 	out.Hosted = a.rec.Hosted
-	out = explainRunning(out, wasManaged && before.Hosted)
+	out = explainRunning(out, was.managed && was.rec.Hosted)
 	var rec *Record
-	if !wasManaged || !a.rec.equal(before) {
+	if !was.managed || !a.rec.equal(was.rec) {
 		r := a.rec
 		rec = &r
 	}
 
 	// Bring supervision up to date.
 	a.managed = true
-	redefined := wasManaged && !bytes.Equal(before.Spec, a.rec.Spec)
-	if redefined || startsAnew(op.Action, wasManaged && before.Hosted) {
+	redefined := was.managed && !bytes.Equal(was.rec.Spec, a.rec.Spec)
+	if redefined || startsAnew(op.Action, was.managed && was.rec.Hosted) {
 		a.resetCounts()
 	}
-	if pullUpPlanned && !a.rec.Hosted {
+	if was.pullUpPlanned && !a.rec.Hosted {
 		a.announceCancel(op.Action)
 	}
 	if redefined && a.running() {

@@ -145,6 +145,9 @@ func (a *actor) handleExit(e Exit) {
 func (a *actor) adopt(f Found, exit Exit) Found {
 	// Put it on record, unless another definition has done so.
 	if other := a.s.claim(f.Proc, a.key); other != "" {
+		if a.held.Proc == f.Proc { // the other one adopted it while this definition was not managed
+			a.setHeld(Held{})
+		}
 		a.markDown(exit)
 		return Found{Verdict: identity.Foreign, Reason: fmt.Sprintf("pid %d belongs to %s", f.Proc.PID, other)}
 	}

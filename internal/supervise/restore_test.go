@@ -59,6 +59,36 @@ func TestRestorePullsUpWhatDied(t *testing.T) {
 	})
 }
 
+// TestStartInProgressIsOnRecord: as long as a start is in progress, the process before is not on record as the main
+// process. An agent that dies meanwhile would take the new process for something that the one before left behind.
+func TestStartInProgressIsOnRecord(t *testing.T) {
+	bubble(t, func(r *rig) {
+		onRecord := func() supervise.Held {
+			r.mu.Lock()
+			defer r.mu.Unlock()
+			return r.held[game]
+		}
+		r.want(gozzard.ActionStart, definition(nil), gozzard.CodeOK, true)
+		first := onRecord()
+		if !first.Settled {
+			t.Fatalf("after a start: %+v", first)
+		}
+		r.want(gozzard.ActionStop, nil, gozzard.CodeOK, false)
+
+		done := r.apply(gozzard.ActionStart, game, start("sleep 3s"))
+		r.after(time.Second)
+		if h := onRecord(); h.Proc != first.Proc || h.Settled {
+			t.Errorf("while the command runs: %+v", h)
+		}
+		if out := <-done; out.Code != gozzard.CodeOK {
+			t.Fatalf("start: %+v", out)
+		}
+		if h := onRecord(); h.Proc == first.Proc || !h.Settled {
+			t.Errorf("after the second start: %+v", h)
+		}
+	})
+}
+
 func TestRestoreReportsEveryProcessOnce(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		r := newRig(t, nil)

@@ -34,18 +34,27 @@ type launched struct {
 
 // start starts the process if it is not running.
 func (a *actor) start(ctx context.Context, l launch) gozzard.Outcome {
+	if out, rejected := a.beforeStart(l); rejected {
+		return out
+	}
+	return a.bringUp(ctx, l)
+}
+
+// beforeStart looks at the process. It rejects a start if the process is running, or if it cannot be said which one it
+// is.
+func (a *actor) beforeStart(l launch) (out gozzard.Outcome, rejected bool) {
 	if a.running() || !l.pullUp || time.Since(a.lookedAt) > justLooked {
 		if _, err := a.look(); err != nil {
-			return failed(gozzard.CodeCommandFailed, "%v", err)
+			return failed(gozzard.CodeCommandFailed, "%v", err), true
 		}
 	}
 	switch {
 	case a.running():
-		return alreadyRunning(a.key, a.spec)
+		return alreadyRunning(a.key, a.spec), true
 	case a.unclear != "":
-		return unclear(a.unclear)
+		return unclear(a.unclear), true
 	}
-	return a.bringUp(ctx, l)
+	return gozzard.Outcome{}, false
 }
 
 // restart runs restart_cmd, even if the process is not running. Without a restart_cmd it stops and starts the
@@ -83,38 +92,55 @@ func (a *actor) restart(ctx context.Context, id gozzard.OpID) gozzard.Outcome {
 	return out
 }
 
-// bringUp runs the command of a start or restart and checks that the process is running afterwards. What a start that
-// failed has started is ended: a process that was reported as not running must not come up later.
+// bringUp runs the command of a start or restart and checks that the process is running afterwards.
 func (a *actor) bringUp(ctx context.Context, l launch) gozzard.Outcome {
-	// Kill what an earlier run or an abandoned command has left in the group of the process. It would run beside the
-	// new process, or even become a second copy of it.
-	if !a.running() && a.spec.Command(l.action) != "" {
-		if err := a.clear(nil); err != nil {
-			return failed(gozzard.CodeCommandFailed,
-				"cannot clear what an earlier run of %s left behind: %v", a.key, err)
-		}
+	if err := a.makeRoom(l.action); err != nil {
+		return failed(gozzard.CodeCommandFailed, "cannot clear what an earlier run of %s left behind: %v", a.key, err)
 	}
 
-	// Start it.
-	a.starting, a.began = true, time.Now()
+	a.beginLaunch()
 	startedAt := a.s.now().Unix()
 	out := a.launch(ctx, l)
 	a.starting = false
-
-	// Put the result on record, or end what was started.
-	switch {
-	case a.running():
-		a.settle()
-	case out.Code == "" || out.Code == gozzard.CodeOK: // ctx has ended, or the process has ended as it may
-	case l.pullUp && a.opWaiting(): // the operation decides about it
-	default:
-		out.Message += a.endStarted()
-	}
+	out.Message += a.afterLaunch(l, out.Code)
 
 	if out.Code == gozzard.CodeOK {
 		a.rec.LastStart = startedAt
 	}
 	return out
+}
+
+// makeRoom kills what an earlier run or an abandoned command has left in the group of the process. It would run beside
+// the new process, or even become a second copy of it.
+func (a *actor) makeRoom(action gozzard.Action) error {
+	if a.running() || a.spec.Command(action) == "" {
+		return nil
+	}
+	return a.clear(nil)
+}
+
+// beginLaunch notes that a start is in progress. It is on record: if the agent dies meanwhile, the next one must not
+// take the process that this start brings up for something that an earlier process left behind.
+func (a *actor) beginLaunch() {
+	a.starting, a.began = true, time.Now()
+	if h := a.held; !h.IsZero() {
+		h.Settled, h.Replaced = false, true
+		a.setHeld(h)
+	}
+}
+
+// afterLaunch puts the started process on record. What a start that failed has started is ended, and the text says so: a
+// process that was reported as not running must not come up later.
+func (a *actor) afterLaunch(l launch, code gozzard.Code) (text string) {
+	switch {
+	case a.running():
+		a.settle()
+	case code == "" || code == gozzard.CodeOK: // ctx has ended, or the process has ended as it may
+	case l.pullUp && a.opWaiting(): // the operation decides about it
+	default:
+		return a.endStarted()
+	}
+	return ""
 }
 
 // launch runs the command of a start or restart and waits for the result of the check.

@@ -20,22 +20,30 @@ const (
 // is not running, the flags stay, as in the original service. In all cases nothing of it runs afterwards: not even a
 // command of an earlier start that could still bring it up.
 func (a *actor) stop(ctx context.Context, id gozzard.OpID, action gozzard.Action) gozzard.Outcome {
+	if out, ended := a.beforeStop(action); ended {
+		return out
+	}
+	return a.bringDown(ctx, id, action)
+}
+
+// beforeStop looks at the process. If it is not running, beforeStop ends what is left of it and returns the verdict.
+func (a *actor) beforeStop(action gozzard.Action) (out gozzard.Outcome, ended bool) {
 	// Look at it.
 	if _, err := a.look(); err != nil {
-		return failed(gozzard.CodeCommandFailed, "%v", err)
+		return failed(gozzard.CodeCommandFailed, "%v", err), true
 	}
 	switch {
 	case a.running():
-		return a.bringDown(ctx, id, action)
+		return gozzard.Outcome{}, false
 	case a.unclear != "":
-		return unclear(a.unclear)
+		return unclear(a.unclear), true
 	}
 
 	// End what is left of it.
 	waits, _ := a.pullUpWanted()
 	waits = waits || a.awaitsPlannedRun()
 	orphans := a.orphans
-	out := a.clearLeftovers(orphans)
+	out = a.clearLeftovers(orphans)
 
 	// Say what was found.
 	switch {
@@ -46,9 +54,9 @@ func (a *actor) stop(ctx context.Context, id gozzard.OpID, action gozzard.Action
 		out.Message = "it was down and waiting for its next start: there was nothing left to " + action.String() +
 			", it stays down"
 	default:
-		return notRunning(a.key, a.spec)
+		return notRunning(a.key, a.spec), true
 	}
-	return out
+	return out, true
 }
 
 // bringDown ends the running process and checks that it is gone, together with everything that belongs to it.
