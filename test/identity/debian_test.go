@@ -67,6 +67,7 @@ func (w *world) real(name, program, account string, files, commands map[string]s
 	}
 
 	p.part("identity")["user"] = account
+	p.part("monitor_policy")["stop_check_secs"] = 10 // memcached looks at its clock once a second before it ends
 	p.isMain = func(pid int) bool { return !slices.Contains(p.live(), parent(pid)) }
 	if os.Geteuid() == 0 {
 		ft.Chown(w.t, p.Dir, account)
