@@ -53,6 +53,7 @@ func (m *supervisionModel) loadActor(a *actor, d int) {
 	a.state = state{managed: x.managed, rec: x.record(d, x.name), spec: modelSpecs[x.name], run: 1, held: x.held.real()}
 	a.operating = x.at != atIdle && x.at != atRestore
 	a.starting = x.at == atCommand || x.at == atCheck
+	a.delaying = x.at == atCommand
 	a.stopping = x.at >= atMembers && x.at <= atLeftovers && m.intact(stopLooksForNoOther)
 	a.restoring = x.at == atRestore
 	if x.running {
@@ -138,11 +139,12 @@ func (m *supervisionModel) checkFound(before *defined, d int) {
 		return // its end has not been noticed
 	}
 
-	fresh := !before.running || before.held != x.held
+	fresh := !before.running || before.held.start != x.held.start
 	if fresh && !m.mayBelong(p, d) {
 		m.bad = badShown
 	}
-	if fresh && p.is == aWorker && p.heir {
+	left := p.heir || p.left && x.file.pid == before.held.pid && m.w.byPID(x.file.pid) == nil
+	if p.is == aWorker && left && before.held.start != p.start && before.at != atCommand && before.at != atCheck {
 		m.bad = badWorker
 	}
 	for i := range m.w.live {
@@ -210,10 +212,23 @@ func (m *supervisionModel) agentSteps(w *world, d int) {
 // noticeExit is the event of the watch.
 func (m *supervisionModel) noticeExit(w *world, d int) {
 	x := &w.defs[d]
-	if !x.running || w.byRecord(x.held) != nil || x.at == atRestore {
+	if !x.running || w.byRecord(x.held) != nil || x.at == atRestore || x.at == atUp || x.at == atFailed ||
+		x.at == atVerdict { // there the actor handles no events
 		return
 	}
-	m.act(w, d, true, "agent notices the end of the process", func(a *actor, x *defined) { a.handleExit(Exit{}) })
+	if !x.early || x.at != atCheck {
+		m.act(w, d, true, "agent notices the end of the process", func(a *actor, x *defined) {
+			x.early = false
+			a.handleExit(Exit{})
+		})
+	}
+	if x.at == atCheck { // it may have run for a short time only
+		m.act(w, d, true, "agent notices the early end of the process", func(a *actor, x *defined) {
+			x.early = false
+			a.upSince = time.Now()
+			a.handleExit(Exit{})
+		})
+	}
 }
 
 func (m *supervisionModel) idleSteps(w *world, d int) {
@@ -267,7 +282,7 @@ func (m *supervisionModel) verdictStep(w *world, d int) {
 }
 
 func (x *defined) idle() {
-	x.at, x.action, x.pullUp, x.saw, x.forced, x.code = atIdle, gozzard.ActionNone, false, false, false, 0
+	x.at, x.action, x.pullUp, x.saw, x.early, x.forced, x.code = atIdle, gozzard.ActionNone, false, false, false, false, 0
 }
 
 func (m *supervisionModel) forgetLists(d int) {

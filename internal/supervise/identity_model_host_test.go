@@ -29,7 +29,7 @@ func (p *live) identity() Proc { return Proc{BootID: bootNow, PID: int(p.pid), S
 
 func (h onRecord) real() Held {
 	r := Held{Proc: Proc{BootID: bootNow, PID: int(h.pid), Start: uint64(h.start)}, Settled: h.settled,
-		How: identity.HowStarted}
+		Replaced: h.replaced, How: identity.HowStarted}
 	switch {
 	case h.pid == 0:
 		return Held{}
@@ -43,7 +43,8 @@ func (h onRecord) real() Held {
 }
 
 func recordOf(h Held) onRecord {
-	r := onRecord{pid: uint8(h.PID), start: uint8(h.Start), settled: h.Settled, pidFile: h.How == identity.HowPIDFile}
+	r := onRecord{pid: uint8(h.PID), start: uint8(h.Start), settled: h.Settled, replaced: h.Replaced,
+		pidFile: h.How == identity.HowPIDFile}
 	if h.BootID == bootBefore {
 		r.start = 0
 	}
@@ -143,6 +144,10 @@ func (h *modelHost) Find(q Query) (Found, error) {
 	if p := h.find(q.Held.Proc); p != nil {
 		c := h.describe(p, q)
 		e.Alive = &c
+	}
+	if q.Held.BootID == bootNow && file.pid != 0 && int(file.pid) == q.Held.PID && e.Alive == nil &&
+		h.m.intact(fileNamesEnded) {
+		e.MainEnded = q.Starting && file.fresh || !q.Starting && uint64(file.at) > q.Held.Start
 	}
 	members := h.members(q, true)
 	for _, p := range members {

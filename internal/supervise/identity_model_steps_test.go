@@ -39,7 +39,7 @@ func (m *supervisionModel) startSteps(w *world, d int) {
 			if a.beginLaunch(); !m.intact(launchIsOnRecord) {
 				a.held = x.held.real()
 			}
-			x.at, x.saw = atCommand, false
+			x.at, x.saw, x.file.fresh = atCommand, false, false
 		})
 	case atCommand:
 		m.commandSteps(w, d)

@@ -77,6 +77,7 @@ type live struct {
 	proven bool  // it was the process on record after a check, or was adopted
 	next   bool  // it takes over from another main process
 	heir   bool  // its main process has ended, or it began beside one by hand
+	left   bool  // a worker whose main process has ended and is named by the pid file
 	forked bool  // a shell that has started its main process
 
 	pid    uint8
@@ -101,11 +102,15 @@ type live struct {
 type onRecord struct {
 	pid, start uint8 // start 0: of an earlier boot
 	settled    bool
+	replaced   bool // a start has begun since
 	pidFile    bool // it was adopted
 }
 
 // pidFile is a pid file. The time is odd: it lies between the start times of two processes.
-type pidFile struct{ pid, at uint8 }
+type pidFile struct {
+	pid, at uint8
+	fresh   bool // it was written since the start in progress began
+}
 
 // pointer says what the actor does next.
 type pointer uint8
@@ -141,6 +146,7 @@ type defined struct {
 	action gozzard.Action
 	pullUp bool
 	saw    bool // a process was seen while the command ran
+	early  bool // what was seen has forked and ended, as daemons do right after their start
 	forced bool
 	code   uint8
 
@@ -375,10 +381,15 @@ func (m *supervisionModel) begin(w *world, p live) *live {
 func (w *world) end(p *live) {
 	was := *p
 	*p = live{}
+	named := false // as the main process
+	if was.of != 0 {
+		x := &w.defs[was.of-1]
+		named = was.is == aMain && x.held.start == was.start && x.file.pid == was.pid
+	}
 	for i := range w.live {
 		if q := &w.live[i]; q.parent == was.start {
 			q.parent = 0
-			q.heir = q.heir || was.proven
+			q.heir, q.left = q.heir || was.proven, q.left || named
 		}
 	}
 
@@ -459,5 +470,6 @@ func (m *supervisionModel) normalise(w *world) {
 		if x.file.pid == 0 {
 			x.file.at = 0
 		}
+		x.file.fresh = x.file.fresh && (x.at == atCommand || x.at == atCheck)
 	}
 }

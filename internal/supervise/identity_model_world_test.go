@@ -147,10 +147,11 @@ func (m *supervisionModel) mainSteps(w *world, d, i int) {
 	}
 
 	if p.is == aMain && !p.proven && !p.known && !p.heir && !p.next && w.left.forks > 0 && w.defs[d].at < atFailed &&
-		!w.hasWorker(p) {
+		!w.hasWorker(p) && w.defs[d].file.pid != p.pid { // its child writes the pid file
 		m.try(w, d, false, "main forks and ends, its child goes on", func(w *world) {
 			w.left.forks--
 			q := w.live[i]
+			w.defs[d].early = true
 			q.parent, q.pid, q.seen, q.holder, q.listed = 0, w.freshPID(), false, 0, false
 			w.end(&w.live[i])
 			m.begin(w, q)
@@ -180,7 +181,9 @@ func (w *world) hasWorker(p *live) bool {
 	return slices.ContainsFunc(w.live[:], func(q live) bool { return q.is == aWorker && q.parent == p.start })
 }
 
-func (w *world) write(d int, pid uint8) { w.defs[d].file = pidFile{pid: pid, at: w.now() + 1} }
+func (w *world) write(d int, pid uint8) {
+	w.defs[d].file = pidFile{pid: pid, at: w.now() + 1, fresh: true}
+}
 
 // fileSteps are what happens to the pid file of a definition without its daemon.
 func (m *supervisionModel) fileSteps(w *world, d int) {
@@ -388,7 +391,7 @@ func (w *world) forget(d int) {
 	w.defs[d].held = onRecord{}
 	for i := range w.live {
 		if p := &w.live[i]; int(p.of) == d+1 && p.is == aWorker {
-			p.heir = false
+			p.heir, p.left = false, false
 		}
 	}
 }

@@ -22,6 +22,7 @@ const (
 	nothing mechanism = iota
 	startIsCompared
 	bootIsCompared
+	fileNamesEnded
 	groupOfOther
 	clearSpares
 	claimOnRecord
@@ -203,6 +204,7 @@ var agentBreaks = []mutation{
 
 	{"a pid is enough", "pid files", false, badShown, without(startIsCompared)},
 	{"the boot is not compared", "reboots", false, badShown, without(bootIsCompared)},
+	{"a pid file that names what has ended does not count", "workers", false, badWorker, without(fileNamesEnded)},
 	{"the group of another definition does not count", "adoptions", false, badShown, without(groupOfOther)},
 	{"a group is cleared with what another definition has", "returns", false, badForeign, without(clearSpares)},
 	{"what is on record is not claimed", "takeovers", false, badShown, without(claimOnRecord)},
