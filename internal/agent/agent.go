@@ -249,6 +249,9 @@ func (a *Agent) recover(records []journal.Record) error {
 			return err
 		}
 		a.state.apply(recordInterrupted, &e, lsn)
+		if err := a.keepStopped(op); err != nil {
+			return err
+		}
 		a.log.Warn("operation was interrupted",
 			"op", op.id, "ns", op.key.Namespace, "proc", op.key.Name, "action", op.action)
 	}

@@ -107,3 +107,47 @@ func (r *rig) makeOld() {
 	copy(data, golden[:16])
 	check(os.WriteFile(path, data, 0o600))
 }
+
+// A stop or kill that was interrupted after it had ended the process is kept: the process is not started again. One that
+// had no effect changes nothing.
+func TestInterruptedStopIsKept(t *testing.T) {
+	for _, action := range []gozzard.Action{gozzard.ActionStop, gozzard.ActionKill} {
+		for _, ended := range []bool{true, false} {
+			synctest.Test(t, func(t *testing.T) {
+				r := online(t)
+				r.do(r.op(gozzard.ActionStart, "ok"))
+				time.Sleep(10 * time.Second)
+				hang := r.op(action, "")
+				hang.Spec = commands(t, "hang")
+				r.do(hang)
+				time.Sleep(time.Second)
+				r.stop()
+
+				if ended {
+					r.host.End(key, supervise.Exit{})
+				}
+				for range 2 {
+					r.start()
+					r.connect()
+					time.Sleep(10 * time.Minute)
+					lives, _ := r.a.Lives(1)
+					if up := len(r.host.Live(key)) > 0; up == ended || lives[0].Hosted == ended {
+						t.Errorf("%s, ended %v: up %v, status %+v", action, ended, up, lives[0].Status)
+					}
+					r.stop()
+				}
+			})
+		}
+	}
+}
+
+// commands is a definition whose stop and kill commands are the given one.
+func commands(t *testing.T, text string) []byte {
+	t.Helper()
+	s, err := gozzard.DecodeSpec(spec("ok"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	s.Control.Stop, s.Control.Kill = text, text
+	return gozzard.EncodeSpec(s)
+}

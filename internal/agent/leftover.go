@@ -1,9 +1,11 @@
 package agent
 
 import (
+	"errors"
 	"fmt"
 
 	"github.com/gozzard/gozzard"
+	"github.com/gozzard/gozzard/internal/journal"
 	"github.com/gozzard/gozzard/internal/supervise"
 )
 
@@ -38,4 +40,26 @@ func interruptedMessage(l supervise.Leftover) string {
 		return text + "; its command was still running and was ended"
 	}
 	return text
+}
+
+// keepStopped ends the supervision of a process that an interrupted stop or kill has ended. Whether the operation counts
+// as done or not: a process that was to be stopped and is gone must not be started again.
+func (a *Agent) keepStopped(op *operation) error {
+	rec, managed := a.state.procs[op.key]
+	held, known := a.state.held[op.key]
+	ended := op.action == gozzard.ActionStop || op.action == gozzard.ActionKill
+	if !ended || !managed || !rec.Hosted || !known || a.o.Host.Alive(held.Proc) {
+		return nil
+	}
+
+	rec.Hosted, rec.Wanted = false, gozzard.StateStopped
+	e := entry{Process: &rec}
+	lsn, err := a.journal.Write(true, e.encode(recordProcess))
+	if err != nil && !errors.Is(err, journal.ErrNoSpace) {
+		return err
+	}
+	a.state.apply(recordProcess, &e, lsn)
+	a.log.Warn("an interrupted operation has ended the process: it stays stopped", "op", op.id,
+		"ns", op.key.Namespace, "proc", op.key.Name, "action", op.action)
+	return nil
 }

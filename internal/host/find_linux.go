@@ -52,7 +52,7 @@ func (h *Host) Find(q supervise.Query) (supervise.Found, error) {
 	}
 
 	// Read the pid file, and look at what is on record.
-	e := identity.Evidence{Starting: q.Starting, Held: q.Held}
+	e := identity.Evidence{Starting: q.Starting, Began: q.Began, Held: q.Held}
 	hint := 0
 	if e.NoName = "no pid file is defined"; q.Spec.Identity.PIDPath != "" {
 		hint, e.PIDFileAt, e.NoName = h.readPIDFile(q.Spec.Identity.PIDPath, w.owner)
@@ -121,7 +121,7 @@ func (h *Host) namesEnded(q supervise.Query, named int, written time.Time) bool 
 // found decides about the evidence, in the words of supervision.
 func found(e identity.Evidence) supervise.Found {
 	d := identity.Decide(e)
-	f := supervise.Found{Verdict: d.Verdict, Orphans: d.Orphans, Reason: d.Reason}
+	f := supervise.Found{Verdict: d.Verdict, Orphans: d.Orphans, Reason: d.Reason, Against: d.Against}
 	if d.Verdict == identity.Ours || d.Verdict == identity.Adopted {
 		f.Proc, f.StartedAt, f.How, f.Misfit = d.Main.Proc, d.Main.StartedAt, d.How, d.Main.Misfit
 	} else {

@@ -20,7 +20,7 @@ import (
 func (h *Host) Find(q supervise.Query) (supervise.Found, error) {
 	// Read the pid file, and look at what is on record.
 	id := q.Spec.Identity
-	e := identity.Evidence{Starting: q.Starting, Held: q.Held}
+	e := identity.Evidence{Starting: q.Starting, Began: q.Began, Held: q.Held}
 	hint := 0
 	if e.NoName = "no pid file is defined"; id.PIDPath != "" {
 		hint, e.PIDFileAt, e.NoName = readPIDFile(id.PIDPath)
@@ -60,7 +60,7 @@ func (h *Host) Find(q supervise.Query) (supervise.Found, error) {
 
 	// Decide.
 	d := identity.Decide(e)
-	f := supervise.Found{Verdict: d.Verdict, Orphans: d.Orphans, Reason: d.Reason}
+	f := supervise.Found{Verdict: d.Verdict, Orphans: d.Orphans, Reason: d.Reason, Against: d.Against}
 	if d.Verdict != identity.Ours && d.Verdict != identity.Adopted {
 		f.PIDFileAt, f.Empty = e.PIDFileAt, len(members) == 0
 		return f, nil

@@ -119,8 +119,8 @@ var rules = []rule{
 		if c.Named == nil {
 			return Finding{}, false
 		}
-		return Finding{Verdict: Foreign, Reason: joinReasons(c.groupReason(),
-			fmt.Sprintf("its pid file names pid %d, %s", c.Named.PID, c.against))}, true
+		against := fmt.Sprintf("its pid file names pid %d, %s", c.Named.PID, c.against)
+		return Finding{Verdict: Foreign, Reason: joinReasons(c.groupReason(), against), Against: against}, true
 	}},
 }
 
@@ -163,6 +163,9 @@ var objections = []objection{
 	}},
 
 	{"older than the process on record", func(e Evidence, c Candidate) string {
+		if e.Starting && !e.Began.IsZero() && c.StartedAt.Before(e.Began.Add(-fileSlack)) {
+			return "which is older than this start"
+		}
 		if e.Held.IsZero() || e.Held.BootID != c.BootID || c.Start >= e.Held.Start {
 			return ""
 		}

@@ -90,6 +90,12 @@ func TestDecide(t *testing.T) {
 			"which runs as python3"},
 		{"never managed", Evidence{Named: &barred, PIDFileAt: file(300)}, Foreign, 0, "foreign", "thread of the kernel"},
 		{"pid reused", Evidence{Named: &b, PIDFileAt: file(100)}, Foreign, 0, "foreign", "began after the file"},
+		{"starting: older than the start", Evidence{Starting: true, Began: file(250), Named: &b, PIDFileAt: file(300)},
+			Foreign, 0, "foreign", "older than this start"},
+		{"starting: brought up by another program", Evidence{Starting: true, Began: file(150), Named: &b,
+			PIDFileAt: file(300)}, Adopted, 20, "named by the pid file", ""},
+		{"starting: started, and the pid file names an older process", Evidence{Starting: true, Began: file(190),
+			Members: []Candidate{b}, Named: &a, PIDFileAt: file(300)}, Ours, 20, "started and fits", ""},
 		{"older than what is on record", Evidence{Held: held(b, true), Named: &a, PIDFileAt: file(300)}, Foreign, 0,
 			"foreign", "older than pid 20"},
 	} {

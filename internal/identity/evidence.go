@@ -54,6 +54,7 @@ type Candidate struct {
 type Evidence struct {
 	// Starting says that a start or restart is in progress: its command runs, or its check is not over.
 	Starting bool
+	Began    time.Time // when it began; zero if that is not known
 
 	// Held is what is on record. Alive is that process if it runs.
 	Held  Held
@@ -100,8 +101,10 @@ type Finding struct {
 	// Orphans are live processes of the group whose main process has ended. Only Gone has them.
 	Orphans []Proc
 
-	// Reason explains a verdict that names no process.
-	Reason string
+	// Reason explains a verdict that names no process. Against says what speaks against the process that the pid file
+	// names.
+	Reason  string
+	Against string
 	// Rule is the rule that decided.
 	Rule string
 }

@@ -1,6 +1,8 @@
 package supervise
 
 import (
+	"fmt"
+
 	"github.com/gozzard/gozzard"
 	"github.com/gozzard/gozzard/internal/identity"
 )
@@ -30,14 +32,16 @@ func (a *actor) sendDelayedEvents() {
 	}
 }
 
-// announceStart reports that the process runs. A process that was already running when the agent started is not
+// announceStart reports that the process runs. before is the process whose place it took although that one still runs. A process that was already running when the agent started is not
 // reported.
-func (a *actor) announceStart(how identity.How) {
+func (a *actor) announceStart(how identity.How, before Proc) {
 	if a.restoring && how == identity.HowRecord {
 		return
 	}
 	text := "found running"
 	switch {
+	case !before.IsZero():
+		text = fmt.Sprintf("took the place of pid %d, which still runs", before.PID)
 	case how == identity.HowPIDFile && a.spec.Identity.PIDPath != "":
 		text = "found running by its pid file " + a.spec.Identity.PIDPath
 	case a.restoring:

@@ -94,7 +94,7 @@ func (a *actor) noteFinding(f Found) {
 	case f.Verdict == identity.Ambiguous:
 		a.unclear, a.notes.identity = f.Reason, f.Reason
 	default:
-		a.notes.identity = ""
+		a.notes.identity = f.Against
 	}
 	a.setOrphans(f.Orphans)
 }

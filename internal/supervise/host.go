@@ -142,6 +142,7 @@ type Found struct {
 
 	Orphans []Proc // what a main process that has ended left behind
 	Reason  string // why there is no process
+	Against string // why the process that the pid file names is another one
 	// Empty says that nothing that the process's commands started is alive, so none of it can become the process.
 	Empty bool
 	// PIDFileAt is when the pid file was written. The process that it names has ended, or is a different one.

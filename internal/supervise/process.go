@@ -154,8 +154,10 @@ func (a *actor) adopt(f Found, exit Exit) Found {
 
 	// Leave the process before.
 	a.unwatch()
-	if a.running() {
-		a.announceExit(a.proc, exit)
+	before := a.proc
+	if a.running() && !a.s.host.Alive(before) {
+		a.announceExit(before, exit)
+		before = Proc{}
 	}
 
 	// Begin a new run.
@@ -170,7 +172,7 @@ func (a *actor) adopt(f Found, exit Exit) Found {
 		a.message = ""
 	}
 	a.record(f)
-	a.announceStart(f.How)
+	a.announceStart(f.How, before)
 
 	// Watch it.
 	a.oomKills = a.s.host.OOMKills(a.key)

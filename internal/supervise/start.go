@@ -2,6 +2,7 @@ package supervise
 
 import (
 	"context"
+	"fmt"
 	"time"
 
 	"github.com/gozzard/gozzard"
@@ -135,6 +136,9 @@ func (a *actor) afterLaunch(l launch, code gozzard.Code) (text string) {
 	switch {
 	case a.running():
 		a.settle()
+		if code != "" && code != gozzard.CodeOK {
+			return fmt.Sprintf("; the process runs all the same: pid %d", a.proc.PID)
+		}
 	case code == "" || code == gozzard.CodeOK: // ctx has ended, or the process has ended as it may
 	case l.pullUp && a.opWaiting(): // the operation decides about it
 	default:
@@ -164,7 +168,7 @@ func (a *actor) launch(ctx context.Context, l launch) gozzard.Outcome {
 		return a.checkAlive(ctx, t)
 	}
 	if out.Code != "" {
-		a.lookAgain()
+		a.awaitStarted(ctx)
 		if mayEnd(a.spec.Policy) && a.ended == nil && !a.running() { // the command was the whole run
 			a.announce(gozzard.Event{
 				Kind: gozzard.EventRan, Code: t.res.ExitCode, Signal: t.res.Signal, Message: out.Message,
@@ -174,8 +178,23 @@ func (a *actor) launch(ctx context.Context, l launch) gozzard.Outcome {
 	return out
 }
 
+// awaitStarted gives what a failed command has started a moment to be recognised, so that it does not depend on chance
+// whether it counts as the process.
+func (a *actor) awaitStarted(ctx context.Context) {
+	for end := time.Now().Add(checkGrace); ctx.Err() == nil; a.pause(ctx, gonePoll) {
+		a.lookAgain()
+		if a.running() || !time.Now().Before(end) {
+			return
+		}
+		if members, err := a.s.host.Members(a.query()); err != nil || len(members) == 0 {
+			return
+		}
+	}
+}
+
 // endStarted ends what a failed start has started, and says so.
 func (a *actor) endStarted() string {
+	a.unclear, a.notes.identity = "", ""
 	members, err := a.s.host.Members(a.query())
 	if err == nil && len(members) == 0 {
 		return ""
