@@ -177,8 +177,8 @@ var objections = []objection{
 func (e *Evidence) tooYoung(c Candidate) bool { return c.StartedAt.After(e.PIDFileAt.Add(fileSlack)) }
 
 // mainEnded reports whether the pid file says that the process on record was the main process and has ended. It says
-// nothing about what a later start has brought up.
-func (c *call) mainEnded() bool { return c.MainEnded && !c.Held.Replaced }
+// nothing about what a later start has brought up, or what commands have started beside a process that was adopted.
+func (c *call) mainEnded() bool { return c.MainEnded && !c.Held.Replaced && c.Held.How != HowPIDFile }
 
 // adoptable reports whether the pid file names a process outside of the group and nothing speaks against it.
 func (c *call) adoptable() bool { return c.Named != nil && !c.member && c.against == "" }

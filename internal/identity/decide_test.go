@@ -65,6 +65,8 @@ func TestDecide(t *testing.T) {
 			"started and fits", ""},
 		{"second start was interrupted, the pid file is old", Evidence{Held: Held{Proc: a.Proc, Replaced: true},
 			MainEnded: true, Members: []Candidate{b}}, Ours, 20, "started and fits", ""},
+		{"start was interrupted, what was adopted during it has ended", Evidence{Held: Held{Proc: a.Proc, How: HowPIDFile},
+			MainEnded: true, Members: []Candidate{b}}, Ours, 20, "started and fits", ""},
 		{"start was interrupted, does not fit", Evidence{Held: held(a, false), Members: []Candidate{b.misfit()}}, Ours, 20,
 			"started, nothing on record", ""},
 		{"nothing on record, does not fit", Evidence{Members: []Candidate{a.misfit()}}, Ours, 10,

@@ -118,9 +118,9 @@ func (a *actor) handleExit(e Exit) {
 		return
 	}
 
-	// What has run for a while after its command was no part of the command.
+	// What has run for a while after its command was no part of the command. What was adopted never was.
 	gone := a.proc
-	if a.starting && !a.delaying && time.Since(a.upSince) >= mainAfter {
+	if a.starting && !a.delaying && time.Since(a.upSince) >= mainAfter && a.held.How != identity.HowPIDFile {
 		a.settle()
 	}
 	f, err := a.s.host.Find(a.query())
