@@ -74,7 +74,7 @@ func checkMode(own host.Privileges) Finding {
 }
 
 func checkCgroups() []Finding {
-	const without = "processes are found by pid file only, and processes that a command leaves behind are not killed"
+	const without = "the processes of a definition are found by their environment and their parents; one that hides from both is found by its pid file only"
 	root, controllers, err := host.CgroupSubtree()
 	if err != nil {
 		return []Finding{{Warn, "cgroup", fmt.Sprintf("no usable cgroup v2 (%v): %s", err, without)}}
