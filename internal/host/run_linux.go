@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"os"
 	"os/exec"
 	"syscall"
 	"time"
@@ -274,38 +273,14 @@ func (h *Host) killRun(c *command) {
 // fork in between. Processes that were found once stay known when they lose their parent. Processes that made a new
 // session and lost their parent before are not found: cgroups solve that.
 func (h *Host) killSession(leader int) error {
-	deadline := time.Now().Add(killWait)
-	victims := map[supervise.Proc]bool{}
-	for pause := time.Millisecond; ; pause = min(2*pause, 50*time.Millisecond) {
-		// Find the processes of the command.
+	return h.killAll(func() ([]supervise.Proc, error) {
 		found, err := h.sessionMembers(leader)
-		if err != nil {
-			return err
+		procs := make([]supervise.Proc, len(found))
+		for i, st := range found {
+			procs[i] = supervise.Proc{BootID: h.bootID, PID: st.PID, Start: st.Start}
 		}
-		for _, st := range found {
-			victims[supervise.Proc{BootID: h.bootID, PID: st.PID, Start: st.Start}] = true
-		}
-
-		// Kill them. The next round sees whether they have ended.
-		for p := range victims {
-			err := h.signal(p, unix.SIGKILL)
-			switch {
-			case errors.Is(err, os.ErrProcessDone):
-				delete(victims, p)
-			case err != nil:
-				return fmt.Errorf("cannot kill pid %d: %w", p.PID, err)
-			}
-		}
-
-		// Finish when none is left, or when the time is over.
-		if len(found) == 0 && len(victims) == 0 {
-			return nil
-		}
-		if time.Now().After(deadline) {
-			return fmt.Errorf("%d processes did not end within %v of being killed", len(victims), killWait)
-		}
-		time.Sleep(pause)
-	}
+		return procs, err
+	})
 }
 
 // sessionMembers lists the live processes of the session of a shell, and the descendants of the shell.
