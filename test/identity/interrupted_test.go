@@ -97,3 +97,24 @@ func TestP22NoCommandOutlivesItsLimit(t *testing.T) {
 		}
 	})
 }
+
+// P27: the agent is killed after a kill has ended the process and before its verdict. The process stays down.
+func TestP27InterruptedKillIsKept(t *testing.T) {
+	each(t, func(w *world) {
+		p := w.daemon("a", "gzkill")
+		p.Script("kill.sh", "echo kill >> calls\nkill -9 $(cat daemon.pid)\nsleep 20")
+		p.must(opStart, 0)
+		task := p.begin(opKill, p.spec)
+		p.await("the kill command does not end the process", func() bool { return len(p.mains()) == 0 })
+		w.restart(syscall.SIGKILL)
+		if e := p.end(task); e.Code == 0 {
+			w.t.Errorf("the verdict of an interrupted kill is success: %+v", e)
+		}
+
+		w.holds("after the interrupted kill", 5*time.Second, func() (string, bool) {
+			st := p.status()
+			return fmt.Sprintf("status %+v, %v", st, named(p.live())), len(p.live()) == 0 && st.PID == -1
+		})
+		p.must(opStart, 0)
+	})
+}

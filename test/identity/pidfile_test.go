@@ -171,3 +171,24 @@ func (c *twins) ownPID(row string, p *proc) {
 	p.awaitRuns(row, p.main())
 	c.unhurt(row, p)
 }
+
+// P21: the start command writes the pid of a process that is older than the start. The start brings up its own process,
+// and a stop ends that one alone.
+func TestP21StartWritesAnOlderPID(t *testing.T) {
+	each(t, func(w *world) {
+		older := w.bystander("gztwin")
+		time.Sleep(1200 * time.Millisecond) // a younger one could be what the start has brought up
+		p := w.daemon("a", "gztwin").without("stop", "kill")
+		p.Script("start.sh", fmt.Sprintf("echo start >> calls\nsetsid ./gztwin 1000000 </dev/null >/dev/null 2>&1 &\n"+
+			"echo %d > daemon.pid", older))
+		p.must(opStart, 0)
+		if st := p.status(); st.PID == older || len(p.mains()) != 1 || st.PID != p.mains()[0] {
+			w.t.Errorf("status %+v, the other process is %d, own ones %v", st, older, p.mains())
+		}
+
+		p.must(opStop, 0)
+		if ft.CommOf(older) != "gztwin" || len(p.live()) > 0 {
+			w.t.Errorf("after the stop: the other process is %q, own ones %v", ft.CommOf(older), named(p.live()))
+		}
+	})
+}
