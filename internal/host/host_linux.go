@@ -71,7 +71,8 @@ type Host struct {
 	closing   chan struct{}
 	tidied    chan struct{}
 
-	zombies map[supervise.Proc]time.Time // ended children and since when they are known; used by tidyLoop only
+	zombieMu sync.Mutex
+	zombies  map[supervise.Proc]time.Time // ended children, and since when they are known
 
 	mu        sync.Mutex
 	abandoned []*command // commands without a waiting caller

@@ -37,6 +37,8 @@ func (h *Host) collectOrphans() {
 	if !on {
 		return
 	}
+	h.zombieMu.Lock()
+	defer h.zombieMu.Unlock()
 
 	// In the usual case no child has ended, and one call finds that out.
 	var ended unix.Siginfo
