@@ -20,7 +20,7 @@ import (
 // noPause lets a check of pages go on at once.
 func noPause(int) {}
 
-// large makes a closed record of at least 20 MB and returns its path.
+// large makes a closed record of at least largeRecord bytes and returns its path.
 func large(t testing.TB) string {
 	t.Helper()
 	path := filepath.Join(t.TempDir(), "record.db")
@@ -31,7 +31,7 @@ func large(t testing.TB) string {
 		}
 		if st, err := os.Stat(path); err != nil {
 			t.Fatal(err)
-		} else if st.Size() >= 20<<20 {
+		} else if st.Size() >= largeRecord {
 			break
 		}
 	}
@@ -68,7 +68,7 @@ func checkFile(t testing.TB, path string) record.PageCheck {
 	return r
 }
 
-// TestK4EveryFlippedBitIsFound: a bit that changes anywhere in a record of 20 MB is found, in the page where it is.
+// TestK4EveryFlippedBitIsFound: a bit that changes anywhere in a large record is found, in the page where it is.
 // SQLite's own check finds only a part of them.
 func TestK4EveryFlippedBitIsFound(t *testing.T) {
 	path := large(t)
@@ -107,7 +107,7 @@ func TestK4EveryFlippedBitIsFound(t *testing.T) {
 		}
 		flip(t, path, at, bit)
 	}
-	if r, err := s.CheckPages(t.Context(), noPause); err != nil || !r.Sound() || r.Pages < 5000 {
+	if r, err := s.CheckPages(t.Context(), noPause); err != nil || !r.Sound() || r.Pages < largeRecord/4096 {
 		t.Fatalf("after all were put back: %s, %v", r.String(), err)
 	}
 
@@ -169,7 +169,7 @@ func TestK4DamagedSums(t *testing.T) {
 func TestK4NoFalseAlarm(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "record.db")
 	checks, grown := 0, 0
-	for range 4 {
+	for range killRounds {
 		before := sizeOf(path)
 		cmd, lines, _ := startChild(t, path, "large")
 		done := make(chan struct{})
@@ -202,7 +202,7 @@ func TestK4NoFalseAlarm(t *testing.T) {
 			grown++
 		}
 	}
-	if grown < 4 || checks < 4 {
+	if grown < killRounds || checks < killRounds {
 		t.Fatalf("the test proves nothing: the record has grown %d times, %d checks", grown, checks)
 	}
 }

@@ -1,0 +1,8 @@
+//go:build !race
+
+package sqlstore_test
+
+const (
+	largeRecord = 20 << 20
+	killRounds  = 4
+)
