@@ -35,9 +35,8 @@ func TestP20ExecOfAnotherProgram(t *testing.T) {
 		}
 
 		// It is watched, not only listed.
-		p.program = "gzlaunch"
 		w.kill(pid)
-		p.await("it does not come back", func() bool { return len(p.mains()) == 1 })
+		p.await("it does not come back", func() bool { return len(p.called("gzlaunch"))+len(p.called("gzwork")) == 1 })
 		p.must(opStop, 0)
 	})
 }
