@@ -223,7 +223,8 @@ func (a *actor) clearAgain() {
 
 // checkAlive waits until the start check is over, because a process that ends before has not started. It returns the
 // verdict. A process that is found meanwhile is watched and shown at once. A pull-up ends its check early when an
-// operation is waiting.
+// operation is waiting, but not before the daemon had a moment to write its pid file: a command of the operation that
+// does not find the pid would start a second copy.
 func (a *actor) checkAlive(ctx context.Context, t launched) gozzard.Outcome {
 	// Compute when the check is over, and until when the process may still appear.
 	check := window(a.spec.Policy.StartCheckSecs)
@@ -237,11 +238,16 @@ func (a *actor) checkAlive(ctx context.Context, t launched) gozzard.Outcome {
 		}
 	}
 	latest := commandEnded.Add(max(check, checkGrace))
+	yieldAt := commandEnded
+	if !t.res.Front {
+		yieldAt = commandEnded.Add(checkGrace)
+	}
 
 	for poll := firstPoll; ctx.Err() == nil; poll = min(2*poll, slowPoll) {
 		// Read the clock once: on a slow machine a second reading could contradict the first.
 		now := time.Now()
-		yielding := t.pullUp && a.opWaiting()
+		waiting := t.pullUp && a.opWaiting()
+		yielding := waiting && !now.Before(yieldAt)
 		over := yielding || !now.Before(end)
 
 		// Look at the process.
@@ -262,6 +268,8 @@ func (a *actor) checkAlive(ctx context.Context, t launched) gozzard.Outcome {
 			return notAlive(procName(a.key, a.spec), a.absenceReason(f, err), t.res.Output)
 		case over:
 			a.pause(ctx, min(poll, time.Until(latest)))
+		case a.running() && waiting:
+			a.pause(ctx, min(time.Until(end), time.Until(yieldAt)))
 		case a.running():
 			a.pause(ctx, time.Until(end))
 		default:

@@ -4,6 +4,7 @@ package soak_test
 
 import (
 	"fmt"
+	"slices"
 	"time"
 )
 
@@ -50,7 +51,15 @@ func (s *soak) asked(d *daemon, in *instance, at time.Time) bool {
 		}
 	}
 
-	return s.leftover(d, in, at) || s.unfinished(d, in, at)
+	return s.leftover(d, in, at) || s.unfinished(d, in, at) || d.misnamed(in, at)
+}
+
+// misnamed reports whether a process began and ended while the definition named another program: such a start fails and
+// ends what it started.
+func (d *daemon) misnamed(in *instance, at time.Time) bool {
+	return slices.ContainsFunc(d.switched, func(w span) bool {
+		return w.covers(in.time(), 0) && w.covers(at, noticeSlack)
+	})
 }
 
 // leftover reports whether a process was what was left of its launch: a worker whose main process was gone, or a main
