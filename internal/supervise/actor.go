@@ -119,6 +119,8 @@ func (a *actor) step(ctx context.Context) (more bool) {
 
 	// Then do what supervision requires.
 	switch {
+	case a.settleDue():
+		a.settleNow()
 	case a.clearDue():
 		a.clearAgain()
 	case a.limitActionDue():
@@ -267,6 +269,9 @@ func (a *actor) untilNext() (d time.Duration, planned bool) {
 
 	if !a.pullAt.IsZero() {
 		earliest(time.Until(a.pullAt))
+	}
+	if !a.settleAt.IsZero() {
+		earliest(time.Until(a.settleAt))
 	}
 	if !a.clearAt.IsZero() {
 		earliest(time.Until(a.clearAt))

@@ -37,9 +37,10 @@ type state struct {
 	starting  bool      // a start or restart is in progress
 	began     time.Time // when it began
 
-	clearAt time.Time // when to try again to end what a failed start has started; zero if there is nothing to end
-	orphans []Proc    // what a main process that has ended left behind
-	unclear string    // why it cannot be said which process it is; empty if it can be said
+	settleAt time.Time // when a process whose check was ended early counts as the main process; zero if it does already
+	clearAt  time.Time // when to try again to end what a failed start has started; zero if there is nothing to end
+	orphans  []Proc    // what a main process that has ended left behind
+	unclear  string    // why it cannot be said which process it is; empty if it can be said
 
 	downs  int       // exits and failed starts in a row
 	pullAt time.Time // when the next pull-up is due; zero if none is planned

@@ -123,7 +123,7 @@ func (a *actor) makeRoom(action gozzard.Action) error {
 // beginLaunch notes that a start is in progress. It is on record: if the agent dies meanwhile, the next one must not
 // take the process that this start brings up for something that an earlier process left behind.
 func (a *actor) beginLaunch() {
-	a.starting, a.began = true, time.Now()
+	a.starting, a.began, a.settleAt = true, time.Now(), time.Time{}
 	if h := a.held; !h.IsZero() {
 		h.Settled, h.Replaced = false, true
 		a.setHeld(h)
@@ -135,7 +135,9 @@ func (a *actor) beginLaunch() {
 func (a *actor) afterLaunch(l launch, code gozzard.Code) (text string) {
 	switch {
 	case a.running():
-		a.settle()
+		if a.settleAt.IsZero() {
+			a.settle()
+		}
 		if code != "" && code != gozzard.CodeOK {
 			return fmt.Sprintf("; the process runs all the same: pid %d", a.proc.PID)
 		}
@@ -210,6 +212,18 @@ func (a *actor) endStarted() string {
 	return "; what it started was ended: " + pidList(members)
 }
 
+// settleDue reports whether the process has been up as long as the check of its start takes, after the check itself was
+// ended early.
+func (a *actor) settleDue() bool { return !a.settleAt.IsZero() && !time.Now().Before(a.settleAt) }
+
+// settleNow ends what is left of a check that was ended early.
+func (a *actor) settleNow() {
+	a.settleAt = time.Time{}
+	if a.running() {
+		a.settle()
+	}
+}
+
 // clearDue reports whether it is time to try again to end what a failed start has started.
 func (a *actor) clearDue() bool { return !a.clearAt.IsZero() && !time.Now().Before(a.clearAt) }
 
@@ -224,7 +238,8 @@ func (a *actor) clearAgain() {
 // checkAlive waits until the start check is over, because a process that ends before has not started. It returns the
 // verdict. A process that is found meanwhile is watched and shown at once. A pull-up ends its check early when an
 // operation is waiting, but not before the daemon had a moment to write its pid file: a command of the operation that
-// does not find the pid would start a second copy.
+// does not find the pid would start a second copy. What runs then may still be a launcher: it is settled when the check
+// would have been over.
 func (a *actor) checkAlive(ctx context.Context, t launched) gozzard.Outcome {
 	// Compute when the check is over, and until when the process may still appear.
 	check := window(a.spec.Policy.StartCheckSecs)
@@ -238,9 +253,9 @@ func (a *actor) checkAlive(ctx context.Context, t launched) gozzard.Outcome {
 		}
 	}
 	latest := commandEnded.Add(max(check, checkGrace))
-	yieldAt := commandEnded
-	if !t.res.Front {
-		yieldAt = commandEnded.Add(checkGrace)
+	yieldAt := commandEnded.Add(checkGrace)
+	if t.res.Front && a.running() {
+		yieldAt = a.upSince.Add(checkGrace)
 	}
 
 	for poll := firstPoll; ctx.Err() == nil; poll = min(2*poll, slowPoll) {
@@ -263,6 +278,9 @@ func (a *actor) checkAlive(ctx context.Context, t launched) gozzard.Outcome {
 		// Decide, or wait.
 		switch {
 		case over && a.running():
+			if now.Before(end) {
+				a.settleAt = end
+			}
 			return ok()
 		case yielding || a.cannotAppear(t, f) || !now.Before(latest):
 			return notAlive(procName(a.key, a.spec), a.absenceReason(f, err), t.res.Output)

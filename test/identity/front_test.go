@@ -82,3 +82,27 @@ func TestP26SlowStartInBackground(t *testing.T) {
 		p.must(opStop, 0)
 	})
 }
+
+// P26: an operation arrives while a pull-up has only a launcher, which has the name of the process. The launcher is not
+// put on record as the main process: the daemon that it leaves is.
+func TestP26OperationDuringALauncher(t *testing.T) {
+	each(t, func(w *world) {
+		p := w.daemon("launch", "gzhatch").without("stop", "restart", "kill", "reload", "version")
+		p.copyOf("/bin/sh", "gzhatch")
+		p.part("identity")["pid_path"], p.native = "", true
+		p.part("monitor_policy")["start_check_secs"] = 60
+		p.part("control")["start_cmd"] = "./gzhatch -c '{ while :; do sleep 1000; done; } >/dev/null 2>&1 & " +
+			"while [ ! -e go ]; do sleep 0.1; done'"
+		p.registered(p.spec)
+		p.must(opHost, 0)
+		p.await("it is not launched", func() bool { return len(p.mains()) == 2 })
+		p.must(opUnhost, 0)
+
+		p.Script("go", "")
+		p.await("the launcher does not end", func() bool { return len(p.mains()) == 1 })
+		pid := p.main()
+		p.awaitRuns("after the launcher", pid)
+		p.untouched("after the launcher", pid, time.Second)
+		p.must(opStop, 0)
+	})
+}
