@@ -146,7 +146,7 @@ func TestA9OldCopy(t *testing.T) {
 	const noticed = "a host has another journal than before, or an older copy of it"
 	before := strings.Count(s.Output(), noticed)
 	var figs figures
-	for range rounds {
+	for round := range rounds {
 		l := newLedger(t, s.API)
 		l.prefix = fmt.Sprintf("round%d-", rand.Uint64())
 		agent.Kill(syscall.SIGKILL)
@@ -154,6 +154,8 @@ func TestA9OldCopy(t *testing.T) {
 		command(t, "cp", "-a", data, backup)
 		s.AgainOnline(t, agent)
 		stop := l.steady(1, time.Millisecond)
+		ft.Until(t, 30*time.Second, func() string { return "nothing is executed that the copy does not have" },
+			func() bool { return len(l.effects()) >= 10 })
 		time.Sleep(300 * time.Millisecond)
 		agent.Kill(syscall.SIGKILL)
 		command(t, "rm", "-r", data)
@@ -161,7 +163,8 @@ func TestA9OldCopy(t *testing.T) {
 		s.AgainOnline(t, agent)
 		time.Sleep(100 * time.Millisecond)
 		stop()
-		time.Sleep(time.Second) // the server may ask for one more session: until then an operation can be overtaken
+		ft.Until(t, 30*time.Second, func() string { return "the server has not noticed the old copy" },
+			func() bool { return strings.Count(s.Output(), noticed) > before+round })
 		l.afterwards(8, 1)
 		figs.add(l.collect())
 	}
