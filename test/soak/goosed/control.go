@@ -60,8 +60,20 @@ func (c config) start() error {
 		return syscall.Exec(c.Daemon, []string{c.Daemon, "run", "-launch", launch}, os.Environ())
 	}
 
-	cmd := exec.Command(c.Daemon, "run", "-fork", "-launch", launch)
-	return cmd.Run()
+	return c.fork(launch)
+}
+
+// fork runs the daemon until it has gone to the background. The process that does so has the name of the daemon from its
+// first moment, so it is recorded here, too: it may be ended before it can record itself.
+func (c config) fork(launch string, args ...string) error {
+	cmd := exec.Command(c.Daemon, append([]string{"run", "-fork", "-launch", launch}, args...)...)
+	if err := cmd.Start(); err != nil {
+		return err
+	}
+	if start := startOf(cmd.Process.Pid); start != 0 { // else it has ended, and had the time to record itself
+		c.note(line{Event: "up", PID: cmd.Process.Pid, Start: start, Role: "launcher", Launch: launch, Text: "forked"})
+	}
+	return cmd.Wait()
 }
 
 // stop sends a signal to the process and waits until it is gone.
@@ -90,7 +102,7 @@ func (c config) reload() error {
 
 	switch c.Kind {
 	case "handover":
-		return exec.Command(c.Daemon, "run", "-fork", "-launch", s.Launch, "-over", strconv.Itoa(s.PID)).Run()
+		return c.fork(s.Launch, "-over", strconv.Itoa(s.PID))
 	case "usr2":
 		if err := syscall.Kill(s.PID, syscall.SIGUSR2); err != nil {
 			return err
