@@ -29,8 +29,8 @@ func sleeper(t *testing.T, dir string) *exec.Cmd {
 	return cmd
 }
 
-// TestJudgeSeesPrograms: a program that records nothing is recorded from its pid file, once, and its end is noticed. What
-// an old pid file names is not recorded.
+// TestJudgeSeesPrograms: a program that records nothing is recorded from its pid file, once, and its end is noticed.
+// What an old pid file names is not recorded.
 func TestJudgeSeesPrograms(t *testing.T) {
 	root := t.TempDir()
 	write := func(path, text string) {
@@ -81,7 +81,8 @@ func TestJudgeSeesPrograms(t *testing.T) {
 	write(d.pidFile(), fmt.Sprintln(cmd.Process.Pid))
 	looks()
 	got := lives()
-	if len(got) != 1 || got[0].PID != cmd.Process.Pid || got[0].Role != "main" || got[0].Launch != "a" || got[0].gone != 0 {
+	if len(got) != 1 || got[0].PID != cmd.Process.Pid || got[0].Role != "main" || got[0].Launch != "a" ||
+		got[0].gone != 0 {
 		t.Fatalf("pid %d was not recorded once: %+v", cmd.Process.Pid, got)
 	}
 
@@ -107,8 +108,9 @@ func TestJudgeOfFinalState(t *testing.T) {
 		"the status names the launcher":           {client.Process{State: "running", PID: 100}, false, colPID},
 		"the status names the launcher, not main": {client.Process{State: "running", PID: 100}, true, colPID},
 		"the status names the main process":       {client.Process{State: "running", PID: 101, Hosted: true}, true, ""},
-		"supervised, and only a launcher lives":   {client.Process{State: "running", PID: 100, Hosted: true}, false, colNotAlive},
-		"stopped, and a main process lives":       {client.Process{State: "stopped"}, true, colPID},
+		"supervised, and only a launcher lives": {client.Process{State: "running", PID: 100, Hosted: true}, false,
+			colNotAlive},
+		"stopped, and a main process lives": {client.Process{State: "stopped"}, true, colPID},
 	} {
 		t.Run(name, func(t *testing.T) {
 			s := tell(t, kind{name: "slow"})

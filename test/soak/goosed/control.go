@@ -25,6 +25,8 @@ func control(c config, verb string, args []string) error {
 		return c.noteCommand(args[0])
 	case verb == "up":
 		return c.up()
+	case verb == "upgrade":
+		return c.upgrade()
 	case verb == "signal" && len(args) == 1:
 		return c.signalProgram(args[0])
 	}
@@ -151,8 +153,7 @@ func (c config) up() error {
 // signalProgram sends a signal to the main process. SIGTERM waits until it is gone.
 func (c config) signalProgram(name string) error {
 	pid := c.programPID()
-	sig := map[string]syscall.Signal{"TERM": syscall.SIGTERM, "HUP": syscall.SIGHUP, "USR2": syscall.SIGUSR2,
-		"QUIT": syscall.SIGQUIT, "0": 0}[name]
+	sig := map[string]syscall.Signal{"TERM": syscall.SIGTERM, "HUP": syscall.SIGHUP, "0": 0}[name]
 	if pid == 0 {
 		return errors.New("it does not run")
 	}
@@ -168,6 +169,36 @@ func (c config) signalProgram(name string) error {
 		time.Sleep(20 * time.Millisecond)
 	}
 	return nil
+}
+
+// upgrade makes the main process start its successor, as nginx does, and then ends it gently.
+func (c config) upgrade() error {
+	old := c.programPID()
+	if old == 0 {
+		return errors.New("it does not run")
+	}
+	start := startOf(old)
+	if err := syscall.Kill(old, syscall.SIGUSR2); err != nil {
+		return err
+	}
+
+	for end := time.Now().Add(stopWithin); ; time.Sleep(20 * time.Millisecond) {
+		if pid := c.programPID(); pid != 0 && pid != old {
+			break
+		}
+		if time.Now().After(end) {
+			return errors.New("no new process came up")
+		}
+	}
+	if err := c.up(); err != nil {
+		return err
+	}
+
+	time.Sleep(time.Second) // both work for a while
+	if startOf(old) != start {
+		return nil
+	}
+	return syscall.Kill(old, syscall.SIGQUIT)
 }
 
 // programPID is the live process that the pid file names, 0 for none. A pid file may be old and its pid used again, so
