@@ -244,6 +244,10 @@ func TestJudgeOfSoak(t *testing.T) {
 			s.process("launcher", "a", 1, 3)
 			s.process("main", "a", 1.5, 0)
 		}},
+		"killed after a launcher of it has ended": {bare, colEnded, func(s *story) {
+			s.process("main", "a", 1, 60)
+			s.launcher("a", 50, 50.1)
+		}},
 		"a launcher ends with its start": {slow, "", func(s *story) {
 			s.operation("start", failed, gozzard.CodeCheckFailed, "", 1, 4, "start")
 			s.process("launcher", "a", 2, 3)

@@ -92,8 +92,11 @@ func TestJudgeSeesPrograms(t *testing.T) {
 		func() bool { return lives()[0].gone != 0 })
 	_ = cmd.Wait()
 	looks()
-	if got := lives(); len(got) != 1 {
-		t.Errorf("recorded again: %+v", got)
+	w.mu.Lock()
+	lines := len(w.lines)
+	w.mu.Unlock()
+	if got := lives(); len(got) != 1 || lines != 1 {
+		t.Errorf("recorded again in %d lines: %+v", lines, got)
 	}
 }
 
