@@ -74,6 +74,11 @@ func TestV2PowerCut(t *testing.T) {
 	acked, lost := 0, 0
 	for range 2 * *scale {
 		time.Sleep(700 * time.Millisecond)
+		ft.Until(t, time.Minute, func() string { return "nothing is acknowledged" }, func() bool {
+			l.mu.Lock()
+			defer l.mu.Unlock()
+			return len(l.tasks) > 0
+		})
 		s.Kill(syscall.SIGSTOP)
 		l.mu.Lock()
 		tasks := map[string]string{}

@@ -4,17 +4,39 @@ package identity_test
 
 import (
 	"fmt"
+	"os"
+	"path/filepath"
 	"strings"
 	"syscall"
 	"testing"
 	"time"
+
+	ft "github.com/gozzard/gozzard/test/fleettest"
 )
 
-// slow makes the start of the daemon sleep first.
-func (p *proc) slow(script string, secs int, before string) {
+// slow makes the start of the daemon wait for release.
+func (p *proc) slow(script, before string) {
 	p.w.t.Helper()
-	p.Script(script, fmt.Sprintf("echo %s >> calls\n%s\nsleep %d\nsetsid ./%s 1000000 </dev/null >/dev/null 2>&1 &\n"+
-		"echo $! > daemon.pid", strings.TrimSuffix(script, ".sh"), before, secs, p.program))
+	p.Script(script, fmt.Sprintf("echo %s >> calls\n%s\nwhile [ ! -e go ]; do sleep 0.2; done\n"+
+		"setsid ./%s 1000000 </dev/null >/dev/null 2>&1 &\necho $! > daemon.pid", strings.TrimSuffix(script, ".sh"), before,
+		p.program))
+}
+
+// release lets commands of slow go on.
+func (p *proc) release() {
+	p.w.t.Helper()
+	if err := os.WriteFile(filepath.Join(p.Dir, "go"), nil, 0o644); err != nil {
+		p.w.t.Fatal(err)
+	}
+}
+
+// commands lists the live commands of operations. Between two looks at the file their shell has no child.
+func (p *proc) commands() (pids []int) {
+	p.w.t.Helper()
+	for _, name := range []string{"start.sh", "restart.sh", "reload.sh", "sleep"} {
+		pids = append(pids, p.called(name)...)
+	}
+	return pids
 }
 
 // P22: the agent is killed while a command runs. The command is ended, its verdict is final, and what is stopped
@@ -26,8 +48,8 @@ func TestP22InterruptedCommandEnds(t *testing.T) {
 		for _, p := range []*proc{start, again, reload, version} {
 			p.part("monitor_policy")["op_timeout"] = 30
 		}
-		start.slow("start.sh", 4, "true")
-		again.slow("restart.sh", 4, "kill $(cat daemon.pid)")
+		start.slow("start.sh", "true")
+		again.slow("restart.sh", "kill $(cat daemon.pid)")
 		reload.Script("reload.sh", "echo reload >> calls\nsleep 500")
 		version.Script("version.sh", "echo version >> calls\nsleep 500")
 
@@ -50,14 +72,16 @@ func TestP22InterruptedCommandEnds(t *testing.T) {
 			if e := p.end(task); e.Code == 0 {
 				w.t.Errorf("%s: the verdict of an interrupted command is success: %+v", p.name, e)
 			}
-			if left := p.called("sleep"); len(left) > 0 {
-				w.t.Errorf("%s: its command is alive after the verdict: %v", p.name, named(p.live()))
+			if left := p.commands(); len(left) > 0 {
+				w.t.Errorf("%s: its command is alive after the verdict: %v", p.name, named(left))
 			}
 		}
 		start.must(opStop, 0, 829)
 		again.must(opStop, 0, 829)
 
 		// What was stopped stays stopped, what ran still runs.
+		start.release()
+		again.release()
 		w.holds("after the stop", 5*time.Second, func() (string, bool) {
 			got := fmt.Sprintf("%v %v", named(start.live()), named(again.live()))
 			return got, len(start.live())+len(again.live()) == 0
@@ -78,16 +102,18 @@ func TestP22NoCommandOutlivesItsLimit(t *testing.T) {
 		for _, p := range []*proc{start, reload} {
 			p.part("monitor_policy")["op_timeout"] = 3
 		}
-		start.slow("start.sh", 500, "true")
+		start.slow("start.sh", "true")
 		reload.Script("reload.sh", "echo reload >> calls\nsleep 500")
 		w.startAll(reload)
 		pid := reload.main()
 
+		// Quick commands have no guard. Once there is one, it knows each command from its beginning.
+		guard := "gozzard guard\x00" + w.agent.Flag("--data")
 		start.begin(opStart, start.spec)
-		reload.begin(opReload, reload.spec)
 		start.await("the command does not run", func() bool { return start.Count("start") > 0 })
+		start.await("the command has no guard", func() bool { return ft.CountArgs(w.t, guard) == 1 })
+		reload.begin(opReload, reload.spec)
 		reload.await("the command does not run", func() bool { return reload.Count("reload") > 0 })
-		time.Sleep(time.Second) // quick commands have no guard
 		w.agent.Kill(syscall.SIGKILL)
 
 		start.await("its command outlives its limit", func() bool { return len(start.live()) == 0 })
@@ -102,7 +128,7 @@ func TestP22NoCommandOutlivesItsLimit(t *testing.T) {
 func TestP27InterruptedKillIsKept(t *testing.T) {
 	each(t, func(w *world) {
 		p := w.daemon("a", "gzkill")
-		p.Script("kill.sh", "echo kill >> calls\nkill -9 $(cat daemon.pid)\nsleep 20")
+		p.Script("kill.sh", "echo kill >> calls\nkill -9 $(cat daemon.pid)\nsleep 500")
 		p.must(opStart, 0)
 		task := p.begin(opKill, p.spec)
 		p.await("the kill command does not end the process", func() bool { return len(p.mains()) == 0 })

@@ -4,7 +4,7 @@ package soak_test
 
 import (
 	"fmt"
-	"slices"
+	"strings"
 	"time"
 )
 
@@ -51,15 +51,7 @@ func (s *soak) asked(d *daemon, in *instance, at time.Time) bool {
 		}
 	}
 
-	return s.leftover(d, in, at) || s.unfinished(d, in, at) || d.misnamed(in, at)
-}
-
-// misnamed reports whether a process began and ended while the definition named another program: such a start fails and
-// ends what it started.
-func (d *daemon) misnamed(in *instance, at time.Time) bool {
-	return slices.ContainsFunc(d.switched, func(w span) bool {
-		return w.covers(in.time(), 0) && w.covers(at, noticeSlack)
-	})
+	return s.leftover(d, in, at) || s.unfinished(d, in, at)
 }
 
 // leftover reports whether a process was what was left of its launch: a worker whose main process was gone, or a main
@@ -82,9 +74,10 @@ func (s *soak) leftover(d *daemon, in *instance, at time.Time) bool {
 }
 
 // unfinished reports whether the start of a process was not settled when it ended: its definition named another
-// program or account, or its agent was ended during the start.
+// program or account, or its agent was ended during the start. The time in which its agent could do nothing does not
+// count.
 func (s *soak) unfinished(d *daemon, in *instance, at time.Time) bool {
-	if at.After(in.time().Add(checkReach + 20*time.Second)) {
+	if at.After(in.time().Add(checkReach + 20*time.Second + s.idle(d.host, span{in.time(), at}))) {
 		return false
 	}
 	for _, w := range d.switched {
@@ -98,4 +91,38 @@ func (s *soak) unfinished(d *daemon, in *instance, at time.Time) bool {
 		}
 	}
 	return false
+}
+
+// idle is how long the agent of a host was frozen or away within a stretch of time.
+func (s *soak) idle(host int, within span) (sum time.Duration) {
+	name := fmt.Sprintf("agent %d ", host)
+	var since time.Time // zero while it works
+	add := func(to time.Time) {
+		from := since
+		if from.Before(within.from) {
+			from = within.from
+		}
+		if to.After(within.to) {
+			to = within.to
+		}
+		sum += max(0, to.Sub(from))
+	}
+
+	for _, f := range s.faults {
+		what, mine := strings.CutPrefix(f.text, name)
+		switch {
+		case !mine:
+		case what == "SIGCONT" || what == "is back":
+			if !since.IsZero() {
+				add(f.at)
+			}
+			since = time.Time{}
+		case since.IsZero():
+			since = f.at
+		}
+	}
+	if !since.IsZero() {
+		add(within.to)
+	}
+	return sum
 }

@@ -35,6 +35,16 @@ func (s *story) process(role, launch string, from, to float64) *instance {
 	return in
 }
 
+// launcher brings a process up between two seconds and ends by itself.
+func (s *story) launcher(launch string, from, to float64) {
+	s.process("launcher", launch, from, to).ended = "has started the process"
+}
+
+// fault is something that the soak did to a program at a second.
+func (s *story) fault(at float64, text string) {
+	s.faults = append(s.faults, fault{at: second(at), text: text})
+}
+
 // operation has a verdict, a window, and the commands that ran for it.
 func (s *story) operation(action string, state gozzard.AttemptState, code gozzard.Code, message string,
 	from, to float64, commands ...string) *attempt {
@@ -51,7 +61,12 @@ func (s *story) operation(action string, state gozzard.AttemptState, code gozzar
 	return a
 }
 
-// columns lists the columns with violations.
+// pullUp is a start command without a request.
+func (s *story) pullUp(at float64) {
+	s.watch.lines = append(s.watch.lines, line{At: second(at).UnixNano(), Event: "command", Name: "goose", Text: "start"})
+}
+
+// found lists the columns with violations.
 func (s *story) found() (list []string) {
 	s.judgeHistory()
 	for _, c := range columns() {
@@ -67,6 +82,7 @@ func TestJudgeOfSoak(t *testing.T) {
 	const ok, failed, never = gozzard.AttemptOK, gozzard.AttemptFailed, gozzard.AttemptNotExecuted
 	full := kind{name: "fork", stop: true, restart: true, reload: true, kill: true}
 	bare := kind{name: "stubborn"}
+	slow, real := kind{name: "slow", stop: true, restart: true, kill: true}, kind{name: "real", stop: true}
 	for name, test := range map[string]struct {
 		kind kind
 		want string // the only column with violations, "" for none
@@ -107,6 +123,33 @@ func TestJudgeOfSoak(t *testing.T) {
 		"already running, and nothing runs": {full, colWrong, func(s *story) {
 			s.operation("start", failed, gozzard.CodeAlreadyRunning, "", 5, 6)
 		}},
+		"already running, and its launcher runs": {slow, "", func(s *story) {
+			s.operation("start", failed, gozzard.CodeAlreadyRunning, "", 5, 6)
+			s.launcher("a", 4.9, 5.1)
+		}},
+		"already running, and its launcher ended long before": {slow, colWrong, func(s *story) {
+			s.operation("start", failed, gozzard.CodeAlreadyRunning, "", 5, 6)
+			s.launcher("a", 1, 1.1)
+		}},
+		"already running, and its launcher began long after": {slow, colWrong, func(s *story) {
+			s.operation("start", failed, gozzard.CodeAlreadyRunning, "", 5, 6)
+			s.launcher("a", 9, 9.1)
+		}},
+		"already running after a start command that brought nothing up": {slow, colWrong, func(s *story) {
+			s.pullUp(4)
+			s.operation("start", failed, gozzard.CodeAlreadyRunning, "", 5, 6)
+		}},
+		"already running after an interrupted start of a program that was not seen": {real, colWrong, func(s *story) {
+			s.pullUp(4)
+			s.fault(4.5, "agent 1 SIGKILL")
+			s.operation("start", failed, gozzard.CodeAlreadyRunning, "", 5, 6)
+		}},
+		"already running after an interrupted start of a program that was seen": {real, "", func(s *story) {
+			s.pullUp(4)
+			s.fault(4.5, "agent 1 SIGKILL")
+			s.process("main", "a", 4.4, 0)
+			s.operation("start", failed, gozzard.CodeAlreadyRunning, "", 5, 6)
+		}},
 		"not running, although it runs": {full, colWrong, func(s *story) {
 			s.operation("stop", failed, gozzard.CodeNotRunning, "", 5, 6)
 			s.process("main", "a", 1, 0)
@@ -115,6 +158,11 @@ func TestJudgeOfSoak(t *testing.T) {
 			s.operation("stop", ok, gozzard.CodeOK, "", 5, 6)
 			s.process("main", "a", 1, 5.5)
 			s.process("worker", "a", 1, 0)
+		}},
+		"stopped, and a launcher lives on": {full, colWrong, func(s *story) {
+			s.operation("stop", ok, gozzard.CodeOK, "", 5, 6, "stop")
+			s.process("main", "a", 1, 5.5)
+			s.process("launcher", "b", 4, 0)
 		}},
 		"an effect after the verdict": {full, colLate, func(s *story) {
 			s.operation("reload", ok, gozzard.CodeOK, "", 1, 3, "reload")
@@ -127,6 +175,11 @@ func TestJudgeOfSoak(t *testing.T) {
 		"old and new process of a handover": {bare, "", func(s *story) {
 			s.process("main", "a", 1, 0)
 			s.process("main", "a", 2, 0)
+		}},
+		"a launcher beside a process of another launch": {bare, "", func(s *story) {
+			s.process("main", "a", 1, 0)
+			s.launcher("b", 2, 9)
+			s.launcher("c", 3, 9)
 		}},
 		"a bystander gets a signal": {bare, colBystander, func(s *story) {
 			s.watch.instances["bystander0"] = []*instance{{signals: []line{{Text: "SIGTERM"}}}}
@@ -145,6 +198,63 @@ func TestJudgeOfSoak(t *testing.T) {
 		"killed by a changed definition": {bare, colEnded, func(s *story) {
 			s.d.switched = []span{{second(50), second(55)}}
 			s.process("main", "a", 1, 51)
+		}},
+		"killed late, and the definition named another program": {bare, colEnded, func(s *story) {
+			s.d.switched = []span{{second(0.5), second(70)}}
+			s.process("main", "a", 1, 40)
+		}},
+		"killed late, because its agent was frozen": {bare, "", func(s *story) {
+			s.d.switched = []span{{second(0.5), second(5)}}
+			s.fault(2, "agent 1 SIGSTOP")
+			s.fault(20, "agent 1 SIGCONT")
+			s.fault(20, "agent 1 is back")
+			s.process("main", "a", 1, 40)
+		}},
+		"killed late, because its agent was away": {bare, "", func(s *story) {
+			s.fault(2, "agent 1 SIGKILL")
+			s.fault(20, "agent 1 is back")
+			s.process("main", "a", 1, 40)
+		}},
+		"killed late, and its agent is still frozen": {bare, "", func(s *story) {
+			s.fault(2, "agent 1 SIGSTOP")
+			s.process("main", "a", 1, 60)
+		}},
+		"killed later than its frozen agent explains": {bare, colEnded, func(s *story) {
+			s.d.switched = []span{{second(0.5), second(5)}}
+			s.fault(2, "agent 1 SIGSTOP")
+			s.fault(20, "agent 1 SIGCONT")
+			s.process("main", "a", 1, 46)
+		}},
+		"killed late, and its agent was frozen before": {bare, colEnded, func(s *story) {
+			s.d.switched = []span{{second(20.5), second(70)}}
+			s.fault(2, "agent 1 SIGSTOP")
+			s.fault(20, "agent 1 SIGCONT")
+			s.process("main", "a", 21, 50)
+		}},
+		"killed late, and another agent was frozen": {bare, colEnded, func(s *story) {
+			s.d.switched = []span{{second(0.5), second(70)}}
+			s.fault(2, "agent 10 SIGSTOP")
+			s.fault(20, "agent 10 SIGCONT")
+			s.process("main", "a", 1, 40)
+		}},
+		"a launcher is killed and nothing asked for it": {slow, colEnded, func(s *story) {
+			s.process("launcher", "a", 1, 2)
+		}},
+		"a launcher is killed beside its live process": {slow, colEnded, func(s *story) {
+			s.process("launcher", "a", 1, 3)
+			s.process("main", "a", 1.5, 0)
+		}},
+		"killed after a launcher of it has ended": {bare, colEnded, func(s *story) {
+			s.process("main", "a", 1, 60)
+			s.launcher("a", 50, 50.1)
+		}},
+		"a launcher ends with its start": {slow, "", func(s *story) {
+			s.operation("start", failed, gozzard.CodeCheckFailed, "", 1, 4, "start")
+			s.process("launcher", "a", 2, 3)
+		}},
+		"a launcher ends because its agent was killed": {slow, "", func(s *story) {
+			s.fault(1.5, "agent 1 SIGKILL")
+			s.process("launcher", "a", 1, 2)
 		}},
 		"killed by the soak": {bare, "", func(s *story) {
 			s.d.faults = []fault{{at: second(59), pid: s.process("main", "a", 1, 60).PID}}

@@ -240,32 +240,6 @@ func (e *effect) counts() map[string]int {
 	return e.n
 }
 
-// prepares is how long a daemon of kind slow works before its main process begins. Its launcher has the same name.
-const prepares = 10 * time.Second
-
-// comingUp reports whether a start command ran whose process is not in the journal yet: the launcher of a slow daemon
-// works, or a command of a program of the distribution was interrupted before it could write that the program runs.
-func (s *soak) comingUp(a *attempt) bool {
-	if a.daemon.kind.name != "slow" && a.daemon.kind.name != "real" {
-		return false
-	}
-
-	var command, began time.Time
-	for i := range s.watch.lines {
-		l := &s.watch.lines[i]
-		if l.Event == "command" && l.Name == a.daemon.id && (l.Text == "start" || l.Text == "restart") &&
-			l.time().Before(a.to) {
-			command = l.time()
-		}
-	}
-	for _, in := range s.watch.instances[a.daemon.id] {
-		if in.time().Before(a.to) && in.time().After(began) {
-			began = in.time()
-		}
-	}
-	return command.After(began) && (a.daemon.kind.name == "real" || a.from.Sub(command) < prepares)
-}
-
 // judgeTruth compares what a verdict says about the process with its life.
 func (s *soak) judgeTruth(a *attempt) {
 	if a.to.IsZero() || !a.state.Final() {
@@ -279,9 +253,6 @@ func (s *soak) judgeTruth(a *attempt) {
 
 	switch {
 	case verdict == string(gozzard.CodeAlreadyRunning):
-		if s.comingUp(a) {
-			return
-		}
 		for _, in := range lives {
 			if !in.time().After(a.to.Add(time.Second)) && (in.gone == 0 || in.goneAt().After(a.from.Add(-2*time.Second))) {
 				return

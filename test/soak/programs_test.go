@@ -79,7 +79,7 @@ func (s *soak) programs() (list []program) {
 		stop: "exec ../goosectl signal TERM", reload: "exec ../goosectl signal HUP"}
 	add("/usr/sbin/nginx", nginx)
 	nginx.stop = ""
-	nginx.reload = "../goosectl signal USR2 && sleep 1 && ../goosectl up && kill -QUIT $(cat goose.pid.oldbin)"
+	nginx.reload = "exec ../goosectl upgrade"
 	add("/usr/sbin/nginx", nginx)
 	add("/usr/bin/redis-server", program{name: "redis-server", pidFile: "goose.pid",
 		config: "bind 127.0.0.1\nport PORT\ndaemonize yes\npidfile DIR/goose.pid\ndir DIR\nlogfile DIR/log\nsave \"\"\n",

@@ -110,7 +110,11 @@ func (s *soak) counted(b *strings.Builder) {
 	}
 	starts, commands := 0, 0
 	for _, list := range s.watch.instances {
-		starts += len(list)
+		for _, in := range list {
+			if in.Role != "launcher" {
+				starts++
+			}
+		}
 	}
 	for _, l := range s.watch.lines {
 		if l.Event == "command" {

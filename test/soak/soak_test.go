@@ -259,6 +259,7 @@ func (s *soak) layDaemons() {
 		if p.prepare != nil {
 			p.prepare(s.t, d)
 		}
+		s.watch.follow(d)
 		s.all, s.byDir[d.dir] = append(s.all, d), d
 	}
 }

@@ -62,6 +62,8 @@ type watcher struct {
 	held      map[int32]hold         // by the number of the hold
 	holds     int32                  // how many there were
 	rest      []byte                 // a line that is not complete
+	programs  []*daemon              // whose processes record nothing themselves
+	looked    time.Time              // when their pid files were read
 }
 
 // hold is a process that is watched. Holds are numbered: a child that is just being started shares all descriptors for a
@@ -116,6 +118,7 @@ func (w *watcher) run() {
 		for _, e := range events[:max(n, 0)] {
 			w.release(e.Fd, now)
 		}
+		w.lookAtPrograms()
 		w.mu.Unlock()
 	}
 }

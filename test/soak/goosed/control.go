@@ -25,6 +25,8 @@ func control(c config, verb string, args []string) error {
 		return c.noteCommand(args[0])
 	case verb == "up":
 		return c.up()
+	case verb == "upgrade":
+		return c.upgrade()
 	case verb == "signal" && len(args) == 1:
 		return c.signalProgram(args[0])
 	}
@@ -60,8 +62,20 @@ func (c config) start() error {
 		return syscall.Exec(c.Daemon, []string{c.Daemon, "run", "-launch", launch}, os.Environ())
 	}
 
-	cmd := exec.Command(c.Daemon, "run", "-fork", "-launch", launch)
-	return cmd.Run()
+	return c.fork(launch)
+}
+
+// fork runs the daemon until it has gone to the background. The process that does so has the name of the daemon from its
+// first moment, so it is recorded here, too: it may be ended before it can record itself.
+func (c config) fork(launch string, args ...string) error {
+	cmd := exec.Command(c.Daemon, append([]string{"run", "-fork", "-launch", launch}, args...)...)
+	if err := cmd.Start(); err != nil {
+		return err
+	}
+	if start := startOf(cmd.Process.Pid); start != 0 { // else it has ended, and had the time to record itself
+		c.note(line{Event: "up", PID: cmd.Process.Pid, Start: start, Role: "launcher", Launch: launch, Text: "forked"})
+	}
+	return cmd.Wait()
 }
 
 // stop sends a signal to the process and waits until it is gone.
@@ -90,7 +104,7 @@ func (c config) reload() error {
 
 	switch c.Kind {
 	case "handover":
-		return exec.Command(c.Daemon, "run", "-fork", "-launch", s.Launch, "-over", strconv.Itoa(s.PID)).Run()
+		return c.fork(s.Launch, "-over", strconv.Itoa(s.PID))
 	case "usr2":
 		if err := syscall.Kill(s.PID, syscall.SIGUSR2); err != nil {
 			return err
@@ -139,8 +153,7 @@ func (c config) up() error {
 // signalProgram sends a signal to the main process. SIGTERM waits until it is gone.
 func (c config) signalProgram(name string) error {
 	pid := c.programPID()
-	sig := map[string]syscall.Signal{"TERM": syscall.SIGTERM, "HUP": syscall.SIGHUP, "USR2": syscall.SIGUSR2,
-		"QUIT": syscall.SIGQUIT, "0": 0}[name]
+	sig := map[string]syscall.Signal{"TERM": syscall.SIGTERM, "HUP": syscall.SIGHUP, "0": 0}[name]
 	if pid == 0 {
 		return errors.New("it does not run")
 	}
@@ -156,6 +169,36 @@ func (c config) signalProgram(name string) error {
 		time.Sleep(20 * time.Millisecond)
 	}
 	return nil
+}
+
+// upgrade makes the main process start its successor, as nginx does, and then ends it gently.
+func (c config) upgrade() error {
+	old := c.programPID()
+	if old == 0 {
+		return errors.New("it does not run")
+	}
+	start := startOf(old)
+	if err := syscall.Kill(old, syscall.SIGUSR2); err != nil {
+		return err
+	}
+
+	for end := time.Now().Add(stopWithin); ; time.Sleep(20 * time.Millisecond) {
+		if pid := c.programPID(); pid != 0 && pid != old {
+			break
+		}
+		if time.Now().After(end) {
+			return errors.New("no new process came up")
+		}
+	}
+	if err := c.up(); err != nil {
+		return err
+	}
+
+	time.Sleep(time.Second) // both work for a while
+	if startOf(old) != start {
+		return nil
+	}
+	return syscall.Kill(old, syscall.SIGQUIT)
 }
 
 // programPID is the live process that the pid file names, 0 for none. A pid file may be old and its pid used again, so

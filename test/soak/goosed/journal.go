@@ -26,13 +26,15 @@ type line struct {
 	Text   string `json:"text,omitempty"`
 }
 
-// note adds a line about this process to the journal.
+// note adds a line to the journal. It is about this process, unless the line names another one.
 func (c config) note(l line) {
 	l.At, l.Name, l.Op = time.Now().UnixNano(), c.Name, os.Getenv("GOZZARD_OP_ID")
 	if l.PID == 0 {
 		l.PID = os.Getpid()
 	}
-	l.Start = startOf(l.PID)
+	if l.Start == 0 {
+		l.Start = startOf(l.PID)
+	}
 
 	b, err := json.Marshal(l)
 	if err == nil {

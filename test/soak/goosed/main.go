@@ -7,7 +7,7 @@
 //	goosed run [-launch ID] [-over PID] [-fork] [-exec]        the process itself
 //	goosed bystander                                           a process that no definition names
 //	goosectl start|stop|restart|reload|kill                    the commands of the definition
-//	goosectl note ACTION, up, signal NAME                      parts of the commands of other programs
+//	goosectl note ACTION, up, upgrade, signal NAME             parts of the commands of other programs
 //
 // goosectl is the same program under another name, so that a command is not taken for the daemon.
 package main

@@ -56,15 +56,21 @@ func run(c config, verb string, args []string) {
 	d.live(*execed)
 }
 
-// detach starts the process in a session of its own and ends, as daemons do.
+// detach starts the process in a session of its own and ends, as daemons do. It has the name of the daemon itself, so it
+// records its own life: an agent may take it for the process while it lives.
 func detach(c config, launch string, over int) {
+	l := &daemon{config: c, role: "launcher", launch: launch}
+	l.note(line{Event: "up", Role: l.role, Launch: launch, Text: "ready"})
+
 	cmd := exec.Command(c.Daemon, "run", "-launch", launch, "-over", strconv.Itoa(over))
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setsid: true}
 	if err := cmd.Start(); err != nil {
 		fmt.Fprintln(os.Stderr, err)
-		os.Exit(5)
+		l.end("cannot start the process", 5)
 	}
 	c.note(line{Event: "up", PID: cmd.Process.Pid, Role: "main", Launch: launch, Text: "forked"})
+
+	l.end("has started the process", 0)
 }
 
 // begin records the start of a main process. It also records a live main process of another launch, which is a second
