@@ -238,9 +238,9 @@ func (a *actor) checkAlive(ctx context.Context, t launched) gozzard.Outcome {
 		}
 	}
 	latest := commandEnded.Add(max(check, checkGrace))
-	yieldAt := commandEnded
-	if !t.res.Front {
-		yieldAt = commandEnded.Add(checkGrace)
+	yieldAt := commandEnded.Add(checkGrace)
+	if t.res.Front && a.running() { // it may be a launcher that has the name of the daemon for a moment
+		yieldAt = a.upSince.Add(checkGrace)
 	}
 
 	for poll := firstPoll; ctx.Err() == nil; poll = min(2*poll, slowPoll) {
