@@ -254,7 +254,7 @@ func (a *actor) checkAlive(ctx context.Context, t launched) gozzard.Outcome {
 	}
 	latest := commandEnded.Add(max(check, checkGrace))
 	yieldAt := commandEnded.Add(checkGrace)
-	if t.res.Front && a.running() {
+	if t.res.Front && a.running() { // it may be a launcher that has the name of the daemon for a moment
 		yieldAt = a.upSince.Add(checkGrace)
 	}
 
