@@ -5,8 +5,8 @@ import (
 	"net/http"
 )
 
-// Grant gives a role on a part of the fleet. An empty list means everything of its kind. If both Businesses and
-// Namespaces are given, one of the two must match.
+// Grant gives a role on a part of the fleet. An empty list means everything of its kind, except Accounts: without
+// accounts no command may run. A grant has Businesses or Namespaces, not both.
 type Grant struct {
 	Role       string   `json:"role"` // viewer, operator, admin or enroller
 	Businesses []int    `json:"businesses,omitempty"`
@@ -14,6 +14,13 @@ type Grant struct {
 	Clouds     []int    `json:"clouds,omitempty"`
 	Nets       []string `json:"nets,omitempty"`    // such as 10.1.0.0/16
 	Actions    []string `json:"actions,omitempty"` // of an operator, such as start
+
+	// Hosts says which hosts the grant reaches: assigned (those of its businesses), listed (those in Clouds and Nets)
+	// or any. It may be left out unless the grant has Namespaces and neither Clouds nor Nets.
+	Hosts string `json:"hosts,omitempty"`
+	// Accounts are the accounts that commands may run as. * stands for every account but root. An operator or admin
+	// needs them, except an admin of the whole fleet.
+	Accounts []string `json:"accounts,omitempty"`
 }
 
 // HeldGrant is a grant with its holder: an app or a user.
