@@ -57,17 +57,56 @@ type GrantVerdict struct {
 	Why    string // why not; "" when it allows
 }
 
+// GrantQuestion asks whether grants allow an action. Namespace "" means one that the grant covers, and Account "" one
+// that it names.
+type GrantQuestion struct {
+	Action    Action
+	Namespace string
+	Host      HostRef
+	Account   string
+}
+
 // Explain says for every grant whether it allows an action, and if not, why. A grant allows exactly what May allows by
 // it.
-func (r *Rights) Explain(a Action, namespace string, h HostRef, account string) []GrantVerdict {
+func (r *Rights) Explain(q GrantQuestion) []GrantVerdict {
 	if r == nil {
 		return nil
 	}
+
 	list := make([]GrantVerdict, len(r.Grants))
 	for i := range r.Grants {
 		g := &r.Grants[i]
-		o := r.object(g, a, namespace, h, account)
-		list[i] = GrantVerdict{Allows: o == objectNothing, Why: g.why(o, a, namespace, account)}
+		account := q.Account
+		if account == "" && len(g.Accounts) > 0 {
+			account = strings.Replace(g.Accounts[0], AnyAccount, "some", 1)
+		}
+		for _, namespace := range g.examples(q.Namespace) {
+			o := r.object(g, q.Action, namespace, q.Host, account)
+			list[i] = GrantVerdict{Allows: o == objectNothing, Why: g.why(o, q.Action, namespace, account)}
+			if list[i].Allows {
+				break
+			}
+		}
+	}
+
+	return list
+}
+
+// examples are namespaces that stand for what a question is about: the one that it names, or those that a grant covers.
+func (g *Grant) examples(namespace string) []string {
+	if namespace != "" {
+		return []string{namespace}
+	}
+
+	var list []string
+	for _, biz := range g.Businesses {
+		list = append(list, BusinessNamespace(biz))
+	}
+	for _, p := range g.Namespaces {
+		list = append(list, strings.NewReplacer("*", "", "?", "x").Replace(p))
+	}
+	if len(list) == 0 {
+		list = append(list, "any")
 	}
 	return list
 }

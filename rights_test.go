@@ -158,9 +158,9 @@ func TestExplainAgrees(t *testing.T) {
 	for _, a := range []gozzard.Action{gozzard.ActionStart, gozzard.ActionStop, gozzard.ActionQuery} {
 		for _, namespace := range []string{"a", "b", "JOB_BIZ_2", "JOB_BIZ_3"} {
 			for _, h := range []gozzard.HostRef{hostAt("10.1.0.1"), hostAt("10.1.0.2"), hostAt("10.2.0.1"), {}} {
-				for _, account := range []string{"shop", "root", "0", ""} {
+				for _, account := range []string{"shop", "root", "0", "db"} {
 					some := false
-					for i, v := range r.Explain(a, namespace, h, account) {
+					for i, v := range r.Explain(gozzard.GrantQuestion{Action: a, Namespace: namespace, Host: h, Account: account}) {
 						one := &gozzard.Rights{Grants: r.Grants[i : i+1], Assigned: r.Assigned}
 						if may := one.May(a, namespace, h, account); may != v.Allows || may != (v.Why == "") {
 							t.Fatalf("grant %d, %s %s %v as %q: %+v, but %v", i, a, namespace, h, account, v, may)
@@ -179,6 +179,16 @@ func TestExplainAgrees(t *testing.T) {
 	}
 	if allowed == 0 {
 		t.Fatal("nothing was allowed")
+	}
+
+	// Without a namespace and an account, what a grant has counts.
+	for ip, want := range map[string][]bool{"10.1.0.1": {false, true, true, false}, "10.1.0.2": {false, false, true, false},
+		"10.2.0.1": {false, false, false, false}} {
+		for i, v := range r.Explain(gozzard.GrantQuestion{Action: gozzard.ActionStart, Host: hostAt(ip)}) {
+			if v.Allows != want[i] {
+				t.Errorf("grant %d on %s: %+v", i, ip, v)
+			}
+		}
 	}
 }
 

@@ -150,7 +150,10 @@ func renderGrants(list []gozzard.Grant) []client.Grant {
 	for i := range list {
 		g := &list[i]
 		grant := client.Grant{Role: string(g.Role), Businesses: g.Businesses, Namespaces: g.Namespaces, Clouds: g.Clouds,
-			Nets: words(g.Nets), Actions: words(g.Actions), Hosts: string(g.Scope()), Accounts: g.Accounts}
+			Nets: words(g.Nets), Actions: words(g.Actions), Accounts: g.Accounts}
+		if len(g.Businesses)+len(g.Namespaces) > 0 { // the others say it by their lists
+			grant.Hosts = string(g.Scope())
+		}
 		out = append(out, grant)
 	}
 	return out

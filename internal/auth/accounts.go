@@ -267,3 +267,22 @@ func newID() string {
 func notFound(what, name string) error {
 	return gozzard.Errorf(gozzard.ErrNotFound, "there is no %s %q", what, name)
 }
+
+// HeldRights are the rights of an app, of a user, or of a user behind an app. A user that is disabled has none.
+func (a *Accounts) HeldRights(h Holder) (*gozzard.Rights, error) {
+	app, knownApp := a.app(h.App)
+	user, knownUser := a.user(h.User)
+	switch {
+	case h.App != "" && !knownApp:
+		return nil, notFound("app", h.App)
+	case h.User != "" && !knownUser:
+		return nil, notFound("user", h.User)
+	case user.Disabled:
+		return a.directory.rights(nil), nil
+	case h.User == "":
+		return a.directory.rights(app.Rights().Grants), nil
+	case h.App == "":
+		return a.directory.rights(user.Grants), nil
+	}
+	return a.directory.rights(Intersect(app.Rights().Grants, user.Grants)), nil
+}

@@ -60,7 +60,9 @@ func TestIntersectGivesNoMore(t *testing.T) {
 	hosts := []gozzard.HostRef{{}, {Addrs: []gozzard.HostAddr{host(0, "10.1.2.3")}},
 		{Addrs: []gozzard.HostAddr{host(1, "10.200.0.1")}}, {Agent: "two"},
 		{Agent: "two", Addrs: []gozzard.HostAddr{host(2, "192.168.1.1"), host(0, "10.1.0.1")}}}
-	assigned := func(biz int, h gozzard.HostRef) bool { return biz == 2 && h.Agent == "two" || biz == 1 && len(h.Addrs) == 1 }
+	assigned := func(biz int, h gozzard.HostRef) bool {
+		return biz == 2 && h.Agent == "two" || biz == 1 && len(h.Addrs) == 1
+	}
 	rapid.Check(t, func(t *rapid.T) {
 		a := &gozzard.Rights{Grants: grants().Draw(t, "a"), Assigned: assigned}
 		b := &gozzard.Rights{Grants: grants().Draw(t, "b"), Assigned: assigned}

@@ -37,7 +37,7 @@ func TestVisibility(t *testing.T) {
 		"namespaces": {Grants: []gozzard.Grant{{Role: gozzard.RoleViewer,
 			Namespaces: []string{"ns1", "ns[2]", "ns2"}, Hosts: gozzard.HostsAny}}},
 		"hosts that are not said": {Grants: []gozzard.Grant{{Role: gozzard.RoleViewer, Namespaces: []string{"ns1"}}}},
-		"hosts": {Grants: []gozzard.Grant{{Role: gozzard.RoleViewer, Nets: net}}},
+		"hosts":                   {Grants: []gozzard.Grant{{Role: gozzard.RoleViewer, Nets: net}}},
 		"both": {Grants: []gozzard.Grant{{Role: gozzard.RoleOperator, Namespaces: []string{"ns1"}, Nets: net},
 			{Role: gozzard.RoleViewer, Namespaces: []string{"ns3"}, Hosts: gozzard.HostsAny}}},
 		"enroller": {Grants: []gozzard.Grant{{Role: gozzard.RoleEnroller}}},

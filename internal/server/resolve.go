@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"net/netip"
 	"os"
 	"path/filepath"
 	"strings"
@@ -52,10 +53,19 @@ func shellWord(s string) string {
 	return "'" + strings.ReplaceAll(s, "'", `'\''`) + "'"
 }
 
+// Resolution says which grant of an older version means what from now on.
+type Resolution struct {
+	App, User string // the holder: one of them
+	Number    int    // of the grant
+	AnyHost   bool
+	Clouds    []int
+	Nets      []netip.Prefix
+	Accounts  []string
+}
+
 // ResolveGrant gives a grant of an older version its hosts and accounts, in the data folder of a server that does not
 // run. It returns the commands for the grants that are left.
-func ResolveGrant(ctx context.Context, data string, holder auth.Holder, number int,
-	how auth.Resolution) (left []string, err error) {
+func ResolveGrant(ctx context.Context, data string, r Resolution) (left []string, err error) {
 	path := filepath.Join(data, backup.RecordFile)
 	if _, err := os.Stat(path); err != nil {
 		return nil, fmt.Errorf("%s is not the data folder of a server: %w", data, err)
@@ -66,7 +76,8 @@ func ResolveGrant(ctx context.Context, data string, holder auth.Holder, number i
 	}
 	defer func() { err = errors.Join(err, store.Close()) }()
 
-	grants, err := auth.Resolve(ctx, store, system(), time.Now(), holder, number, how)
+	grants, err := auth.Resolve(ctx, store, system(), time.Now(), auth.Holder{App: r.App, User: r.User}, r.Number,
+		auth.Resolution{AnyHost: r.AnyHost, Clouds: r.Clouds, Nets: r.Nets, Accounts: r.Accounts})
 	for i := range grants {
 		left = append(left, resolveCommand(data, &grants[i]))
 	}
