@@ -53,6 +53,10 @@ type Op struct {
 
 	// Adopt makes a start supervise a process that it finds running. Agents of earlier versions ignore it.
 	Adopt bool
+
+	// Account is the account that the caller has a right to (CanonicalAccount). The agent rejects the operation when the
+	// definition has another one. "" means that the caller may use every account, or that the server is older.
+	Account string
 }
 
 // ReportKind says what a Report is for.

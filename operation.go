@@ -141,6 +141,7 @@ type Attempt struct {
 	Labels    map[string]string
 	Spec      []byte // by EncodeSpec; empty when there was no definition
 	Adopt     bool   // as in Operation; set for starts only
+	Account   string // that the caller has a right to (CanonicalAccount); "": the caller may use every account
 	State     AttemptState
 	Session   uint64 // in which it was last sent
 	Outcome   Outcome

@@ -4,7 +4,6 @@ import (
 	"encoding/json"
 	"net/netip"
 	"slices"
-	"unicode/utf8"
 )
 
 // Role is a set of things that an app or a person may do.
@@ -24,15 +23,28 @@ func (r Role) Valid() bool {
 	return r == RoleViewer || r == RoleOperator || r == RoleAdmin || r == RoleEnroller
 }
 
-// Grant gives a role on a part of the fleet. An empty list means everything of its kind. A list matches when one of
-// its values matches. Of Businesses and Namespaces one has to match.
+// HostScope says which hosts a grant reaches.
+type HostScope string
+
+// The scopes. HostsAssigned are the hosts that a topology document or the CMDB assigns to the business whose process
+// it is. HostsListed are those in Clouds and Nets. HostsAny are all hosts.
+const (
+	HostsAssigned HostScope = "assigned"
+	HostsListed   HostScope = "listed"
+	HostsAny      HostScope = "any"
+)
+
+// Grant gives a role on a part of the fleet. An empty list means everything of its kind, except Accounts: without
+// accounts no command may run. A list matches when one of its values matches.
 type Grant struct {
 	Role       Role           `json:"role"`
 	Businesses []int          `json:"businesses,omitempty"`
 	Namespaces []string       `json:"namespaces,omitempty"` // patterns with * and ?
+	Hosts      HostScope      `json:"hosts,omitempty"`      // "" in grants of older versions
 	Clouds     []int          `json:"clouds,omitempty"`
 	Nets       []netip.Prefix `json:"nets,omitempty"`
-	Actions    Actions        `json:"actions,omitempty"` // that an operator may do
+	Actions    Actions        `json:"actions,omitempty"`  // that an operator may do
+	Accounts   []string       `json:"accounts,omitempty"` // that commands may run as; AnyAccount is all but root
 }
 
 // Actions is a list of actions that is stored as words. As numbers, encoding/json would write it as bytes.
@@ -70,116 +82,185 @@ func (l *Actions) UnmarshalJSON(b []byte) error {
 // Rights are all grants of a caller. Without grants a caller has no rights. What it may not see does not exist for it.
 type Rights struct {
 	Grants []Grant
+
+	// Assigned reports whether a host is assigned to a business. nil: no host is.
+	Assigned func(biz int, h HostRef) bool
 }
+
+// HostRef is a host as rights know it: its agent and all its addresses.
+type HostRef struct {
+	Agent AgentID
+	Addrs []HostAddr
+}
+
+// Ref is the host as rights know it.
+func (h *HostInfo) Ref() HostRef { return HostRef{Agent: h.Agent, Addrs: h.Addrs} }
 
 // Everything are the rights of the program itself and of an admin of the whole fleet.
-func Everything() *Rights { return &Rights{Grants: []Grant{{Role: RoleAdmin}}} }
+func Everything() *Rights { return &Rights{Grants: []Grant{{Role: RoleAdmin, Hosts: HostsAny}}} }
 
-// All reports whether the caller may see and do everything.
-func (r *Rights) All() bool {
-	return r != nil && slices.ContainsFunc(r.Grants,
-		func(g Grant) bool { return g.Role == RoleAdmin && g.wholeFleet() })
-}
-
-// SeesAll reports whether the caller may see every process and host.
-func (r *Rights) SeesAll() bool {
-	return r != nil && slices.ContainsFunc(r.Grants, func(g Grant) bool { return g.sees() && g.wholeFleet() })
-}
-
-// Has reports whether the caller has a role on any part of the fleet. An admin has every role.
-func (r *Rights) Has(role Role) bool {
-	return r != nil && slices.ContainsFunc(r.Grants,
-		func(g Grant) bool { return g.Role == role || g.Role == RoleAdmin })
-}
-
-// Sees reports whether the caller may see the processes of a namespace on a host with these addresses.
-func (r *Rights) Sees(namespace string, addrs []HostAddr) bool {
-	return r != nil && slices.ContainsFunc(r.Grants,
-		func(g Grant) bool { return g.sees() && g.fitsSpace(namespace) && g.fitsHost(addrs) })
-}
-
-// SeesHost reports whether the caller may see a host: it may see a process there, or may enrol the host.
-func (r *Rights) SeesHost(addrs []HostAddr) bool {
-	return r != nil && slices.ContainsFunc(r.Grants, func(g Grant) bool { return g.fitsHost(addrs) })
-}
-
-// SeesBusiness reports whether the caller may see a part of a business.
-func (r *Rights) SeesBusiness(biz int) bool {
-	return r != nil && slices.ContainsFunc(r.Grants, func(g Grant) bool { return g.sees() && g.fitsBusiness(biz) })
-}
-
-// May reports whether the caller may do an action on processes of a namespace on a host with these addresses.
-func (r *Rights) May(a Action, namespace string, addrs []HostAddr) bool {
-	return r != nil && slices.ContainsFunc(r.Grants,
-		func(g Grant) bool { return g.may(a) && g.fitsSpace(namespace) && g.fitsHost(addrs) })
-}
-
-// MaySpace reports whether the caller may do an action on processes of a namespace on at least some hosts.
-func (r *Rights) MaySpace(a Action, namespace string) bool {
-	return r != nil && slices.ContainsFunc(r.Grants, func(g Grant) bool { return g.may(a) && g.fitsSpace(namespace) })
-}
-
-// MayBusiness reports whether the caller may change the topology of a business. The topology says what is on which
-// host, so a grant for some hosts is not enough.
-func (r *Rights) MayBusiness(biz int) bool {
-	return r != nil && slices.ContainsFunc(r.Grants,
-		func(g Grant) bool { return g.Role == RoleAdmin && g.anyHost() && g.fitsBusiness(biz) })
-}
-
-// MayHost reports whether the caller may change what concerns all processes of a host.
-func (r *Rights) MayHost(addrs []HostAddr) bool {
-	return r != nil && slices.ContainsFunc(r.Grants,
-		func(g Grant) bool { return g.may(ActionUpdate) && g.anySpace() && g.fitsHost(addrs) })
-}
-
-// SeesSpace reports whether the caller may see a namespace on every host.
-func (r *Rights) SeesSpace(namespace string) bool {
-	return r != nil && slices.ContainsFunc(r.Grants,
-		func(g Grant) bool { return g.sees() && g.anyHost() && g.fitsSpace(namespace) })
-}
-
-// Marks are a set of a caller's grants, one bit each. They make Sees fast for many rows: mark each namespace and each
-// host once; a process is visible when the marks of its namespace and of its host meet.
-type Marks []uint64
-
-// MarkSpace marks the grants that let the caller see processes of a namespace.
-func (r *Rights) MarkSpace(namespace string) Marks {
-	return r.mark(func(g *Grant) bool { return g.sees() && g.fitsSpace(namespace) })
-}
-
-// MarkHost marks the grants that let the caller see processes of a host.
-func (r *Rights) MarkHost(addrs []HostAddr) Marks {
-	return r.mark(func(g *Grant) bool { return g.sees() && g.fitsHost(addrs) })
-}
-
-func (r *Rights) mark(fits func(g *Grant) bool) Marks {
+// some reports whether a grant fits.
+func (r *Rights) some(fits func(g *Grant) bool) bool {
 	if r == nil {
-		return nil
+		return false
 	}
-	m := make(Marks, (len(r.Grants)+63)/64)
 	for i := range r.Grants {
 		if fits(&r.Grants[i]) {
-			m[i/64] |= 1 << (i % 64)
-		}
-	}
-	return m
-}
-
-// Meet reports whether a grant is in both sets.
-func (m Marks) Meet(o Marks) bool {
-	for i := range m {
-		if m[i]&o[i] != 0 {
 			return true
 		}
 	}
 	return false
 }
 
+// All reports whether the caller may see and do everything.
+func (r *Rights) All() bool {
+	return r.some(func(g *Grant) bool { return g.Role == RoleAdmin && g.wholeFleet() })
+}
+
+// SeesAll reports whether the caller may see every process and host.
+func (r *Rights) SeesAll() bool {
+	return r.some(func(g *Grant) bool { return g.sees() && g.wholeFleet() })
+}
+
+// Has reports whether the caller has a role on any part of the fleet. An admin has every role.
+func (r *Rights) Has(role Role) bool {
+	return r.some(func(g *Grant) bool { return g.Role == role || g.Role == RoleAdmin })
+}
+
+// Sees reports whether the caller may see the processes of a namespace on a host.
+func (r *Rights) Sees(namespace string, h HostRef) bool {
+	return r.some(func(g *Grant) bool { return g.sees() && g.fitsSpace(namespace) && r.reaches(g, namespace, h) })
+}
+
+// SeesHost reports whether the caller may see a host: it may see a process there, or may enrol the host.
+func (r *Rights) SeesHost(h HostRef) bool {
+	return r.some(func(g *Grant) bool {
+		if g.Scope() != HostsAssigned {
+			return g.fitsAddrs(h.Addrs)
+		}
+		return g.fitsAddrs(h.Addrs) && slices.ContainsFunc(g.businesses(),
+			func(biz int) bool { return r.assigned(biz, h) })
+	})
+}
+
+// SeesBusiness reports whether the caller may see a part of a business.
+func (r *Rights) SeesBusiness(biz int) bool {
+	return r.some(func(g *Grant) bool { return g.sees() && g.fitsBusiness(biz) })
+}
+
+// SeesBusinessHosts reports whether the caller may see the processes of a business on every host of that business.
+func (r *Rights) SeesBusinessHosts(biz int) bool {
+	return r.some(func(g *Grant) bool { return g.sees() && g.fitsBusiness(biz) && g.everyHost() })
+}
+
+// May reports whether the caller may do an action on processes of a namespace on a host, where the process has a
+// definition with this account. An action that only reads runs nothing, so its account does not matter.
+func (r *Rights) May(a Action, namespace string, h HostRef, account string) bool {
+	return r.some(func(g *Grant) bool { return r.object(g, a, namespace, h, account) == objectNothing })
+}
+
+// MayOn is May for what concerns no single definition, such as the resource pools of a namespace.
+func (r *Rights) MayOn(a Action, namespace string, h HostRef) bool {
+	return r.some(func(g *Grant) bool { return g.may(a) && g.fitsSpace(namespace) && r.reaches(g, namespace, h) })
+}
+
+// MaySpace reports whether the caller may do an action on processes of a namespace on at least some hosts.
+func (r *Rights) MaySpace(a Action, namespace string) bool {
+	return r.some(func(g *Grant) bool { return g.may(a) && g.fitsSpace(namespace) })
+}
+
+// MayBusinessHosts reports whether the caller may do an action on processes of a business on every host of that
+// business.
+func (r *Rights) MayBusinessHosts(a Action, biz int) bool {
+	return r.some(func(g *Grant) bool { return g.may(a) && g.fitsBusiness(biz) && g.everyHost() })
+}
+
+// MayBusiness reports whether the caller may change the topology of a business. The topology says what is on which
+// host, so a grant for some hosts is not enough.
+func (r *Rights) MayBusiness(biz int) bool {
+	return r.some(func(g *Grant) bool { return g.Role == RoleAdmin && g.everyHost() && g.fitsBusiness(biz) })
+}
+
+// MayRunAs reports whether the caller may write an account into the topology of a business.
+func (r *Rights) MayRunAs(biz int, account string) bool {
+	return r.some(func(g *Grant) bool {
+		return g.Role == RoleAdmin && g.everyHost() && g.fitsBusiness(biz) && g.runsAs(account)
+	})
+}
+
+// MayAssign reports whether the caller may put a host into a business. A grant by business does not count: it reaches
+// the hosts that are in the business already.
+func (r *Rights) MayAssign(biz int, h HostRef) bool {
+	return r.some(func(g *Grant) bool {
+		return g.Role == RoleAdmin && g.Scope() != HostsAssigned && g.fitsBusiness(biz) && g.fitsAddrs(h.Addrs)
+	})
+}
+
+// MayHost reports whether the caller may change what concerns all processes of a host, of all accounts.
+func (r *Rights) MayHost(h HostRef) bool {
+	return r.some(func(g *Grant) bool {
+		return g.may(ActionUpdate) && g.anySpace() && g.fitsAddrs(h.Addrs) && g.runsAs(RootAccount) &&
+			(g.EveryAccount() || slices.Contains(g.Accounts, AnyAccount))
+	})
+}
+
+// SeesSpace reports whether the caller may see a namespace on every host.
+func (r *Rights) SeesSpace(namespace string) bool {
+	return r.some(func(g *Grant) bool {
+		return g.sees() && g.fitsSpace(namespace) && g.everyHost() && g.Scope() == HostsAny
+	})
+}
+
+// assigned reports whether a host is assigned to a business.
+func (r *Rights) assigned(biz int, h HostRef) bool { return r.Assigned != nil && r.Assigned(biz, h) }
+
+// reaches reports whether a grant that fits a namespace reaches a host for processes of that namespace.
+func (r *Rights) reaches(g *Grant, namespace string, h HostRef) bool {
+	if !g.fitsAddrs(h.Addrs) {
+		return false
+	}
+	if g.Scope() != HostsAssigned {
+		return true
+	}
+	biz, ok := BusinessOf(namespace)
+	return ok && r.assigned(biz, h)
+}
+
+// Scope is which hosts the grant reaches. A grant that does not say it in Hosts says it by what else it has; where that
+// is not enough the scope is "", and the grant reaches no host.
+func (g *Grant) Scope() HostScope {
+	switch {
+	case g.Hosts != "":
+		return g.Hosts
+	case len(g.Businesses) > 0:
+		return HostsAssigned
+	case len(g.Clouds)+len(g.Nets) > 0:
+		return HostsListed
+	case g.anySpace():
+		return HostsAny
+	}
+	return ""
+}
+
+// businesses are the businesses whose hosts the grant may reach by assignment.
+func (g *Grant) businesses() []int {
+	list := slices.Clone(g.Businesses)
+	for _, p := range g.Namespaces {
+		if biz, ok := BusinessOf(p); ok {
+			list = append(list, biz)
+		}
+	}
+	return list
+}
+
 func (g *Grant) anySpace() bool { return len(g.Businesses)+len(g.Namespaces) == 0 }
 
-func (g *Grant) anyHost() bool { return len(g.Clouds)+len(g.Nets) == 0 }
+// everyHost: the grant leaves out no host of what it is about.
+func (g *Grant) everyHost() bool {
+	return len(g.Clouds)+len(g.Nets) == 0 && (g.Scope() == HostsAny || g.Scope() == HostsAssigned)
+}
 
-func (g *Grant) wholeFleet() bool { return g.anySpace() && g.anyHost() }
+func (g *Grant) wholeFleet() bool { return g.anySpace() && g.everyHost() && g.Scope() == HostsAny }
 
 func (g *Grant) sees() bool {
 	return g.Role == RoleViewer || g.Role == RoleOperator || g.Role == RoleAdmin
@@ -208,54 +289,16 @@ func (g *Grant) fitsSpace(namespace string) bool {
 }
 
 // fitsBusiness: a grant by namespaces covers a business if it covers the namespace of the business's topology.
-func (g *Grant) fitsBusiness(biz int) bool {
-	return slices.Contains(g.Businesses, biz) || g.fitsSpace(BusinessNamespace(biz))
-}
+func (g *Grant) fitsBusiness(biz int) bool { return g.fitsSpace(BusinessNamespace(biz)) }
 
-func (g *Grant) fitsHost(addrs []HostAddr) bool {
-	if g.anyHost() {
-		return true
+// fitsAddrs reports whether an address of a host is among Clouds and Nets. A grant that lists hosts and has none, or
+// does not say its hosts, fits no host.
+func (g *Grant) fitsAddrs(addrs []HostAddr) bool {
+	if len(g.Clouds)+len(g.Nets) == 0 {
+		return g.Scope() == HostsAny || g.Scope() == HostsAssigned
 	}
 	return slices.ContainsFunc(addrs, func(a HostAddr) bool {
 		return (len(g.Clouds) == 0 || slices.Contains(g.Clouds, a.Cloud)) &&
 			(len(g.Nets) == 0 || slices.ContainsFunc(g.Nets, func(n netip.Prefix) bool { return n.Contains(a.IP) }))
 	})
-}
-
-// MatchGlob reports whether a text matches a pattern: * matches any text, ? one character. It goes back to the last *
-// only, so the time is bounded by the product of the lengths.
-func MatchGlob(pattern, text string) bool {
-	star, resume := -1, 0
-	p, i := 0, 0
-	for i < len(text) {
-		if p < len(pattern) {
-			switch c := pattern[p]; {
-			case c == '*':
-				star, resume = p, i
-				p++
-				continue
-			case c == '?':
-				_, n := utf8.DecodeRuneInString(text[i:])
-				p++
-				i += n
-				continue
-			case c == text[i]:
-				p++
-				i++
-				continue
-			}
-		}
-		if star < 0 {
-			return false
-		}
-		_, n := utf8.DecodeRuneInString(text[resume:])
-		resume += n
-		p, i = star+1, resume
-	}
-
-	for p < len(pattern) && pattern[p] == '*' {
-		p++
-	}
-
-	return p == len(pattern)
 }

@@ -93,7 +93,7 @@ the app may do nothing until it gets a grant.
 With --asserts-users the app may name the users that it acts for, without their login. Use this for
 programs that check their users themselves. With --signs the app may prove itself by a signature. A
 signature cannot be checked with a hash, so the server then stores the secret itself.`,
-		Example: `  gozzard app create shop --role operator --biz 2
+		Example: `  gozzard app create shop --role operator --biz 2 --account shop
   gozzard app create monitor --role viewer --asserts-users --out monitor.json`,
 		Args: cobra.ExactArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {

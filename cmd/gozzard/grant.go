@@ -19,6 +19,8 @@ type grantFlags struct {
 	clouds     []int
 	nets       []string
 	actions    []string
+	accounts   []string
+	anyHost    bool
 }
 
 func (g *grantFlags) register(f *pflag.FlagSet) {
@@ -30,16 +32,28 @@ func (g *grantFlags) register(f *pflag.FlagSet) {
 	f.StringSliceVar(&g.nets, "net", nil,
 		"only hosts with an address in this `NETWORK` such as 10.1.0.0/16; may be repeated")
 	f.StringSliceVar(&g.actions, "action", nil, "only this `ACTION` of an operator, such as start; may be repeated")
+	g.registerScope(f)
+}
+
+// registerScope registers the flags that a grant must have beside its role.
+func (g *grantFlags) registerScope(f *pflag.FlagSet) {
+	f.BoolVar(&g.anyHost, "any-host", false, "a grant by --namespace reaches every host")
+	f.StringSliceVar(&g.accounts, "account", nil,
+		"commands may run as this `ACCOUNT`; * is every account but root, root needs its name; may be repeated")
 }
 
 // narrowed reports whether a flag limits the grant to a part of the fleet.
 func (g *grantFlags) narrowed() bool {
-	return len(g.businesses)+len(g.namespaces)+len(g.clouds)+len(g.nets)+len(g.actions) > 0
+	return len(g.businesses)+len(g.namespaces)+len(g.clouds)+len(g.nets)+len(g.actions)+len(g.accounts) > 0 || g.anyHost
 }
 
 func (g *grantFlags) grant() client.Grant {
-	return client.Grant{Role: g.role, Businesses: g.businesses, Namespaces: g.namespaces, Clouds: g.clouds,
-		Nets: g.nets, Actions: g.actions}
+	grant := client.Grant{Role: g.role, Businesses: g.businesses, Namespaces: g.namespaces, Clouds: g.clouds,
+		Nets: g.nets, Actions: g.actions, Accounts: g.accounts}
+	if g.anyHost {
+		grant.Hosts = "any"
+	}
+	return grant
 }
 
 // newGrantCommand is `gozzard grant`.
@@ -47,9 +61,14 @@ func newGrantCommand(env *cliEnv) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "grant",
 		Short: "Manage the rights of apps and users",
-		Long: `Manage grants. A grant is a role on a part of the fleet. The part is limited by businesses or
-namespaces, and by cloud areas or networks of hosts. A limit that you do not give does not apply. A
-caller does not see anything outside its grants.
+		Long: `Manage grants. A grant is a role on a part of the fleet. A caller does not see anything outside its
+grants.
+
+  --biz         processes of businesses, on the hosts that a topology document or the CMDB assigns to them
+  --namespace   processes of namespaces, on the hosts of --net and --cloud, or with --any-host on every host
+  --net --cloud only hosts with such an address; with --biz only those of the assigned hosts
+  --account     accounts that commands may run as. An operator or admin needs them, except an admin of
+                the whole fleet. * is every account but root; root needs its name
 
   viewer     sees processes, hosts and events
   operator   sees and operates; --action allows single actions only, for example start without stop
@@ -62,7 +81,8 @@ grants of both. Managing grants needs the role admin on everything.`,
 	cmd.AddCommand(newGrantListCommand(env),
 		newGrantChangeCommand(env, "add", "Give a grant to an app or a user", (*client.Client).AddGrant),
 		newGrantChangeCommand(env, "remove", "Remove a grant; give the same flags as for add",
-			(*client.Client).RemoveGrant))
+			(*client.Client).RemoveGrant),
+		newGrantCheckCommand(env), newGrantResolveCommand(env))
 	return cmd
 }
 
@@ -74,8 +94,8 @@ func newGrantChangeCommand(env *cliEnv, word, short string,
 	cmd := &cobra.Command{
 		Use:   word,
 		Short: short,
-		Example: fmt.Sprintf(`  gozzard grant %[1]s --app shop --role operator --biz 2
-  gozzard grant %[1]s --user alice --role operator --namespace 'shop*' --net 10.1.0.0/16 --action start,restart`, word),
+		Example: fmt.Sprintf(`  gozzard grant %[1]s --app shop --role operator --biz 2 --account shop
+  gozzard grant %[1]s --user alice --role operator --namespace 'shop*' --net 10.1.0.0/16 --account shop --action start,restart`, word),
 		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			if (app == "") == (user == "") {
@@ -151,6 +171,10 @@ func grantsText(list []client.Grant) string {
 		add("cloud", len(g.Clouds), g.Clouds)
 		add("net", len(g.Nets), g.Nets)
 		add("action", len(g.Actions), g.Actions)
+		if g.Hosts == "any" {
+			text += " any-host"
+		}
+		add("account", len(g.Accounts), g.Accounts)
 		words = append(words, text)
 	}
 

@@ -58,11 +58,12 @@ func TestScripts(t *testing.T) {
 			return nil
 		},
 		Cmds: map[string]func(*testscript.TestScript, bool, []string){
-			"exits":    exits,
-			"waitfile": waitFile,
-			"expand":   expand,
-			"soon":     soon,
-			"release":  makeRelease,
+			"exits":     exits,
+			"waitfile":  waitFile,
+			"expand":    expand,
+			"soon":      soon,
+			"release":   makeRelease,
+			"oldgrants": oldGrants,
 		},
 	})
 }

@@ -101,7 +101,7 @@ func newUserCreateCommand(env *cliEnv) *cobra.Command {
 		Long: `Create a user. With --password-file the user has a password (at least 12 characters; - is standard
 input). Without it, the user logs in through the login provider or uses a token. Without --role the
 user may do nothing until it gets a grant.`,
-		Example: `  gozzard user create alice --password-file - --role operator --biz 2
+		Example: `  gozzard user create alice --password-file - --role operator --biz 2 --account shop
   gozzard user create alice@example.com --role viewer`,
 		Args: cobra.ExactArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {

@@ -41,6 +41,9 @@ type Options struct {
 	// Nil allows everything.
 	Policy Policy
 
+	// IsRoot reports whether an account of this host may do everything, whatever its name is. nil: only names count.
+	IsRoot func(account string) bool
+
 	Heartbeat   time.Duration // the default is 5 s
 	Lease       time.Duration // the default is 15 s
 	Interval    time.Duration // between full reports until a Welcome changes it; the default is 30 s

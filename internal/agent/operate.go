@@ -140,18 +140,18 @@ func checkOp(in *gozzard.Op) (out gozzard.Outcome, rejected bool) {
 func (a *Agent) supervisorOp(op *operation, in *gozzard.Op) supervise.Op {
 	t := supervise.Op{ID: op.id, Action: op.action, Key: op.key, Labels: in.Labels, Spec: in.Spec,
 		Adopt: in.Adopt}
-	spec := in.Spec
+	spec, account := in.Spec, in.Account
 
 	// A query needs no journal.
 	if op.action.ReadOnly() {
-		t.Begin = func() error { return a.checkPolicy(op, spec) }
+		t.Begin = func() error { return a.checkPolicy(op, spec, account) }
 		t.Done = func(out gozzard.Outcome, _ *supervise.Record, _ bool) { a.finishQuery(op, out) }
 		return t
 	}
 
 	// Everything else has its intent and its end there.
 	t.Begin = func() error {
-		if err := a.checkPolicy(op, spec); err != nil {
+		if err := a.checkPolicy(op, spec, account); err != nil {
 			return err
 		}
 		err := a.begin(op)

@@ -15,17 +15,18 @@ var errForbidden = errors.New("not allowed by local policy")
 //
 // If the policy forbids something only after it was done, nothing is undone. A running process keeps running and can
 // be queried, unregistered, or removed from supervision. But Gozzard does not start, stop or probe it any more.
-func (a *Agent) checkPolicy(op *operation, given []byte) error {
-	if a.o.Policy == nil {
-		return nil
+//
+// An operation of another account than the one that its caller has a right to is rejected in the same way.
+func (a *Agent) checkPolicy(op *operation, given []byte, account string) error {
+	// Compare the account, and ask the policy.
+	err := a.accountError(op, given, account)
+	if err == nil && a.o.Policy != nil {
+		err = a.policyError(op, given)
 	}
-
-	// Ask the policy.
-	err := a.policyError(op, given)
 	if err == nil {
 		return nil
 	}
-	a.log.Warn("local policy rejected an operation",
+	a.log.Warn("an operation was rejected by the local policy, or because of its account",
 		"op", op.id, "ns", op.key.Namespace, "proc", op.key.Name, "action", op.action, "err", err)
 
 	// Record the rejection.

@@ -96,7 +96,7 @@ func TestAppsOverTheAPI(t *testing.T) {
 	d := newAccountServer(t, nil)
 	var made, next secretAnswer
 	d.do(admin, "POST", "/api/v1/apps",
-		`{"code":"shop","asserts_users":true,"grants":[{"role":"operator","businesses":[2],"actions":["start"]}]}`,
+		`{"code":"shop","asserts_users":true,"grants":[{"role":"operator","businesses":[2],"actions":["start"],"accounts":["shop"]}]}`,
 		201, &made)
 	d.do(admin, "POST", "/api/v1/apps", `{"code":"shop"}`, 409, nil)
 	shop := app("shop", made.Secret)
@@ -199,11 +199,11 @@ func TestUsersOverTheAPI(t *testing.T) {
 func TestGrantsOverTheAPI(t *testing.T) {
 	d := newAccountServer(t, nil)
 	d.do(admin, "POST", "/api/v1/users", `{"name":"alice"}`, 201, nil)
-	const grant = `{"user":"alice","grant":{"role":"operator","namespaces":["shop*"],"clouds":[0]}}`
+	const grant = `{"user":"alice","grant":{"role":"operator","namespaces":["shop*"],"hosts":"listed","clouds":[0],"accounts":["shop"]}}`
 	d.do(admin, "POST", "/api/v1/grants", grant, 200, nil)
 
 	if list := d.do(admin, "GET", "/api/v1/grants", "", 200, nil); !strings.Contains(list,
-		`{"user":"alice","grant":{"role":"operator","namespaces":["shop*"],"clouds":[0]}}`) {
+		`{"user":"alice","grant":{"role":"operator","namespaces":["shop*"],"clouds":[0],"hosts":"listed","accounts":["shop"]}}`) {
 		t.Fatalf("the grants are %s", list)
 	}
 
@@ -213,7 +213,15 @@ func TestGrantsOverTheAPI(t *testing.T) {
 	for _, bad := range []string{`{}`, `{"user":"alice"}`, `{"user":"a","app":"b","grant":{"role":"viewer"}}`,
 		`{"user":"alice","grant":{"role":"king"}}`,
 		`{"user":"alice","grant":{"role":"viewer","nets":["10.0.0.1/8"]}}`,
-		`{"user":"alice","grant":{"role":"operator","actions":["none"]}}`,
+		`{"user":"alice","grant":{"role":"operator","actions":["none"],"accounts":["*"]}}`,
+		`{"user":"alice","grant":{"role":"operator","namespaces":["shop*"],"clouds":[0]}}`,
+		`{"user":"alice","grant":{"role":"operator","namespaces":["shop*"],"accounts":["shop"]}}`,
+		`{"user":"alice","grant":{"role":"operator","namespaces":["shop*"],"hosts":"assigned","accounts":["shop"]}}`,
+		`{"user":"alice","grant":{"role":"operator","businesses":[2],"hosts":"any","accounts":["shop"]}}`,
+		`{"user":"alice","grant":{"role":"viewer","businesses":[2],"namespaces":["shop*"],"clouds":[0]}}`,
+		`{"user":"alice","grant":{"role":"operator","clouds":[0],"accounts":["Root"]}}`,
+		`{"user":"alice","grant":{"role":"operator","clouds":[0],"accounts":["sh*"]}}`,
+		`{"user":"alice","grant":{"role":"viewer","accounts":["shop"]}}`,
 		`{"user":"alice","grant":{"role":"viewer","busineses":[2]}}`, `[]`, `{`} {
 		d.do(admin, "POST", "/api/v1/grants", bad, 400, nil)
 	}
@@ -224,9 +232,9 @@ func TestAccountsNeedAnAdmin(t *testing.T) {
 	d := newAccountServer(t, nil)
 	var near, far, token secretAnswer
 	d.do(admin, "POST", "/api/v1/apps",
-		`{"code":"near","asserts_users":true,"grants":[{"role":"admin","businesses":[2]},{"role":"enroller"},{"role":"operator"}]}`, 201, &near)
+		`{"code":"near","asserts_users":true,"grants":[{"role":"admin","businesses":[2],"accounts":["*"]},{"role":"enroller"},{"role":"operator","accounts":["*"]}]}`, 201, &near)
 	d.do(admin, "POST", "/api/v1/apps", `{"code":"far","asserts_users":true}`, 201, &far)
-	d.do(admin, "POST", "/api/v1/users", `{"name":"alice","grants":[{"role":"operator"}]}`, 201, nil)
+	d.do(admin, "POST", "/api/v1/users", `{"name":"alice","grants":[{"role":"operator","accounts":["*"]}]}`, 201, nil)
 	d.do(admin, "POST", "/api/v1/users/alice/tokens", `{}`, 201, &token)
 	before := d.do(admin, "GET", "/api/v1/grants", "", 200, nil)
 	paths := []string{"GET /api/v1/apps", "POST /api/v1/apps", "PUT /api/v1/apps/near", "DELETE /api/v1/apps/far",

@@ -50,7 +50,7 @@ func auditServer(t *testing.T) *server {
 		{Code: "app", Secrets: []auth.Digest{auth.Hash(secret)}, AssertsUsers: true,
 			Grants: []gozzard.Grant{{Role: gozzard.RoleAdmin}}},
 		{Code: "part", Secrets: []auth.Digest{auth.Hash(secret)}, AssertsUsers: true,
-			Grants: []gozzard.Grant{{Role: gozzard.RoleAdmin, Clouds: []int{0}}}},
+			Grants: []gozzard.Grant{{Role: gozzard.RoleAdmin, Clouds: []int{0}, Accounts: []string{"*"}}}},
 	}})
 	if err != nil {
 		t.Fatal(err)

@@ -165,7 +165,7 @@ func (a *api) getMembers(w http.ResponseWriter, _ *http.Request, caller gozzard.
 		for _, ip := range m.IPs {
 			addrs = append(addrs, gozzard.HostAddr{Cloud: m.Cloud, IP: ip})
 		}
-		if caller.Rights.SeesHost(addrs) {
+		if caller.Rights.SeesHost(gozzard.HostRef{Agent: gozzard.AgentID(m.Agent), Addrs: addrs}) {
 			list.Agents = append(list.Agents, renderMember(&m))
 		}
 	}

@@ -132,8 +132,8 @@ func playReleases(t *testing.T, r *recorder) {
 
 func playAccounts(_ *testing.T, r *recorder) {
 	r.send("POST", "/api/v1/apps", `{"code":"shop","asserts_users":true,"signs":true,
-		"grants":[{"role":"operator","businesses":[2],"namespaces":["shop*"],"clouds":[0,3],"nets":["10.0.0.0/8"],
-		"actions":["start","stop"]},{"role":"viewer"}]}`)
+		"grants":[{"role":"operator","businesses":[2],"clouds":[0,3],"nets":["10.0.0.0/8"],
+		"actions":["start","stop"],"accounts":["shop"]},{"role":"viewer","namespaces":["shop*"],"hosts":"any"},{"role":"viewer"}]}`)
 	r.send("GET", "/api/v1/apps", "")
 	r.send("PUT", "/api/v1/apps/shop", `{"asserts_users":false,"missing_op_type_means_start":true}`)
 	r.send("POST", "/api/v1/apps/shop/secrets", "")
@@ -150,9 +150,15 @@ func playAccounts(_ *testing.T, r *recorder) {
 	r.send("GET", "/api/v1/users/alice/tokens", "")
 	r.send("DELETE", "/api/v1/users/alice/tokens/"+id, "")
 
-	const grant = `{"user":"bob","grant":{"role":"operator","nets":["10.1.0.0/16"]}}`
+	const grant = `{"user":"bob","grant":{"role":"operator","nets":["10.1.0.0/16"],"accounts":["*","root"]}}`
 	r.send("POST", "/api/v1/grants", grant)
 	r.send("GET", "/api/v1/grants", "")
+	r.send("GET", "/api/v1/grants/check?user=bob&action=stop&host=10.1.2.3&account=root", "") // bob is disabled
+	r.send("PUT", "/api/v1/users/bob", `{"disabled":false}`)
+	r.send("GET", "/api/v1/grants/check?user=bob&action=stop&host=10.1.2.3&account=root", "")
+	r.send("GET", "/api/v1/grants/check?app=shop&action=stop&host=10.9.0.5&namespace=JOB_BIZ_2", "")
+	r.send("GET", "/api/v1/grants/check?app=shop&user=bob&action=start&host=10.1.2.3", "")
+	r.send("GET", "/api/v1/grants/check?action=fly", "")
 	r.send("DELETE", "/api/v1/grants", grant)
 	r.send("DELETE", "/api/v1/users/bob", "")
 	r.send("DELETE", "/api/v1/apps/shop", "")

@@ -100,6 +100,7 @@ func readGrant(v *strictjson.Value) (g gozzard.Grant) {
 	v.Only(grantFields...)
 	role, businesses, namespaces := v.Get("role"), v.Get("businesses"), v.Get("namespaces")
 	clouds, nets, actions := v.Get("clouds"), v.Get("nets"), v.Get("actions")
+	hosts, accounts := v.Get("hosts"), v.Get("accounts")
 	g.Role = gozzard.Role(role.Str())
 	businesses.OptList(maxGrantList, func(e *strictjson.Value) {
 		g.Businesses = append(g.Businesses, int(e.Int(1, 1<<40)))
@@ -120,6 +121,10 @@ func readGrant(v *strictjson.Value) (g gozzard.Grant) {
 		}
 		g.Actions = append(g.Actions, a)
 	})
+
+	accounts.OptList(maxGrantList, func(e *strictjson.Value) { g.Accounts = append(g.Accounts, e.Str()) })
+	g.Hosts = gozzard.HostScope(hosts.OptStr())
+	g.Hosts = g.Scope()
 
 	// Check them together.
 	if v.Faults().Len() == 0 {
@@ -145,7 +150,10 @@ func renderGrants(list []gozzard.Grant) []client.Grant {
 	for i := range list {
 		g := &list[i]
 		grant := client.Grant{Role: string(g.Role), Businesses: g.Businesses, Namespaces: g.Namespaces, Clouds: g.Clouds,
-			Nets: words(g.Nets), Actions: words(g.Actions)}
+			Nets: words(g.Nets), Actions: words(g.Actions), Accounts: g.Accounts}
+		if len(g.Businesses)+len(g.Namespaces) > 0 { // the others say it by their lists
+			grant.Hosts = string(g.Scope())
+		}
 		out = append(out, grant)
 	}
 	return out

@@ -53,6 +53,18 @@ func appRoutes() []Route {
 		{Method: http.MethodDelete, Path: "/api/v1/grants", Access: AccessAdmin, serve: (*api).deleteGrant,
 			Summary: "Remove a grant from an app or a user.", Body: jsonBody(client.HeldGrant{}),
 			Answers: nothing(http.StatusOK), Errors: accountErrors()},
+
+		{Method: http.MethodGet, Path: "/api/v1/grants/check", Access: AccessAdmin, serve: (*api).getGrantCheck,
+			Summary: "Ask whether an app or a user may do something, and because of which grant.",
+			Parameters: []Parameter{
+				text("app", "The code of the app."),
+				text("user", "The name of the user. With app: the user behind that app."),
+				text("action", "The action, such as stop."),
+				text("host", "The host: an address, cloud:address, or an agent id."),
+				text("namespace", "The namespace of the process; without it, one that the grant covers."),
+				text("account", "The account of the process; without it, one that the grant names."),
+			},
+			Answers: answers(http.StatusOK, client.GrantCheck{}, "The answer."), Errors: absent},
 	}
 }
 

@@ -75,6 +75,10 @@ func (a *Accounts) Known() bool {
 // Import adds the first accounts to a record that never had any. An app without a list of grants becomes an admin:
 // before grants existed, every app was one.
 func (a *Accounts) Import(ctx context.Context, c Config) error {
+	c = c.clone()
+	if left := c.carryOver(); len(left) > 0 {
+		return &UnresolvedError{Grants: left}
+	}
 	if err := c.Validate(); err != nil {
 		return fmt.Errorf("cannot import accounts: %w", err)
 	}
@@ -160,8 +164,18 @@ func (h Holder) String() string {
 	return "user " + h.User
 }
 
+func (h Holder) kind() string {
+	if h.App != "" {
+		return "app"
+	}
+	return "user"
+}
+
+func (h Holder) name() string { return h.App + h.User }
+
 // AddGrant adds a grant. Adding a grant that the holder has changes nothing.
 func (a *Accounts) AddGrant(ctx context.Context, by gozzard.Caller, to Holder, g gozzard.Grant) error {
+	g.Hosts = g.Scope()
 	if err := ValidateGrant(&g); err != nil {
 		return gozzard.Errorf(gozzard.ErrInvalid, "%v", err)
 	}
@@ -218,7 +232,8 @@ func (a *Accounts) changeGrants(ctx context.Context, by gozzard.Caller, h Holder
 func sameGrant(x, y *gozzard.Grant) bool {
 	return x.Role == y.Role && slices.Equal(x.Businesses, y.Businesses) && slices.Equal(x.Namespaces, y.Namespaces) &&
 		slices.Equal(x.Clouds, y.Clouds) &&
-		slices.Equal(x.Nets, y.Nets) && slices.Equal(x.Actions, y.Actions)
+		slices.Equal(x.Nets, y.Nets) && slices.Equal(x.Actions, y.Actions) && x.Scope() == y.Scope() &&
+		slices.Equal(x.Accounts, y.Accounts)
 }
 
 // maxGrantText limits the text of a grant in the audit.
@@ -237,6 +252,8 @@ func grantText(g *gozzard.Grant) string {
 	add("clouds", len(g.Clouds), g.Clouds)
 	add("nets", len(g.Nets), g.Nets)
 	add("actions", len(g.Actions), g.Actions)
+	add("hosts", len(g.Hosts), g.Hosts)
+	add("accounts", len(g.Accounts), g.Accounts)
 	return fmt.Sprintf("%.*s", maxGrantText, text)
 }
 
@@ -249,4 +266,23 @@ func newID() string {
 
 func notFound(what, name string) error {
 	return gozzard.Errorf(gozzard.ErrNotFound, "there is no %s %q", what, name)
+}
+
+// HeldRights are the rights of an app, of a user, or of a user behind an app. A user that is disabled has none.
+func (a *Accounts) HeldRights(h Holder) (*gozzard.Rights, error) {
+	app, knownApp := a.app(h.App)
+	user, knownUser := a.user(h.User)
+	switch {
+	case h.App != "" && !knownApp:
+		return nil, notFound("app", h.App)
+	case h.User != "" && !knownUser:
+		return nil, notFound("user", h.User)
+	case user.Disabled:
+		return a.directory.rights(nil), nil
+	case h.User == "":
+		return a.directory.rights(app.Rights().Grants), nil
+	case h.App == "":
+		return a.directory.rights(user.Grants), nil
+	}
+	return a.directory.rights(Intersect(app.Rights().Grants, user.Grants)), nil
 }

@@ -175,7 +175,7 @@ func TestAppLife(t *testing.T) {
 	caller, err := r.check(t, auth.Credentials{App: "shop", Secret: secret, User: "u"})
 	must(t, err)
 
-	if caller.Rights.Sees("x", nil) || caller.Rights.All() || r.Directory().RightsOf(caller) == nil {
+	if caller.Rights.Sees("x", gozzard.HostRef{}) || caller.Rights.All() || r.Directory().RightsOf(caller) == nil {
 		t.Fatal("a new app may do something, or is not known")
 	}
 
@@ -223,7 +223,8 @@ func TestGrantsApplyAtOnce(t *testing.T) {
 	secret, err := r.CreateApp(ctx, by, auth.App{Code: "shop", AssertsUsers: true}, false)
 	must(t, err)
 	must(t, r.CreateUser(ctx, by, auth.User{Name: "alice"}, ""))
-	g := gozzard.Grant{Role: gozzard.RoleOperator, Businesses: []int{2}}
+	g := gozzard.Grant{Role: gozzard.RoleOperator, Namespaces: []string{"JOB_BIZ_2"}, Hosts: gozzard.HostsAny,
+		Accounts: []string{"shop"}}
 	shop, alice := auth.Holder{App: "shop"}, auth.Holder{User: "alice"}
 	must(t, r.AddGrant(ctx, by, shop, g))
 	must(t, r.AddGrant(ctx, by, shop, g)) // there already
@@ -235,7 +236,7 @@ func TestGrantsApplyAtOnce(t *testing.T) {
 	may := func(user string) bool {
 		caller, err := r.check(t, auth.Credentials{App: "shop", Secret: secret, User: user})
 		must(t, err)
-		return caller.Rights.May(gozzard.ActionStart, "JOB_BIZ_2", nil)
+		return caller.Rights.May(gozzard.ActionStart, "JOB_BIZ_2", gozzard.HostRef{}, "shop")
 	}
 	if !may("stranger") || may("alice") {
 		t.Fatal("an unknown user is not limited by the app alone, or a user without grants has a right")

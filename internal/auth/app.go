@@ -56,6 +56,7 @@ func (a *Accounts) CreateApp(ctx context.Context, by gozzard.Caller, app App, si
 	if app.Grants == nil {
 		app.Grants = []gozzard.Grant{} // nil would mean everything
 	}
+	app.Grants = scoped(app.Grants)
 	if err := app.validate(); err != nil {
 		return "", gozzard.Errorf(gozzard.ErrInvalid, "%v", err)
 	}

@@ -58,6 +58,9 @@ type Options struct {
 	Verify  TokenVerifier     // checks tokens that are not ours; nil means that there are none
 	Refused func(rule string) // called for every refusal with the name of the rule
 	Now     func() time.Time  // time.Now
+
+	// Assigned reports whether a host is assigned to a business; see gozzard.Rights. nil: no host is.
+	Assigned func(biz int, h gozzard.HostRef) bool
 }
 
 // Directory identifies callers and knows their rights. It is safe for concurrent use. A change of Accounts applies to
@@ -96,6 +99,10 @@ type pair struct{ app, user string }
 func New(c Config) (*Directory, error) { return newDirectory(c, Options{}) }
 
 func newDirectory(c Config, o Options) (*Directory, error) {
+	c = c.clone()
+	if left := c.carryOver(); len(left) > 0 {
+		return nil, &UnresolvedError{Grants: left}
+	}
 	if err := c.Validate(); err != nil {
 		return nil, fmt.Errorf("cannot read credentials: %w", err)
 	}
@@ -147,11 +154,12 @@ func (b *Directory) apply(c *Change) {
 	// Add or replace the rest.
 	for _, a := range c.Apps {
 		b.apps[a.Code] = newEntry(a)
+		b.apps[a.Code].rights.Assigned = b.o.Assigned
 	}
 
 	for _, u := range c.Users {
 		u.Grants = slices.Clone(u.Grants)
-		b.users[u.Name] = &person{user: u, rights: &gozzard.Rights{Grants: u.Grants}}
+		b.users[u.Name] = &person{user: u, rights: b.rights(u.Grants)}
 	}
 
 	for _, t := range c.Tokens {
@@ -194,6 +202,11 @@ func (b *Directory) RightsOf(c gozzard.Caller) *gozzard.Rights {
 	return b.join(pair{c.App, c.User})
 }
 
+// rights are the rights of grants.
+func (b *Directory) rights(grants []gozzard.Grant) *gozzard.Rights {
+	return &gozzard.Rights{Grants: grants, Assigned: b.o.Assigned}
+}
+
 // maxJoint limits the cache of join: an app on the white list can name every user.
 const maxJoint = 10_000
 
@@ -205,7 +218,7 @@ func (b *Directory) join(k pair) *gozzard.Rights {
 	if e == nil || p == nil { // removed in the meantime
 		return nil
 	}
-	rights := &gozzard.Rights{Grants: Intersect(e.rights.Grants, p.rights.Grants)}
+	rights := b.rights(Intersect(e.rights.Grants, p.rights.Grants))
 	if len(b.joint) >= maxJoint {
 		clear(b.joint)
 	}

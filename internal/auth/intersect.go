@@ -35,6 +35,12 @@ func intersect(a, b *gozzard.Grant) (g gozzard.Grant, ok bool) {
 	if g.Nets, ok = nets(a.Nets, b.Nets); !ok {
 		return g, false
 	}
+	if g.Hosts, ok = hosts(a, b, &g); !ok {
+		return g, false
+	}
+	if g.Role == gozzard.RoleOperator || g.Role == gozzard.RoleAdmin {
+		g.Accounts = accounts(a, b)
+	}
 
 	g.Actions, ok = common(a.Actions, b.Actions)
 	// A viewer does no actions, so the lists of actions do not matter.
@@ -76,6 +82,43 @@ func common[T comparable](a, b []T) ([]T, bool) {
 	}
 
 	return both, len(both) > 0
+}
+
+// hosts intersects which hosts two grants reach. The narrower scope is the one that both have: assigned hosts within the
+// networks that are listed, or listed hosts.
+func hosts(a, b, both *gozzard.Grant) (gozzard.HostScope, bool) {
+	x, y := a.Scope(), b.Scope()
+	switch {
+	case x == "" || y == "":
+		return "", a.Role == gozzard.RoleEnroller || b.Role == gozzard.RoleEnroller
+	case x == gozzard.HostsAssigned || y == gozzard.HostsAssigned:
+		return gozzard.HostsAssigned, true
+	case len(both.Clouds)+len(both.Nets) > 0:
+		return gozzard.HostsListed, true
+	}
+	return gozzard.HostsAny, x == gozzard.HostsAny && y == gozzard.HostsAny
+}
+
+// accounts intersects the accounts of two grants.
+func accounts(a, b *gozzard.Grant) []string {
+	if a.EveryAccount() {
+		return slices.Clone(b.Accounts)
+	}
+	if b.EveryAccount() {
+		return slices.Clone(a.Accounts)
+	}
+
+	var both []string
+	for _, pair := range [][2]*gozzard.Grant{{a, b}, {b, a}} {
+		for _, x := range pair[0].Accounts {
+			fits := slices.Contains(pair[1].Accounts, x) ||
+				x != gozzard.RootAccount && slices.Contains(pair[1].Accounts, gozzard.AnyAccount)
+			if fits && !slices.Contains(both, x) {
+				both = append(both, x)
+			}
+		}
+	}
+	return both
 }
 
 // nets intersects networks: of two networks, one contains the other or they share nothing.

@@ -39,6 +39,17 @@ func grants() *rapid.Generator[[]gozzard.Grant] {
 				0, few(2)(t, "a")).Draw(t, "actions")
 		}
 
+		// As in the record: a grant has businesses or namespaces, and says its hosts and accounts.
+		if len(g.Businesses) > 0 {
+			g.Namespaces = nil
+		}
+		if g.Hosts = g.Scope(); g.Hosts == "" {
+			g.Hosts = gozzard.HostsAny
+		}
+		if g.Role == gozzard.RoleOperator || g.Role == gozzard.RoleAdmin && !g.EveryAccount() {
+			g.Accounts = rapid.SliceOfN(rapid.SampledFrom([]string{"shop", "db", "*", "root"}), 0, 2).Draw(t, "accounts")
+		}
+
 		return g
 	}), 0, 3)
 }
@@ -46,11 +57,16 @@ func grants() *rapid.Generator[[]gozzard.Grant] {
 // TestIntersectGivesNoMore: both sides have every right that their intersection has.
 func TestIntersectGivesNoMore(t *testing.T) {
 	spaces := []string{"a", "ab", "abc", "xb", "GSEKIT_BIZ_1", "GSEKIT_BIZ_2", "JOB_BIZ_2", "JOB_BIZ_3"}
-	hosts := [][]gozzard.HostAddr{nil, {host(0, "10.1.2.3")}, {host(1, "10.200.0.1")},
-		{host(2, "192.168.1.1"), host(0, "10.1.0.1")}}
+	hosts := []gozzard.HostRef{{}, {Addrs: []gozzard.HostAddr{host(0, "10.1.2.3")}},
+		{Addrs: []gozzard.HostAddr{host(1, "10.200.0.1")}}, {Agent: "two"},
+		{Agent: "two", Addrs: []gozzard.HostAddr{host(2, "192.168.1.1"), host(0, "10.1.0.1")}}}
+	assigned := func(biz int, h gozzard.HostRef) bool {
+		return biz == 2 && h.Agent == "two" || biz == 1 && len(h.Addrs) == 1
+	}
 	rapid.Check(t, func(t *rapid.T) {
-		a, b := &gozzard.Rights{Grants: grants().Draw(t, "a")}, &gozzard.Rights{Grants: grants().Draw(t, "b")}
-		both := &gozzard.Rights{Grants: auth.Intersect(a.Grants, b.Grants)}
+		a := &gozzard.Rights{Grants: grants().Draw(t, "a"), Assigned: assigned}
+		b := &gozzard.Rights{Grants: grants().Draw(t, "b"), Assigned: assigned}
+		both := &gozzard.Rights{Grants: auth.Intersect(a.Grants, b.Grants), Assigned: assigned}
 		no := func(given, x, y bool, what string) {
 			if given && !(x && y) {
 				t.Fatalf("%s is given by the intersection %+v alone", what, both.Grants)
@@ -72,13 +88,22 @@ func TestIntersectGivesNoMore(t *testing.T) {
 			for _, ns := range spaces {
 				no(both.Sees(ns, h), a.Sees(ns, h), b.Sees(ns, h), "sight of "+ns)
 				for _, act := range []gozzard.Action{gozzard.ActionStart, gozzard.ActionStop, gozzard.ActionQuery} {
-					no(both.May(act, ns, h), a.May(act, ns, h), b.May(act, ns, h), act.String()+" of "+ns)
+					no(both.MayOn(act, ns, h), a.MayOn(act, ns, h), b.MayOn(act, ns, h), act.String()+" of "+ns)
+					for _, acc := range []string{"shop", "db", "root", ""} {
+						no(both.May(act, ns, h, acc), a.May(act, ns, h, acc), b.May(act, ns, h, acc),
+							act.String()+" of "+ns+" as "+acc)
+					}
 				}
 			}
 		}
 
 		for biz := 1; biz <= 3; biz++ {
 			no(both.MayBusiness(biz), a.MayBusiness(biz), b.MayBusiness(biz), "a business")
+			no(both.SeesBusinessHosts(biz), a.SeesBusinessHosts(biz), b.SeesBusinessHosts(biz), "its hosts")
+			no(both.MayRunAs(biz, "db"), a.MayRunAs(biz, "db"), b.MayRunAs(biz, "db"), "an account")
+			for _, h := range hosts {
+				no(both.MayAssign(biz, h), a.MayAssign(biz, h), b.MayAssign(biz, h), "a host for a business")
+			}
 		}
 	})
 }
@@ -90,19 +115,24 @@ func host(cloud int, ip string) gozzard.HostAddr {
 // TestIntersectKeepsWhatIsPlain: in simple cases an intersection has every right that both sides have.
 func TestIntersectKeepsWhatIsPlain(t *testing.T) {
 	net := netip.MustParsePrefix
-	operator := gozzard.Grant{Role: gozzard.RoleOperator, Businesses: []int{2, 3},
-		Nets: []netip.Prefix{net("10.0.0.0/8")}}
+	const assigned, any = gozzard.HostsAssigned, gozzard.HostsAny
+	operator := gozzard.Grant{Role: gozzard.RoleOperator, Businesses: []int{2, 3}, Hosts: assigned,
+		Nets: []netip.Prefix{net("10.0.0.0/8")}, Accounts: []string{"shop", "db"}}
 	for name, c := range map[string]struct{ a, b, want gozzard.Grant }{
-		"with everything": {operator, gozzard.Grant{Role: gozzard.RoleAdmin}, operator},
+		"with everything": {operator, gozzard.Grant{Role: gozzard.RoleAdmin, Hosts: any}, operator},
 		"narrower": {operator, gozzard.Grant{Role: gozzard.RoleAdmin, Businesses: []int{3, 4},
-			Nets: []netip.Prefix{net("10.1.0.0/16")}},
-			gozzard.Grant{Role: gozzard.RoleOperator, Businesses: []int{3}, Nets: []netip.Prefix{net("10.1.0.0/16")}}},
-		"business in namespaces": {gozzard.Grant{Role: gozzard.RoleViewer, Businesses: []int{2}},
-			gozzard.Grant{Role: gozzard.RoleViewer, Namespaces: []string{"*"}},
-			gozzard.Grant{Role: gozzard.RoleViewer, Businesses: []int{2}}},
-		"namespace in pattern": {gozzard.Grant{Role: gozzard.RoleViewer, Namespaces: []string{"shop1"}},
-			gozzard.Grant{Role: gozzard.RoleViewer, Namespaces: []string{"shop*"}},
-			gozzard.Grant{Role: gozzard.RoleViewer, Namespaces: []string{"shop1"}}},
+			Hosts: assigned, Nets: []netip.Prefix{net("10.1.0.0/16")}, Accounts: []string{"db", "root"}},
+			gozzard.Grant{Role: gozzard.RoleOperator, Businesses: []int{3}, Hosts: assigned,
+				Nets: []netip.Prefix{net("10.1.0.0/16")}, Accounts: []string{"db"}}},
+		"business in namespaces": {gozzard.Grant{Role: gozzard.RoleViewer, Businesses: []int{2}, Hosts: assigned},
+			gozzard.Grant{Role: gozzard.RoleViewer, Namespaces: []string{"*"}, Hosts: any},
+			gozzard.Grant{Role: gozzard.RoleViewer, Businesses: []int{2}, Hosts: assigned}},
+		"namespace in pattern": {gozzard.Grant{Role: gozzard.RoleViewer, Namespaces: []string{"shop1"}, Hosts: any},
+			gozzard.Grant{Role: gozzard.RoleViewer, Namespaces: []string{"shop*"}, Hosts: any},
+			gozzard.Grant{Role: gozzard.RoleViewer, Namespaces: []string{"shop1"}, Hosts: any}},
+		"every account but root": {gozzard.Grant{Role: gozzard.RoleOperator, Hosts: any, Accounts: []string{"*"}},
+			gozzard.Grant{Role: gozzard.RoleOperator, Hosts: any, Accounts: []string{"root", "db"}},
+			gozzard.Grant{Role: gozzard.RoleOperator, Hosts: any, Accounts: []string{"db"}}},
 	} {
 		got := auth.Intersect([]gozzard.Grant{c.a}, []gozzard.Grant{c.b})
 		if jsonText(t, got) != jsonText(t, []gozzard.Grant{c.want}) {

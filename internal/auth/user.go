@@ -58,6 +58,7 @@ func (a *Accounts) CreateUser(ctx context.Context, by gozzard.Caller, u User, pa
 		}
 	}
 
+	u.Grants = scoped(u.Grants)
 	if err := u.validate(); err != nil {
 		return gozzard.Errorf(gozzard.ErrInvalid, "%v", err)
 	}

@@ -3,6 +3,8 @@ package auth
 import (
 	"fmt"
 	"slices"
+	"strings"
+	"unicode"
 	"unicode/utf8"
 
 	"github.com/gozzard/gozzard"
@@ -15,6 +17,8 @@ const (
 	maxGrantValues = 1000 // of each list in a grant
 	maxNoteBytes   = 200
 	maxSubject     = 255
+
+	maxAccountBytes = 255
 )
 
 // Validate reports the first mistake in the configuration.
@@ -124,7 +128,7 @@ func ValidateGrant(g *gozzard.Grant) error {
 	// Limit the length of the lists.
 	for name, n := range map[string]int{"businesses": len(g.Businesses), "namespaces": len(g.Namespaces),
 		"clouds": len(g.Clouds),
-		"nets":   len(g.Nets), "actions": len(g.Actions)} {
+		"nets":   len(g.Nets), "actions": len(g.Actions), "accounts": len(g.Accounts)} {
 		if n > maxGrantValues {
 			return fmt.Errorf("%s: has %d values, at most %d are allowed", name, n, maxGrantValues)
 		}
@@ -155,7 +159,76 @@ func ValidateGrant(g *gozzard.Grant) error {
 		}
 	}
 
-	return validateActions(g)
+	if err := validateActions(g); err != nil {
+		return err
+	}
+	if err := validateHosts(g); err != nil {
+		return err
+	}
+	return validateAccounts(g)
+}
+
+// validateHosts checks that a grant says which hosts it reaches.
+func validateHosts(g *gozzard.Grant) error {
+	listed := len(g.Clouds)+len(g.Nets) > 0
+	if g.Role == gozzard.RoleEnroller {
+		return nil
+	}
+	switch {
+	case len(g.Businesses) > 0 && len(g.Namespaces) > 0:
+		return fmt.Errorf("namespaces: a grant has businesses or namespaces, not both: make two grants")
+	case len(g.Businesses) > 0:
+		if g.Hosts != gozzard.HostsAssigned {
+			return fmt.Errorf("hosts: a grant by businesses reaches the hosts that are assigned to them, not %q: "+
+				"leave hosts out", string(g.Hosts))
+		}
+	case g.Hosts == gozzard.HostsAny && listed:
+		return fmt.Errorf("hosts: any contradicts nets and clouds: leave one of them out")
+	case g.Hosts == gozzard.HostsListed && !listed:
+		return fmt.Errorf("hosts: listed needs nets or clouds")
+	case g.Hosts == "":
+		return fmt.Errorf("hosts: a grant by namespaces must say its hosts: give nets or clouds (--net, --cloud), " +
+			"or any in words (--any-host)")
+	case g.Hosts != gozzard.HostsAny && g.Hosts != gozzard.HostsListed:
+		return fmt.Errorf("hosts: %q is not allowed here: it must be any or listed", string(g.Hosts))
+	}
+	return nil
+}
+
+// validateAccounts checks that a grant that can run something says as which accounts.
+func validateAccounts(g *gozzard.Grant) error {
+	runs := g.Role == gozzard.RoleOperator || g.Role == gozzard.RoleAdmin
+	switch {
+	case !runs && len(g.Accounts) > 0:
+		return fmt.Errorf("accounts: only the roles operator and admin can have accounts")
+	case runs && len(g.Accounts) == 0 && !g.EveryAccount():
+		return fmt.Errorf("accounts: the grant must name the accounts that commands may run as (--account): " +
+			"names, * for every account but root, root only by its name")
+	}
+
+	for i, a := range g.Accounts {
+		switch {
+		case a == gozzard.AnyAccount || a == gozzard.RootAccount:
+		case len(a) > maxAccountBytes || strings.TrimSpace(a) != a || strings.ContainsFunc(a, unicode.IsControl) ||
+			!utf8.ValidString(a):
+			return fmt.Errorf("accounts[%d]: must be the name of an account of at most %d bytes, without blanks around it",
+				i, maxAccountBytes)
+		case gozzard.CanonicalAccount(a) == gozzard.RootAccount:
+			return fmt.Errorf("accounts[%d]: %q is root: write root", i, a)
+		case strings.Contains(a, "*"):
+			return fmt.Errorf("accounts[%d]: %q is not a name: only * alone stands for every account but root", i, a)
+		}
+	}
+	return nil
+}
+
+// scoped fills in which hosts grants reach where their lists say it.
+func scoped(list []gozzard.Grant) []gozzard.Grant {
+	list = slices.Clone(list)
+	for i := range list {
+		list[i].Hosts = list[i].Scope()
+	}
+	return list
 }
 
 func validateActions(g *gozzard.Grant) error {

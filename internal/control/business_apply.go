@@ -115,8 +115,8 @@ func (t *businesses) draftChange(ctx context.Context, req *record.ApplyRequest) 
 		d.answer.Plan.Changed = append([]topology.Item{item}, d.answer.Plan.Changed...)
 	}
 
-	if req.DryRun {
-		return d, nil
+	if err := t.rejectForeign(req, was); err != nil || req.DryRun {
+		return d, err
 	}
 
 	return d, rejectChange(req, &old, d)

@@ -28,6 +28,8 @@ type businesses struct {
 
 	mu    sync.RWMutex
 	heads map[int]record.BusinessHead
+
+	assignments assignments
 }
 
 func newBusinesses(o *Options, operate func(context.Context, *gozzard.Operation) (gozzard.Task, error)) businesses {
@@ -106,6 +108,7 @@ func (t *businesses) put(head record.BusinessHead, b *topology.Business, n []top
 		return
 	}
 	t.index.Replace(b, n, t.lookAt)
+	t.assignments.replace(b)
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	t.heads[head.ID] = head

@@ -13,27 +13,21 @@ import (
 // processes visible. The func is called once for each host.
 func (t *businesses) hostSight(rights *gozzard.Rights, biz int) func(h *topology.Host) bool {
 	namespace := topology.Namespace(biz)
-	if rights.SeesSpace(namespace) {
+	if rights.SeesBusinessHosts(biz) {
 		return nil
 	}
 
 	space := rights.MarkSpace(namespace)
 	return func(h *topology.Host) bool {
-		var addrs []gozzard.HostAddr
+		ref := gozzard.HostRef{Agent: h.Agent, Addrs: written(h)}
 
 		if known, ok := t.o.Live.Host(h.Agent); ok {
-			addrs = known.Info.Addrs
+			ref = known.Info.Ref()
 		} else if known, ok := t.o.Live.HostByAddr(h.Addr()); ok {
-			addrs = known.Info.Addrs
-		} else {
-			for _, ip := range []gozzard.HostAddr{{Cloud: h.Cloud, IP: h.IP}, {Cloud: h.Cloud, IP: h.IPv6}} {
-				if ip.IP.IsValid() {
-					addrs = append(addrs, ip)
-				}
-			}
+			ref = known.Info.Ref()
 		}
 
-		return space.Meet(rights.MarkHost(addrs))
+		return space.Meet(rights.MarkHost(ref))
 	}
 }
 

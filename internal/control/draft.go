@@ -16,8 +16,16 @@ import (
 type draft struct {
 	task      *record.NewTask
 	registers bool
+	given     []givenSpec      // for each attempt
 	missing   []gozzard.ProcID // processes whose recorded definition is needed
 	seen      map[gozzard.ProcID]string
+}
+
+// givenSpec is the definition that came with an attempt, and the host of the attempt.
+type givenSpec struct {
+	spec    *gozzard.Spec // nil: none
+	encoded []byte
+	host    gozzard.HostRef
 }
 
 // open counts the attempts without a verdict.
@@ -67,7 +75,14 @@ func (p *Plane) draft(ctx context.Context, op *gozzard.Operation) (*draft, error
 
 	// Complete them.
 	d.task.Audit.HostsHash = gozzard.HashHosts(d.task.Attempts)
-	return d, p.fillDefinitions(ctx, d)
+	recs, err := recorded(ctx, p.o.Store, d.missing)
+	if err != nil {
+		return d, err
+	}
+	p.permit(d, op.Caller, recs)
+	p.fillDefinitions(d, recs)
+	d.noteRegistered(now)
+	return d, nil
 }
 
 // draftItem drafts the attempts of one item.
@@ -93,10 +108,11 @@ func (p *Plane) draftItem(d *draft, op *gozzard.Operation, it *gozzard.Item, now
 		if out != nil {
 			a.State, a.Outcome = gozzard.AttemptNotExecuted, *out
 		} else {
-			d.noteDefinition(&a, host.Info.Agent, now)
+			d.noteDefinition(&a, op.Caller.Rights.All())
 		}
 
 		d.task.Attempts = append(d.task.Attempts, a)
+		d.given = append(d.given, givenSpec{it.Spec, spec, host.Info.Ref()})
 	}
 }
 
@@ -112,14 +128,23 @@ func (d *draft) rejectTwice(a *gozzard.Attempt) *gozzard.Outcome {
 		Message: fmt.Sprintf("this host and process is in the request twice: see %s", first)}
 }
 
-// noteDefinition notes the definition that an attempt needs from the record, or brings to it.
-func (d *draft) noteDefinition(a *gozzard.Attempt, agent gozzard.AgentID, now time.Time) {
-	if (a.Spec == nil || a.Action == gozzard.ActionUnhost) && a.Action != gozzard.ActionUnregister {
+// noteDefinition notes the definition that an attempt needs from the record. The rights of a caller that may not do
+// everything depend on the recorded definition, so it is needed in any case.
+func (d *draft) noteDefinition(a *gozzard.Attempt, all bool) {
+	if !all || (a.Spec == nil || a.Action == gozzard.ActionUnhost) && a.Action != gozzard.ActionUnregister {
 		d.missing = append(d.missing, gozzard.ProcID{Agent: a.Agent, Key: a.Key})
 	}
-	if a.Spec != nil && registers(a.Action) {
+}
+
+// noteRegistered notes the definitions that attempts bring to the record.
+func (d *draft) noteRegistered(now time.Time) {
+	for i := range d.task.Attempts {
+		a := &d.task.Attempts[i]
+		if d.given[i].spec == nil || !registers(a.Action) || a.State.Final() {
+			continue
+		}
 		d.task.Register = append(d.task.Register, record.Process{
-			ID: gozzard.ProcID{Agent: agent, Key: a.Key}, Labels: a.Labels, Spec: a.Spec,
+			ID: gozzard.ProcID{Agent: a.Agent, Key: a.Key}, Labels: a.Labels, Spec: a.Spec,
 			Wanted: gozzard.StateStopped, RegisteredAt: now,
 		})
 	}
@@ -152,7 +177,7 @@ func (p *Plane) begin(a *gozzard.Attempt, op *gozzard.Operation, it *gozzard.Ite
 		return &gozzard.Outcome{Code: gozzard.CodeUnreachable,
 			Message: fmt.Sprintf("no agent has ever reported from %s", targetName(t))}, fleet.Host{}
 	}
-	if !op.Caller.Rights.May(it.Action, it.Key.Namespace, host.Info.Addrs) {
+	if !op.Caller.Rights.MayOn(it.Action, it.Key.Namespace, host.Info.Ref()) {
 		return p.notPermitted(op.Caller, it.Action, it.Key.Namespace), fleet.Host{}
 	}
 
@@ -200,20 +225,12 @@ func targetName(t gozzard.Target) string {
 
 // fillDefinitions gives attempts without a definition the recorded one. Where there is none the agent uses its own, or
 // answers that it has none.
-func (p *Plane) fillDefinitions(ctx context.Context, d *draft) error {
-	if len(d.missing) == 0 {
-		return nil
-	}
-
-	recs, err := recorded(ctx, p.o.Store, d.missing)
-	if err != nil {
-		return err
-	}
-
+func (p *Plane) fillDefinitions(d *draft, recs map[gozzard.ProcID]record.Process) {
 	for i := range d.task.Attempts {
 		a := &d.task.Attempts[i]
 		rec, ok := recs[gozzard.ProcID{Agent: a.Agent, Key: a.Key}]
-		if !ok || len(a.Spec) > 0 && a.Action != gozzard.ActionUnhost || a.State.Final() {
+		if !ok || len(a.Spec) > 0 && a.Action != gozzard.ActionUnhost || a.State.Final() ||
+			a.Action == gozzard.ActionUnregister {
 			continue
 		}
 		a.Spec = rec.Spec
@@ -222,6 +239,4 @@ func (p *Plane) fillDefinitions(ctx context.Context, d *draft) error {
 		}
 		a.Deadline = d.task.Task.At.Add(p.delivery.BudgetOf(a.Action, a.Spec))
 	}
-
-	return nil
 }

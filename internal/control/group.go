@@ -21,7 +21,7 @@ func (p *Plane) SetGroups(ctx context.Context, req record.GroupRequest) ([]recor
 				Message: fmt.Sprintf("no agent has ever reported from %s", targetName(t))}
 			continue
 		}
-		if !req.Caller.Rights.May(gozzard.ActionUpdate, req.Namespace, h.Info.Addrs) {
+		if !req.Caller.Rights.MayOn(gozzard.ActionUpdate, req.Namespace, h.Info.Ref()) {
 			answers[i].Outcome = *p.notPermitted(req.Caller, gozzard.ActionUpdate, req.Namespace)
 			continue
 		}
@@ -57,7 +57,7 @@ func (p *Plane) Groups(ctx context.Context, caller gozzard.Caller, namespace str
 	targets []gozzard.Target) ([]record.GroupLimits, error) {
 	var agents []gozzard.AgentID
 	for _, t := range targets {
-		if h, ok := p.Resolve(caller, t); ok && caller.Rights.Sees(namespace, h.Info.Addrs) {
+		if h, ok := p.Resolve(caller, t); ok && caller.Rights.Sees(namespace, h.Info.Ref()) {
 			agents = append(agents, h.Info.Agent)
 		}
 	}
@@ -72,10 +72,11 @@ func (p *Plane) Groups(ctx context.Context, caller gozzard.Caller, namespace str
 func (p *Plane) Rebind(ctx context.Context, caller gozzard.Caller, addr gozzard.HostAddr, agent gozzard.AgentID,
 	requestHash [32]byte) error {
 	h, ok := p.o.Live.HostByAddr(addr)
-	if !ok || !caller.Rights.SeesHost([]gozzard.HostAddr{addr}) {
+	ref := gozzard.HostRef{Agent: h.Info.Agent, Addrs: []gozzard.HostAddr{addr}}
+	if !ok || !caller.Rights.SeesHost(ref) {
 		return gozzard.Errorf(gozzard.ErrNotFound, "no agent has ever reported from host %s", addr)
 	}
-	if !caller.Rights.MayHost([]gozzard.HostAddr{addr}) {
+	if !caller.Rights.MayHost(ref) {
 		return gozzard.Errorf(gozzard.ErrAppForbidden, "app %s may not rebind host %s", caller.App, addr)
 	}
 	if h.Info.Agent != agent {

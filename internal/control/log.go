@@ -68,7 +68,7 @@ func (p *Plane) Log(ctx context.Context, caller gozzard.Caller, t gozzard.Target
 			"the agent of %s is offline, last heard %s: its logs are on the host",
 			targetName(t), host.LastSeen.UTC().Format(time.RFC3339))
 	}
-	if !caller.Rights.Sees(q.Key.Namespace, host.Info.Addrs) {
+	if !caller.Rights.Sees(q.Key.Namespace, host.Info.Ref()) {
 		return gozzard.LogChunk{}, gozzard.Errorf(gozzard.ErrNotFound, "%s: %s has no log on this host",
 			targetName(t), q.Key)
 	}

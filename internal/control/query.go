@@ -76,7 +76,7 @@ func (p *Plane) Status(caller gozzard.Caller, key gozzard.Key, targets []gozzard
 			continue
 		}
 		rows[i].HostKnown, rows[i].Host = true, h
-		if caller.Rights.Sees(key.Namespace, h.Info.Addrs) {
+		if caller.Rights.Sees(key.Namespace, h.Info.Ref()) {
 			rows[i].Row, rows[i].ProcKnown = p.o.Live.Get(h.Info.Agent, key)
 		}
 	}
@@ -100,16 +100,21 @@ func (p *Plane) Hosts(caller gozzard.Caller) []fleet.Host { return p.o.Live.Host
 // Resolve finds the host a target names. One that the caller may not see is not found.
 func (p *Plane) Resolve(caller gozzard.Caller, t gozzard.Target) (fleet.Host, bool) {
 	h, known := p.resolve(t)
-	if !known || !caller.Rights.SeesHost(h.Info.Addrs) {
+	if !known || !caller.Rights.SeesHost(h.Info.Ref()) {
 		return fleet.Host{}, false
 	}
 	return h, true
 }
 
 // May reports whether a caller may do something to a process on a host that the caller may see.
-func (p *Plane) May(caller gozzard.Caller, a gozzard.Action, key gozzard.Key, t gozzard.Target) bool {
+// spec is the encoded definition of the process; without one no account is asked for.
+func (p *Plane) May(caller gozzard.Caller, a gozzard.Action, key gozzard.Key, t gozzard.Target, spec []byte) bool {
 	h, known := p.Resolve(caller, t)
-	return known && caller.Rights.May(a, key.Namespace, h.Info.Addrs)
+	if !known || len(spec) == 0 {
+		return known && caller.Rights.MayOn(a, key.Namespace, h.Info.Ref())
+	}
+	s, err := gozzard.DecodeSpec(spec)
+	return err == nil && caller.Rights.May(a, key.Namespace, h.Info.Ref(), s.Account())
 }
 
 func (p *Plane) resolve(t gozzard.Target) (fleet.Host, bool) {

@@ -22,7 +22,7 @@ func TestTI3Operate(t *testing.T) {
 	}
 
 	operator := someone("op", gozzard.Grant{Role: gozzard.RoleOperator, Namespaces: []string{"gse"},
-		Actions: []gozzard.Action{gozzard.ActionStart}})
+		Actions: []gozzard.Action{gozzard.ActionStart, gozzard.ActionRegister}, Accounts: []string{"root"}})
 
 	item := func(a gozzard.Action, namespace string, agents ...gozzard.AgentID) gozzard.Item {
 		it := gozzard.Item{Action: a, Key: gozzard.Key{Namespace: namespace, Name: "p"}, Spec: spec(60)}
@@ -90,7 +90,11 @@ func TestTE6WholesNeedWholeRights(t *testing.T) {
 	r.hello(me, 1, journalA)
 	addr := gozzard.HostAddr{IP: netip.MustParseAddr("127.0.0.1")}
 	part := gozzard.Caller{App: "part", Rights: &gozzard.Rights{Grants: []gozzard.Grant{{Role: gozzard.RoleAdmin,
-		Businesses: []int{2}, Clouds: []int{0}}}}}
+		Businesses: []int{2}, Clouds: []int{0}, Accounts: []string{"root"}}}, Assigned: r.plane.Assigned}}
+	if err := r.plane.Rebind(t.Context(), part, addr, me, [32]byte{}); gozzard.KindOf(err) != gozzard.ErrNotFound {
+		t.Error(err)
+	}
+	r.mustApply(business(process(46, "java", 1)))
 	if err := r.plane.Rebind(t.Context(), part, addr, me, [32]byte{}); gozzard.KindOf(err) != gozzard.ErrAppForbidden {
 		t.Error(err)
 	}
@@ -103,13 +107,13 @@ func TestTE6WholesNeedWholeRights(t *testing.T) {
 		t.Error(err)
 	}
 
-	_, err := r.apply(business(process(46, "java", 1)), func(req *record.ApplyRequest) { req.Caller = part })
+	_, err := r.apply(business(process(47, "java", 1)), func(req *record.ApplyRequest) { req.Caller = part })
 	if gozzard.KindOf(err) != gozzard.ErrAppForbidden || !strings.Contains(err.Error(), "may not change business 2") {
 		t.Error(err)
 	}
 
 	part.Rights.Grants[0].Clouds = nil
-	r.mustApply(business(process(46, "java", 1)), func(req *record.ApplyRequest) { req.Caller = part })
+	r.mustApply(business(process(47, "java", 1)), func(req *record.ApplyRequest) { req.Caller = part })
 }
 
 // TestTI3Pools: a caller sees a pool only if it may see the processes that share it.
@@ -126,7 +130,7 @@ func TestTI3Pools(t *testing.T) {
 	}
 
 	viewer := gozzard.Caller{App: "a", Rights: &gozzard.Rights{Grants: []gozzard.Grant{{Role: gozzard.RoleViewer,
-		Namespaces: []string{"mine"}}}}}
+		Namespaces: []string{"mine"}, Hosts: gozzard.HostsAny}}}}
 	for _, tt := range []struct {
 		caller    gozzard.Caller
 		namespace string
@@ -172,7 +176,8 @@ func TestTI3Logs(t *testing.T) {
 	r := newRig(t)
 	r.hello(me, 1, journalA)
 	viewer := gozzard.Caller{App: "app", User: "u",
-		Rights: &gozzard.Rights{Grants: []gozzard.Grant{{Role: gozzard.RoleViewer, Namespaces: []string{"mine"}}}}}
+		Rights: &gozzard.Rights{Grants: []gozzard.Grant{{Role: gozzard.RoleViewer, Namespaces: []string{"mine"},
+			Hosts: gozzard.HostsAny}}}}
 	_, err := r.plane.Log(t.Context(), viewer, gozzard.Target{Agent: me}, gozzard.LogQuery{Key: key})
 	if gozzard.KindOf(err) != gozzard.ErrNotFound {
 		t.Errorf("%v", err)

@@ -26,11 +26,11 @@ func (p *Plane) sight(rights *gozzard.Rights) func(agent gozzard.AgentID, addr g
 		at := place{agent, addr}
 		host, ok := hosts[at]
 		if !ok {
-			addrs := []gozzard.HostAddr{addr}
+			ref := gozzard.HostRef{Agent: agent, Addrs: []gozzard.HostAddr{addr}}
 			if h, known := p.o.Live.Host(agent); known {
-				addrs = h.Info.Addrs
+				ref = h.Info.Ref()
 			}
-			host = rights.MarkHost(addrs)
+			host = rights.MarkHost(ref)
 			hosts[at] = host
 		}
 

@@ -33,7 +33,7 @@ func newAttempt(a *gozzard.Attempt, ag *agent, t *task) *Attempt {
 	return &Attempt{
 		ref: a.Ref, agent: ag, task: t, session: a.Session, deadline: a.Deadline, expires: a.Expires,
 		op: gozzard.Op{ID: a.Op, Ref: a.Ref, Gen: a.Generation(), Action: a.Action, Key: a.Key, Labels: a.Labels,
-			Spec: a.Spec, Adopt: a.Adopt},
+			Spec: a.Spec, Adopt: a.Adopt, Account: a.Account},
 	}
 }
 

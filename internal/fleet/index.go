@@ -192,7 +192,7 @@ func (x *Index) visibleHosts(rights *gozzard.Rights) []Host {
 	defer x.mu.RUnlock()
 	list := make([]Host, 0, x.known)
 	for _, e := range x.hosts {
-		if e.known && (all || rights.SeesHost(e.Info.Addrs)) {
+		if e.known && (all || rights.SeesHost(e.Info.Ref())) {
 			list = append(list, e.Host)
 		}
 	}

@@ -45,7 +45,7 @@ func (v *visibility) sees(r *row) bool {
 
 	host := &v.hosts[r.host]
 	if !host.decided {
-		*host = hostMarks{true, v.rights.MarkHost(v.x.hosts[r.host].Info.Addrs)}
+		*host = hostMarks{true, v.rights.MarkHost(v.x.hosts[r.host].Info.Ref())}
 	}
 
 	return space.marks.Meet(host.marks)

@@ -35,17 +35,18 @@ func TestVisibility(t *testing.T) {
 	for name, r := range map[string]*gozzard.Rights{
 		"no rights": nil,
 		"namespaces": {Grants: []gozzard.Grant{{Role: gozzard.RoleViewer,
-			Namespaces: []string{"ns1", "ns[2]", "ns2"}}}},
-		"hosts": {Grants: []gozzard.Grant{{Role: gozzard.RoleViewer, Nets: net}}},
+			Namespaces: []string{"ns1", "ns[2]", "ns2"}, Hosts: gozzard.HostsAny}}},
+		"hosts that are not said": {Grants: []gozzard.Grant{{Role: gozzard.RoleViewer, Namespaces: []string{"ns1"}}}},
+		"hosts":                   {Grants: []gozzard.Grant{{Role: gozzard.RoleViewer, Nets: net}}},
 		"both": {Grants: []gozzard.Grant{{Role: gozzard.RoleOperator, Namespaces: []string{"ns1"}, Nets: net},
-			{Role: gozzard.RoleViewer, Namespaces: []string{"ns3"}}}},
+			{Role: gozzard.RoleViewer, Namespaces: []string{"ns3"}, Hosts: gozzard.HostsAny}}},
 		"enroller": {Grants: []gozzard.Grant{{Role: gozzard.RoleEnroller}}},
 	} {
 		for _, namespace := range []string{"", "ns1", "ns2", "ns3", "none"} {
 			_, everything := x.Page(all, namespace, 0, 1<<20)
 			var want []fleet.Row
 			for _, row := range everything {
-				if r.Sees(row.Status.Namespace, addrs[row.Agent]) {
+				if r.Sees(row.Status.Namespace, gozzard.HostRef{Agent: row.Agent, Addrs: addrs[row.Agent]}) {
 					want = append(want, row)
 				}
 			}
@@ -67,7 +68,7 @@ func TestVisibility(t *testing.T) {
 			}
 		}
 		for _, h := range x.Hosts(r) {
-			if !r.SeesHost(h.Info.Addrs) {
+			if !r.SeesHost(h.Info.Ref()) {
 				t.Errorf("%s sees host %s", name, h.Info.Agent)
 			}
 		}

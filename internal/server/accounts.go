@@ -72,7 +72,12 @@ func (s *Server) openAccounts(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	s.accounts, err = auth.Open(ctx, s.store, auth.Options{Verify: v, Refused: s.metrics.ReportRefused})
+	s.accounts, err = auth.Open(ctx, s.store, auth.Options{Verify: v, Refused: s.metrics.ReportRefused,
+		Assigned: s.plane.Assigned})
+	var old *auth.UnresolvedError
+	if errors.As(err, &old) {
+		return fmt.Errorf("%w\n%s", err, resolveHelp(s.options.Data, old.Grants))
+	}
 	return err
 }
 

@@ -12,7 +12,7 @@ import (
 )
 
 var (
-	insertItems = insertRows("items", "task_seq, item, namespace, name, action, labels, spec_hash, adopt", "")
+	insertItems = insertRows("items", "task_seq, item, namespace, name, action, labels, spec_hash, adopt, account", "")
 
 	insertAttempts = insertRows("attempts",
 		"task_seq, idx, item, op_id, agent_id, cloud, ip, result_key, state, session, outcome, deadline, expires", "")
@@ -52,6 +52,7 @@ type item struct {
 	labels string
 	spec   specRef
 	adopt  bool
+	as     string // account
 }
 
 // Accept implements control.Store.
@@ -111,7 +112,7 @@ func (a *acceptance) addAttempts(labels *labelCache) (err error) {
 	outcomes := outcomeCache{}
 	for i := range t.Attempts {
 		at := &t.Attempts[i]
-		it := item{key: at.Key, action: at.Action, spec: a.specs.add(at.Spec), adopt: at.Adopt}
+		it := item{key: at.Key, action: at.Action, spec: a.specs.add(at.Spec), adopt: at.Adopt, as: at.Account}
 		if it.labels, err = labels.text(at.Labels); err != nil {
 			return err
 		}
@@ -257,7 +258,7 @@ func (a *acceptance) insertAttempts(ctx context.Context, c *conn) error {
 	err := c.execRows(ctx, insertItems, len(a.items), func(i int, to []any) []any {
 		it := &a.items[i]
 		return append(to, int64(a.seq), i, text(it.key.Namespace), text(it.key.Name), int64(it.action), it.labels,
-			it.spec.value(), it.adopt)
+			it.spec.value(), it.adopt, text(it.as))
 	})
 	if err != nil {
 		return fmt.Errorf("items: %w", err)

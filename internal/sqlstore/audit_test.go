@@ -136,7 +136,7 @@ func TestAuditOfAnOlderRecordIsChained(t *testing.T) {
 	raw(t, path, `ALTER TABLE enrol_agents DROP COLUMN restored; DELETE
 		FROM counters WHERE name IN ('restored', 'roll');
 		DROP TABLE releases; DROP TABLE rolls; DROP TABLE roll_hosts; DROP TABLE host_protocols;
-		ALTER TABLE items DROP COLUMN adopt;
+		ALTER TABLE items DROP COLUMN adopt; ALTER TABLE items DROP COLUMN account;
 		ALTER TABLE audit DROP COLUMN hash; ALTER TABLE audit DROP COLUMN hosts_hash; DROP TABLE audit_head; DELETE
 		FROM schema_version WHERE version_id >= 6`)
 

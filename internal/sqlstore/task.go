@@ -103,7 +103,7 @@ func (s *Store) readAttempts(ctx context.Context, where string,
 	for i := range list {
 		if it, ok := items[refs[i]]; ok {
 			list[i].Key, list[i].Action, list[i].Labels, list[i].Spec = it.Key, it.Action, it.Labels, it.Spec
-			list[i].Adopt = it.Adopt
+			list[i].Adopt, list[i].Account = it.Adopt, it.Account
 			list[n] = list[i]
 			n++
 		}
@@ -151,7 +151,8 @@ type itemRef struct {
 }
 
 var (
-	selectItems = withRows(`SELECT i.task_seq, i.item, i.namespace, i.name, i.action, i.labels, i.spec_hash, i.adopt FROM v
+	selectItems = withRows(`SELECT i.task_seq, i.item, i.namespace, i.name, i.action, i.labels, i.spec_hash, i.adopt,
+		i.account FROM v
 		JOIN items i ON i.task_seq = v.t AND i.item = v.i`, "t BIGINT", "i INTEGER")
 
 	selectSpecs = withRows(`SELECT hash, body FROM specs WHERE hash IN (SELECT i.spec_hash FROM v
@@ -193,7 +194,7 @@ func (s *Store) readItems(ctx context.Context, refs []itemRef) (map[itemRef]gozz
 		var labels string
 		var hash []byte
 		err := r.Scan(&task, &item, &it.Key.Namespace, &it.Key.Name, &action, &labels, &hash,
-			&it.Adopt)
+			&it.Adopt, &it.Account)
 		if err != nil {
 			return err
 		}
@@ -245,7 +246,7 @@ func (s *Store) cacheItems(a *acceptance) {
 			Action: it.action,
 			Labels: labels,
 			Spec:   bytes.Clone(a.specs.body(it.spec)),
-			Adopt:  it.adopt,
+			Adopt:  it.adopt, Account: text(it.as),
 		})
 	}
 }

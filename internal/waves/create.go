@@ -183,7 +183,7 @@ func (r *Runner) Retry(ctx context.Context, caller gozzard.Caller, biz int, id i
 // creator.
 func (r *Runner) checkRights(caller gozzard.Caller, a gozzard.Action, tasks []record.JobTask) error {
 	for i := range tasks {
-		if t := &tasks[i]; !caller.Rights.All() && !r.o.Plane.May(caller, a, t.Key, targetOf(t)) {
+		if t := &tasks[i]; !caller.Rights.All() && !r.o.Plane.May(caller, a, t.Key, targetOf(t), t.Spec) {
 			return gozzard.Errorf(gozzard.ErrAppForbidden, "app %s may not %s all of these processes", caller.App, a)
 		}
 	}

@@ -6,7 +6,6 @@ import (
 
 	"github.com/gozzard/gozzard"
 	"github.com/gozzard/gozzard/internal/record"
-	"github.com/gozzard/gozzard/internal/topology"
 )
 
 // A job shows what was done on hosts of its whole business. A caller that may see the business on every host sees all
@@ -25,7 +24,7 @@ func (r *Runner) Job(ctx context.Context, caller gozzard.Caller, biz int, id int
 
 func maySee(caller gozzard.Caller, j *record.Job) bool {
 	own := caller.App == j.Caller.App && caller.User == j.Caller.User
-	return caller.Rights.SeesSpace(topology.Namespace(j.Biz)) || own && caller.Rights.SeesBusiness(j.Biz)
+	return caller.Rights.SeesBusinessHosts(j.Biz) || own && caller.Rights.SeesBusiness(j.Biz)
 }
 
 // Jobs lists the jobs of a business that the caller may see, newest first.
@@ -35,7 +34,7 @@ func (r *Runner) Jobs(
 	if !caller.Rights.SeesBusiness(f.Biz) {
 		return 0, nil, nil
 	}
-	if !caller.Rights.SeesSpace(topology.Namespace(f.Biz)) {
+	if !caller.Rights.SeesBusinessHosts(f.Biz) {
 		if len(f.Users) > 0 && !slices.Contains(f.Users, caller.User) {
 			return 0, nil, nil
 		}

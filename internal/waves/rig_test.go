@@ -120,8 +120,10 @@ func (r *rig) process(id int, row topology.Row) {
 }
 
 // May implements waves.Plane.
-func (r *rig) May(c gozzard.Caller, a gozzard.Action, key gozzard.Key, t gozzard.Target) bool {
-	return c.Rights.May(a, key.Namespace, []gozzard.HostAddr{t.Addr})
+func (r *rig) May(c gozzard.Caller, a gozzard.Action, key gozzard.Key, t gozzard.Target, spec []byte) bool {
+	h := gozzard.HostRef{Agent: t.Agent, Addrs: []gozzard.HostAddr{t.Addr}}
+	s, err := gozzard.DecodeSpec(spec)
+	return err == nil && c.Rights.May(a, key.Namespace, h, s.Account())
 }
 
 // FindProcesses implements waves.Plane.

@@ -35,7 +35,8 @@ func TestTE6JobsNeedRights(t *testing.T) {
 
 	viewer, foreign := with(gozzard.Grant{Role: gozzard.RoleViewer}),
 		with(gozzard.Grant{Role: gozzard.RoleAdmin, Businesses: []int{biz + 1}})
-	starter := with(gozzard.Grant{Role: gozzard.RoleOperator, Actions: []gozzard.Action{gozzard.ActionStart}})
+	starter := with(gozzard.Grant{Role: gozzard.RoleOperator, Actions: []gozzard.Action{gozzard.ActionStart},
+		Accounts: []string{"*", "root"}})
 	for _, by := range []gozzard.Caller{viewer, foreign, starter, {App: caller.App, User: caller.User}} {
 		_, err = r.runner.Create(t.Context(), record.JobRequest{Caller: by, Biz: biz, Action: gozzard.ActionStop})
 		wantKind(t, err, gozzard.ErrAppForbidden)

@@ -20,7 +20,7 @@ type Plane interface {
 	Await(
 		ctx context.Context, caller gozzard.Caller, id gozzard.TaskID, limit time.Duration,
 	) (record.TaskResults, error)
-	May(caller gozzard.Caller, a gozzard.Action, key gozzard.Key, t gozzard.Target) bool
+	May(caller gozzard.Caller, a gozzard.Action, key gozzard.Key, t gozzard.Target, spec []byte) bool
 }
 
 // Options are the parts and settings of a Runner. Zero settings get their defaults.

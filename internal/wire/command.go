@@ -111,6 +111,7 @@ func appendOp(b []byte, num protowire.Number, op *gozzard.Op) []byte {
 	b = appendLabels(b, 8, op.Labels)
 	b = appendBytes(b, 9, op.Spec)
 	b = appendBool(b, 10, op.Adopt)
+	b = appendString(b, 11, op.Account)
 	return end(b, start)
 }
 
@@ -137,6 +138,8 @@ func decodeOp(d decoder, op *gozzard.Op) error {
 			op.Spec = slices.Clone(d.bytes())
 		case 10:
 			op.Adopt = d.bool()
+		case 11:
+			op.Account = d.string()
 		default:
 			d.skip()
 		}

@@ -37,6 +37,10 @@ func commands() map[string]*gozzard.Command {
 			{ID: opID(1), Gen: 43, Action: gozzard.ActionStart, Key: gozzard.Key{Namespace: "gse", Name: "web"},
 				Adopt: true},
 		}},
+		"operate-account": {Version: 1, Kind: gozzard.CommandOperate, Session: 7, Ops: []gozzard.Op{
+			{ID: opID(1), Gen: 44, Action: gozzard.ActionStop, Key: gozzard.Key{Namespace: "gse", Name: "web"},
+				Account: "shop"},
+		}},
 		"cancel": {Version: 1, Kind: gozzard.CommandCancel, Session: 7, Cancel: []gozzard.OpID{opID(3), {}, opID(4)}},
 		"ack": {Version: 1, Kind: gozzard.CommandAck, Session: 7, Acked: []gozzard.OpID{opID(5)}, AckRound: 11,
 			Beat: 12},

@@ -18,6 +18,7 @@ func TestBackup(t *testing.T) {
 		data := filepath.Join(t.TempDir(), "restored")
 		must(t, nil, "backup", "restore", file, "--identity", key, "--data", data)
 		s := newServer(t, data, "--reset-admin")
+		s.resolve(t, 2)
 		s.begin(t)
 
 		g := newGolden(t, version, "backup")

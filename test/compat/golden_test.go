@@ -56,6 +56,7 @@ func (g *golden) document(question string, status int, answer []byte, mask ...st
 		g.t.Fatalf("%s: %v in %s", question, err, answer)
 	}
 
+	v = unresolved(v)
 	for _, key := range append(mask, free...) {
 		hide(v, key)
 	}

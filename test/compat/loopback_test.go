@@ -32,6 +32,7 @@ func TestLoopback(t *testing.T) {
 		l := &loopback{dir: dir, version: version, server: newServer(t, filepath.Join(dir, "server"))}
 
 		// Each step needs what the one before has left. The record is asked first, while no agent can change it.
+		l.resolve(t, 2)
 		l.begin(t)
 		t.Run("answers", func(t *testing.T) { l.at(t).answers() })
 		t.Run("accounts", func(t *testing.T) { l.at(t).accounts() })

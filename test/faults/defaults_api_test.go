@@ -138,7 +138,7 @@ func rolesDeny(t *testing.T, f *plainFleet) {
 		t.Errorf("a viewer stops: %s", a)
 	}
 
-	f.gozzard(t, "grant", "add", "--app", "newcomer", "--role", "operator", "--action", "start")
+	f.gozzard(t, "grant", "add", "--app", "newcomer", "--role", "operator", "--account", "*", "--account", "root", "--action", "start")
 
 	if a := ask("start"); strings.Contains(a, "permitted") {
 		t.Errorf("a caller that may start cannot: %s", a)

@@ -165,8 +165,8 @@ func accountRequests(k int) map[string]*request {
 		{"PUT /api/v1/users/{name}/password", "/api/v1/users/v%d/password", `{"password":"fedcba9876543210"}`},
 		{"POST /api/v1/users/{name}/tokens", "/api/v1/users/v%d/tokens", `{"note":"mine","days":1}`},
 		{"DELETE /api/v1/users/{name}", "/api/v1/users/w%d", ``},
-		{"POST /api/v1/grants", "/api/v1/grants", `{"app":"B","grant":{"role":"viewer","namespaces":["g%d"]}}`},
-		{"DELETE /api/v1/grants", "/api/v1/grants", `{"app":"B","grant":{"role":"viewer","namespaces":["g%d"]}}`},
+		{"POST /api/v1/grants", "/api/v1/grants", `{"app":"B","grant":{"role":"viewer","namespaces":["g%d"],"hosts":"any"}}`},
+		{"DELETE /api/v1/grants", "/api/v1/grants", `{"app":"B","grant":{"role":"viewer","namespaces":["g%d"],"hosts":"any"}}`},
 		{"POST /api/v1/enrol/tokens", "/api/v1/enrol/tokens", `{"ttl":"1h","uses":1}`},
 	} {
 		method, _, _ := strings.Cut(r.route, " ")

@@ -70,6 +70,7 @@ var volatile = regexp.MustCompile(`("request_id"|"next"|"cost_time")\s*:\s*("[^"
 // maker makes random requests for all doors: about what a tenant has, what another tenant has, and what does not exist.
 type maker struct {
 	*rand.Rand
+	app    string // that sends the next request
 	routes []route
 	tasks  int // number of tasks made
 	jobs   int
@@ -222,13 +223,21 @@ func (m *maker) fill(path string) string {
 
 func (m *maker) spec() object {
 	return object{
-		"identity": object{"proc_name": "p", "setup_path": "/data", "pid_path": "/run/p.pid", "user": "root"},
+		"identity": object{"proc_name": "p", "setup_path": "/data", "pid_path": "/run/p.pid", "user": m.account()},
 		"control": object{"start_cmd": "./mine", "stop_cmd": "./stop", "reload_cmd": "./r", "restart_cmd": "./rs",
 			"kill_cmd": "./k"},
 		"resource": object{"cpu": 10, "mem": 10}, "monitor_policy": object{"auto_type": 1},
 		"process_group": []any{object{"id": "g", "resource": object{"cpu_pool_limit": 10, "mem_pool_limit": 10,
 			"cpu_pool_weight": 0, "mem_pool_weight": 1}}},
 	}
+}
+
+// account is mostly that of the caller, else one of another tenant, root, or root in another spelling.
+func (m *maker) account() string {
+	if m.IntN(3) > 0 {
+		return accountOf(m.app)
+	}
+	return pick(m, "anna", "anna", "bert", "bert", "root", "0", "Root", "")
 }
 
 func (m *maker) host() any {
@@ -267,7 +276,7 @@ func (m *maker) manage() object {
 		"bk_biz_id": m.biz(), "bk_gse_taskid": m.task(), "op_type": pick(m, 0, 1, 2, 3, 4, 7, 8, 9),
 		"process_infos": m.some(func() any {
 			return object{"setup_path": "/data", "proc_name": pick(m, "x", "y"), "pid_path": "/run/x.pid",
-				"account": "root", "start_cmd": "./s", "stop_cmd": "./t",
+				"account": m.account(), "start_cmd": "./s", "stop_cmd": "./t",
 				"restart_cmd": "./r", "reload_cmd": "./l", "kill_cmd": "./k", "type": 1,
 				"ip_list": m.some(func() any { return object{"ip": m.ip(), "bk_cloud_id": 0} })}
 		}),

@@ -14,24 +14,32 @@ import (
 )
 
 var (
-	requests = flag.Int("requests", 500, "how many random requests tenants send")
+	requests = flag.Int("requests", 1000, "how many random requests tenants send")
 	seed     = flag.Uint64("seed", 1, "of the requests")
 )
 
 // TestTI3TwoTenants sends random requests of two tenants to every call of every door of one server. The answers for A
 // must be byte for byte those of a server that has only what A may see: no foreign row, no foreign count, the same
-// words for what is hidden as for what does not exist. And no operation acts on what does not belong to its caller.
+// words for what is hidden as for what does not exist. And no operation acts on what does not belong to its caller, or
+// runs as an account that its caller has no right to. Half of the requests are those of tenants without networks: only
+// the topology says which hosts they reach.
 func TestTI3TwoTenants(t *testing.T) {
-	whole, part := newWorld(t, ""), newWorld(t, "A")
+	t.Run("networks", func(t *testing.T) { twoTenants(t, networks, *requests/2) })
+	t.Run("businesses", func(t *testing.T) { twoTenants(t, withoutNetworks, *requests-*requests/2) })
+}
+
+func twoTenants(t *testing.T, k kind, requests int) {
+	whole, part := newWorldOf(t, k, ""), newWorldOf(t, k, "A")
 	m := newMaker(whole, *seed)
 	asked := map[string]int{}
 	ok := 0
-	for i := range *requests {
-		r := m.next()
+	for i := range requests {
 		app := "A"
-		if m.IntN(4) == 0 {
+		if m.IntN(3) == 0 {
 			app = "B"
 		}
+		m.app = app
+		r := m.next()
 		code, got := whole.send(app, r)
 		whole.settle()
 		for _, seen := range []string{"A", "B", "AB", "N"} {
@@ -57,11 +65,11 @@ func TestTI3TwoTenants(t *testing.T) {
 
 	whole.checkEffects(t)
 
-	if ok < *requests/4 || len(asked) < 50 {
-		t.Fatalf("only %d of %d requests were good, to %d paths: nothing is proven", ok, *requests, len(asked))
+	if ok < requests/4 || len(asked) < 50 {
+		t.Fatalf("only %d of %d requests were good, to %d paths: nothing is proven", ok, requests, len(asked))
 	}
 
-	t.Logf("%d requests to %d paths of A, %d good, %d operations carried out", *requests, len(asked), ok,
+	t.Logf("%d requests to %d paths of A, %d good, %d operations carried out", requests, len(asked), ok,
 		len(whole.did))
 }
 
@@ -111,10 +119,14 @@ func (w *world) checkEffects(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if app := task.Caller.App; app != "admin" && !owns(app, d.agent, d.op.Key.Namespace) {
+		app := task.Caller.App
+		if app != "admin" && !w.owns(app, d.agent, d.op.Key.Namespace) {
 			t.Errorf("%s did %s to %s on %s", app, d.op.Action, d.op.Key, d.agent)
 		}
-		byApp[task.Caller.App]++
+		if app != "admin" && !d.op.Action.ReadOnly() {
+			w.checkAccount(t, app, &d.op)
+		}
+		byApp[app]++
 	}
 
 	if byApp["A"] == 0 || byApp["B"] == 0 {
@@ -128,14 +140,14 @@ func (w *world) checkEffects(t *testing.T) {
 			t.Fatal(err)
 		}
 		kept[rec.ID] = true
-		mine := owns("A", rec.ID.Agent, rec.ID.Namespace) || owns("B", rec.ID.Agent, rec.ID.Namespace)
+		mine := w.owns("A", rec.ID.Agent, rec.ID.Namespace) || w.owns("B", rec.ID.Agent, rec.ID.Namespace)
 		if s, err := gozzard.DecodeSpec(rec.Spec); !mine &&
 			(err != nil || s.Control.Start != "./"+tag("N") || rec.Labels["tag"] != tag("N")) {
 			t.Errorf("the definition of %s on %s was changed: %+v %v", rec.ID.Key, rec.ID.Agent, s, err)
 		}
 	}
 
-	for _, p := range procs() {
+	for _, p := range w.kind.procs() {
 		if p.seen == "N" && !kept[gozzard.ProcID{Agent: p.agent, Key: p.key}] {
 			t.Errorf("%s on %s is registered no more", p.key, p.agent)
 		}
@@ -152,7 +164,7 @@ func (w *world) checkEffects(t *testing.T) {
 	}
 
 	for _, g := range groups {
-		if !owns("A", g.Agent, g.Namespace) && !owns("B", g.Agent, g.Namespace) {
+		if !w.owns("A", g.Agent, g.Namespace) && !w.owns("B", g.Agent, g.Namespace) {
 			t.Errorf("a pool was set for %s on %s", g.Namespace, g.Agent)
 		}
 	}
@@ -168,8 +180,28 @@ func (w *world) checkEffects(t *testing.T) {
 	}
 }
 
-// owns decides which tenant may do what, independently of the program's code.
-func owns(app string, agent gozzard.AgentID, namespace string) bool {
+// checkAccount checks that a command of a tenant is for the tenant's account, and says so to the agent.
+func (w *world) checkAccount(t *testing.T, app string, op *gozzard.Op) {
+	t.Helper()
+	want := accountOf(app)
+	if op.Account != want {
+		t.Errorf("%s sent %s of %s for the account %q, not %q", app, op.Action, op.Key, op.Account, want)
+	}
+	if len(op.Spec) == 0 {
+		return
+	}
+	if s, err := gozzard.DecodeSpec(op.Spec); err != nil || s.Identity.User != want {
+		t.Errorf("%s sent %s of %s with the account %q, not %q: %v", app, op.Action, op.Key, s.Identity.User, want, err)
+	}
+}
+
+// owns decides which tenant may do what, independently of the program's code. In the world with networks host-a2 is not
+// assigned to business 2, nor host-b2 to business 3.
+func (w *world) owns(app string, agent gozzard.AgentID, namespace string) bool {
+	if _, business := gozzard.BusinessOf(namespace); w.kind == networks && business &&
+		(agent == "host-a2" || agent == "host-b2") || w.kind == withoutNetworks && !business {
+		return false
+	}
 	switch app {
 	case "A":
 		return (agent == "host-a1" || agent == "host-a2" || agent == "host-s1") &&

@@ -48,8 +48,38 @@ type proc struct {
 	seen  string
 }
 
+// kind says how the tenants of a world got their rights. With networks: by business and by namespace, both limited to
+// networks. Without them: by business alone, so that only the topology says which hosts they reach.
+type kind bool
+
+const (
+	networks        kind = true
+	withoutNetworks kind = false
+)
+
 // procs lists each tenant's processes on the tenant's own hosts, on the shared host, and where the tenant must not see
-// them: on other hosts.
+// them: on other hosts. Tenants without networks have no namespaces but those of their businesses.
+func (k kind) procs() []proc {
+	list := procs()
+	for i := range list {
+		if _, business := gozzard.BusinessOf(list[i].key.Namespace); k == withoutNetworks && !business {
+			list[i].seen = "N"
+		}
+	}
+	return list
+}
+
+// accountOf is the account of what belongs to a tenant. What belongs to none runs as root.
+func accountOf(seen string) string {
+	switch seen {
+	case "A":
+		return "anna"
+	case "B":
+		return "bert"
+	}
+	return "root"
+}
+
 func procs() []proc {
 	p := func(agent gozzard.AgentID, namespace, name, seen string) proc {
 		return proc{agent, gozzard.Key{Namespace: namespace, Name: name}, seen}
@@ -76,11 +106,15 @@ func tag(seen string) string { return "qq" + seen + "qq" }
 // see.
 func document(biz int, own, shared, foreign, seen string, whole bool) string {
 	instance := func(id int, ip, seen string) string {
-		return fmt.Sprintf(`{id: %d, name: %s-%d, host: {ip: %s, cloud: 0}, processes: [{id: %d, name: java, user: root, work_path: /data,
-          pid_file: /run/java.pid, start_cmd: ./%s, stop_cmd: ./stop}]}`, id, tag(seen), id, ip, 40+id, tag(seen))
+		return fmt.Sprintf(`{id: %d, name: %s-%d, host: {ip: %s, cloud: 0}, processes: [{id: %d, name: java, user: %s, work_path: /data,
+          pid_file: /run/java.pid, start_cmd: ./%s, stop_cmd: ./stop}]}`, id, tag(seen), id, ip, 40+id, accountOf(seen),
+			tag(seen))
 	}
 
 	instances := []string{instance(1, own, seen), instance(2, shared, seen)}
+	if foreign != "" && !whole { // all hosts of the business belong to its tenant
+		instances = append(instances, instance(3, foreign, seen))
+	}
 	hiddenSet, hiddenTemplate := "", ""
 
 	if whole {
@@ -109,20 +143,30 @@ func nets(list ...string) (out []netip.Prefix) {
 }
 
 // apps are the callers. The secret of each is its code and "-secret".
-func apps() auth.Config {
+func (k kind) apps() auth.Config {
 	app := func(code string, grants ...gozzard.Grant) auth.App {
 		return auth.App{Code: code, Secrets: []auth.Digest{auth.Hash(code + "-secret")}, AssertsUsers: true,
 			Grants: grants}
 	}
 
-	hosts := nets("10.1.0.0/16", "10.3.0.0/16")
+	// tenant has a business and, if there are networks, a namespace.
+	tenant := func(seen, namespace string, biz int, net string) []gozzard.Grant {
+		accounts := []string{accountOf(seen)}
+		if k == withoutNetworks {
+			return []gozzard.Grant{{Role: gozzard.RoleOperator, Businesses: []int{biz}, Hosts: gozzard.HostsAssigned,
+				Accounts: accounts}}
+		}
+		hosts := nets(net, "10.3.0.0/16")
+		return []gozzard.Grant{
+			{Role: gozzard.RoleOperator, Namespaces: []string{namespace}, Nets: hosts, Accounts: accounts},
+			{Role: gozzard.RoleOperator, Businesses: []int{biz}, Hosts: gozzard.HostsAssigned, Nets: hosts,
+				Accounts: accounts}}
+	}
+
 	return auth.Config{Apps: []auth.App{
 		app("admin", gozzard.Grant{Role: gozzard.RoleAdmin}),
-		app("A", gozzard.Grant{Role: gozzard.RoleOperator, Namespaces: []string{"alpha-*"}, Businesses: []int{2},
-			Nets: hosts}),
-		app("B", gozzard.Grant{Role: gozzard.RoleOperator, Namespaces: []string{"beta-*"},
-			Nets: nets("10.2.0.0/16", "10.3.0.0/16")},
-			gozzard.Grant{Role: gozzard.RoleOperator, Businesses: []int{3}, Nets: nets("10.2.0.0/16", "10.3.0.0/16")}),
+		app("A", tenant("A", "alpha-*", 2, "10.1.0.0/16")...),
+		app("B", tenant("B", "beta-*", 3, "10.2.0.0/16")...),
 		app("viewer", gozzard.Grant{Role: gozzard.RoleViewer}),
 		app("enroller", gozzard.Grant{Role: gozzard.RoleEnroller}),
 		{Code: "nobody", Secrets: []auth.Digest{auth.Hash("nobody-secret")}, AssertsUsers: true,
@@ -145,6 +189,7 @@ type done struct {
 // what they receive.
 type world struct {
 	t      testing.TB
+	kind   kind
 	server *server.Server
 	server.Parts
 	receive func(from gozzard.AgentID, cloud int, r *gozzard.Report) // of the server, as the fabric calls it
@@ -188,7 +233,12 @@ var admin = gozzard.Caller{App: "admin", User: "root", Rights: gozzard.Everythin
 // newWorld makes the whole world, or only what one tenant may see of it.
 func newWorld(t testing.TB, only string) *world {
 	t.Helper()
-	w := &world{t: t, inbox: make(chan func(), 10_000), names: names{map[string]string{}, map[string]string{}}}
+	return newWorldOf(t, networks, only)
+}
+
+func newWorldOf(t testing.TB, k kind, only string) *world {
+	t.Helper()
+	w := &world{t: t, kind: k, inbox: make(chan func(), 10_000), names: names{map[string]string{}, map[string]string{}}}
 	now := time.Date(2026, 7, 1, 2, 3, 4, 0, time.UTC) // nothing expires, and both worlds show the same times
 	data := t.TempDir()
 	w.makeRecord(data, only, now)
@@ -227,7 +277,7 @@ func (w *world) makeRecord(data, only string, at time.Time) {
 
 	accounts, err := auth.Open(w.t.Context(), store, auth.Options{})
 	if err == nil {
-		err = accounts.Import(w.t.Context(), apps())
+		err = accounts.Import(w.t.Context(), w.kind.apps())
 	}
 	if err != nil {
 		w.t.Fatal(err)
@@ -313,7 +363,7 @@ func (w *world) populate(only string) {
 	}
 
 	seq := map[gozzard.AgentID]uint64{}
-	for _, p := range procs() {
+	for _, p := range w.kind.procs() {
 		if !whole && !strings.Contains(p.seen, only) {
 			continue
 		}
@@ -332,10 +382,17 @@ func (w *world) populate(only string) {
 
 	w.settle()
 
-	for _, doc := range []string{
-		document(2, "10.1.0.1", "10.3.0.1", "10.2.0.2", "A", whole),
-		document(3, "10.2.0.1", "10.3.0.1", "10.1.0.2", "B", whole),
-	} {
+	docs := []string{document(2, "10.1.0.1", "10.3.0.1", "10.2.0.2", "A", true),
+		document(3, "10.2.0.1", "10.3.0.1", "10.1.0.2", "B", true)}
+	switch {
+	case w.kind == withoutNetworks: // each host of a business belongs to its tenant
+		docs = []string{document(2, "10.1.0.1", "10.3.0.1", "10.1.0.2", "A", false),
+			document(3, "10.2.0.1", "10.3.0.1", "10.2.0.2", "B", false)}
+	case !whole:
+		docs = []string{document(2, "10.1.0.1", "10.3.0.1", "", "A", false),
+			document(3, "10.2.0.1", "10.3.0.1", "", "B", false)}
+	}
+	for _, doc := range docs {
 		b, err := topology.Parse([]byte(doc))
 		if err != nil {
 			w.t.Fatal(err)
@@ -353,7 +410,7 @@ func (w *world) populate(only string) {
 func (w *world) define(p proc) {
 	w.t.Helper()
 	spec := &gozzard.Spec{Identity: gozzard.Identity{ProcName: "p", SetupPath: "/data", PIDPath: "/run/p.pid",
-		User: "root"},
+		User: accountOf(p.seen)},
 		Control: gozzard.Control{Start: "./" + tag(p.seen)}, Policy: gozzard.DefaultPolicy()}
 	w.operate(gozzard.Item{Action: gozzard.ActionUpdate, Key: p.key, Labels: map[string]string{"tag": tag(p.seen)},
 		Spec:    spec,
@@ -399,7 +456,7 @@ func (w fabric) Send(to gozzard.AgentID, cloud int, cmd *gozzard.Command) error 
 	case gozzard.CommandLogs:
 		r.Kind, r.Logs = gozzard.ReportLogs, &gozzard.LogChunk{ID: cmd.Logs.ID,
 			Error: cmd.Logs.Key.String() + " has no log on this host"}
-		for _, p := range procs() {
+		for _, p := range w.kind.procs() {
 			if p.agent == to && p.key == cmd.Logs.Key {
 				r.Logs.Error, r.Logs.Data, r.Logs.Next = "", []byte(tag(p.seen)), 5
 			}

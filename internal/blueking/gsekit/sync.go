@@ -23,7 +23,7 @@ func (s *server) flushProcess(ctx context.Context, r *request) (any, error) {
 	if err := r.err(); err != nil {
 		return nil, err
 	}
-	if !r.Caller.Rights.May(gozzard.ActionUpdate, topology.Namespace(r.biz), nil) {
+	if !r.Caller.Rights.MayBusinessHosts(gozzard.ActionUpdate, r.biz) {
 		return nil, gozzard.Errorf(gozzard.ErrAppForbidden, "app %s may not change business %d", r.Caller.App, r.biz)
 	}
 	return nil, s.flush(ctx, r.Caller, r.biz)

@@ -1,0 +1,44 @@
+package agent
+
+import (
+	"fmt"
+
+	"github.com/gozzard/gozzard"
+)
+
+// accountError returns why an operation is not for the account of the definition that it would use, or nil. account is
+// the one that the caller of the operation has a right to; "" means every account.
+//
+// The server has judged the definition that it knows. The definition of this host may be another one, and an account may
+// be root under another name: only the host knows that.
+func (a *Agent) accountError(op *operation, given []byte, account string) error {
+	if account == "" {
+		return nil
+	}
+
+	// Find the definition that the operation would use. The supervisor rejects an operation without one, or with one that
+	// it cannot read.
+	spec := a.sup.Definition(op.key)
+	usesGiven := op.action != gozzard.ActionUnregister && (op.action != gozzard.ActionQuery || spec == nil)
+	if len(given) > 0 && usesGiven {
+		var err error
+		if spec, err = gozzard.DecodeSpec(given); err != nil {
+			return nil
+		}
+	}
+	if spec == nil {
+		return nil
+	}
+
+	// Compare the accounts.
+	has := spec.Account()
+	if has != gozzard.CanonicalAccount(account) {
+		return fmt.Errorf("permission: the definition of %s has the account %s, and the command is for the account %s",
+			op.key, has, account)
+	}
+	if has != gozzard.RootAccount && a.o.IsRoot != nil && a.o.IsRoot(spec.Identity.User) {
+		return fmt.Errorf("permission: the account %s is root on this host, and the command is not for root: "+
+			"a grant must name root", has)
+	}
+	return nil
+}

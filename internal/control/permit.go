@@ -1,0 +1,150 @@
+package control
+
+import (
+	"bytes"
+	"fmt"
+
+	"github.com/gozzard/gozzard"
+	"github.com/gozzard/gozzard/internal/record"
+)
+
+// permit rejects attempts whose definition the caller has no right to. Two things count. The first is the account: that
+// of the recorded definition, and that of a definition which comes with the attempt. The second is who may define: a
+// definition that is new needs the right to register, one that differs from the record the right to update, whatever
+// the action is. Without this rule the right to start would be the right to run anything.
+//
+// The account that was judged goes with the command, and the agent compares it with the definition that it has.
+func (p *Plane) permit(d *draft, caller gozzard.Caller, recs map[gozzard.ProcID]record.Process) {
+	if caller.Rights.All() {
+		return
+	}
+
+	known := definitions{}
+	for i := range d.task.Attempts {
+		a := &d.task.Attempts[i]
+		if a.State.Final() {
+			continue
+		}
+		q := judged{caller: caller, attempt: a, given: &d.given[i]}
+		if rec, ok := recs[gozzard.ProcID{Agent: a.Agent, Key: a.Key}]; ok {
+			q.rec = known.read(rec.Spec)
+		}
+		if out := q.reject(); out != nil {
+			p.o.Observe.rejected("not_permitted")
+			a.State, a.Session, a.Outcome = gozzard.AttemptNotExecuted, 0, *out
+		}
+	}
+}
+
+// definition is a recorded definition: decoded once for all attempts that have it.
+type definition struct {
+	encoded []byte // as this version of the program encodes it
+	account string
+}
+
+type definitions map[string]*definition
+
+// read decodes a recorded definition. One that cannot be read counts as root's: only its owner knows better.
+func (l definitions) read(b []byte) *definition {
+	if d, ok := l[string(b)]; ok {
+		return d
+	}
+	d := &definition{encoded: b, account: gozzard.RootAccount}
+	if s, err := gozzard.DecodeSpec(b); err == nil {
+		d.encoded, d.account = gozzard.EncodeSpec(s), s.Account()
+	}
+	l[string(b)] = d
+	return d
+}
+
+// judged is whether a caller may do one attempt.
+type judged struct {
+	caller  gozzard.Caller
+	attempt *gozzard.Attempt
+	given   *givenSpec
+	rec     *definition // nil: the process is not recorded
+}
+
+// reject gives the verdict on an attempt that is not permitted, nil for the others, and notes the account of those.
+func (q *judged) reject() *gozzard.Outcome {
+	a := q.attempt
+
+	// Drop a definition that the action does not use.
+	given := q.given.spec
+	if a.Action == gozzard.ActionUnregister || a.Action == gozzard.ActionUnhost && q.rec != nil {
+		given = nil
+	}
+
+	// Reject an action on a process whose definition, and so whose account, is not known.
+	if given == nil && q.rec == nil {
+		if a.Action.ReadOnly() {
+			return nil
+		}
+		return &gozzard.Outcome{Code: gozzard.CodeNoDefinition,
+			Message: fmt.Sprintf("no definition of %s on this host: register it first", a.Key)}
+	}
+
+	// Judge the recorded definition.
+	if q.rec != nil && !a.Action.ReadOnly() {
+		if a.Account = q.rec.account; !q.may(a.Action, a.Account) {
+			return q.refuseAccount(a.Action, a.Account)
+		}
+	}
+	if given == nil {
+		return nil
+	}
+
+	// Judge the definition that came with the attempt.
+	if q.rec != nil && bytes.Equal(q.given.encoded, q.rec.encoded) {
+		return nil
+	}
+	if out := q.rejectDefinition(); out != nil {
+		return out
+	}
+	a.Account = given.Account()
+	if !q.may(a.Action, a.Account) {
+		return q.refuseAccount(a.Action, a.Account)
+	}
+	return nil
+}
+
+// rejectDefinition rejects a definition that is new or differs from the recorded one when the caller may not define.
+func (q *judged) rejectDefinition() *gozzard.Outcome {
+	a := q.attempt
+	if a.Action == gozzard.ActionRegister || a.Action == gozzard.ActionUpdate {
+		return nil
+	}
+
+	need, why := gozzard.ActionRegister, "is new"
+	accounts := []string{q.given.spec.Account()}
+	if q.rec != nil {
+		need, why = gozzard.ActionUpdate, "differs from the recorded one"
+		accounts = append(accounts, q.rec.account)
+	}
+
+	if !q.mayOn(need) {
+		return &gozzard.Outcome{Code: gozzard.CodeRefused, Message: fmt.Sprintf(
+			"not permitted: the definition of %s %s, and app %s may not %s processes of %s here: leave the definition out",
+			a.Key, why, q.caller.App, need, a.Key.Namespace)}
+	}
+	for _, account := range accounts {
+		if !q.may(need, account) {
+			return q.refuseAccount(need, account)
+		}
+	}
+	return nil
+}
+
+func (q *judged) may(a gozzard.Action, account string) bool {
+	return q.caller.Rights.May(a, q.attempt.Key.Namespace, q.given.host, account)
+}
+
+func (q *judged) mayOn(a gozzard.Action) bool {
+	return q.caller.Rights.MayOn(a, q.attempt.Key.Namespace, q.given.host)
+}
+
+func (q *judged) refuseAccount(a gozzard.Action, account string) *gozzard.Outcome {
+	return &gozzard.Outcome{Code: gozzard.CodeRefused, Message: fmt.Sprintf(
+		"not permitted: app %s may not %s processes of %s as account %s here", q.caller.App, a,
+		q.attempt.Key.Namespace, account)}
+}
