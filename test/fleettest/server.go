@@ -42,7 +42,8 @@ func StartServer(t testing.TB, data string, extra ...string) *Server {
 func noLimits() []string {
 	return []string{"--rate-app=0", "--max-failed-logins=0", "--max-connections=0", "--max-in-flight=0",
 		"--confirm-above=0", "--confirm-above-percent=0",
-		"--destructive-quota=0"}
+		"--destructive-quota=0", "--refused-quota=0", "--max-connections-total=0", "--max-agent-connections=0",
+		"--max-unknown-bytes=0"}
 }
 
 // AwaitReady waits until the server answers, also after Again.
