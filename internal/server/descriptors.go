@@ -18,7 +18,7 @@ func (l *Limits) fitFiles(files int, log *slog.Logger) {
 		if share = max(share, fewestConns); *limit <= share {
 			return // also when it is off
 		}
-		log.Warn("the limit of open files allows fewer connections than the server is set to: raise it (ulimit -n, "+
+		log.Info("the limit of open files allows fewer connections than the server is set to: raise it (ulimit -n, "+
 			"LimitNOFILE= in the unit)", "port", what, "set", *limit, "connections", share, "files", files)
 		*limit = share
 	}

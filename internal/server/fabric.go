@@ -53,7 +53,7 @@ type FabricOptions struct {
 func (s *Server) openFabric(context.Context) (err error) {
 	o := FabricOptions{Listen: s.options.AgentListen, Secret: s.options.JoinSecret, Signer: s.signer,
 		Limits: s.options.Limits.ofAgents(), Receive: s.receive, Refused: s.metrics.ReportRefused, Log: s.options.Log,
-		Connections: s.options.Limits.AgentConnections, Silent: s.options.Limits.Connections}
+		Connections: s.options.Limits.AgentConnections, Silent: s.options.Limits.silent()}
 	if s.trust.registry != nil {
 		o.TLS, o.Registry, o.Secret = s.trust.authority.FabricTLS(), s.trust.registry, ""
 	}

@@ -36,6 +36,15 @@ func (l *Limits) ofAgents() nats.Limits {
 	return a
 }
 
+// silent is how many connections of one address to the port of the agents may not have authenticated. They are at most
+// a quarter of all, so that one address cannot keep the agents out.
+func (l *Limits) silent() int {
+	if l.Connections <= 0 || l.AgentConnections <= 0 {
+		return l.Connections
+	}
+	return min(l.Connections, max(1, l.AgentConnections/4))
+}
+
 // offBelowZero turns a rate of the options, where 0 is no limit, into one of the parts, where 0 is their default.
 func offBelowZero(rate float64) float64 {
 	if rate <= 0 {
