@@ -24,6 +24,7 @@ const (
 	streamType  = "text/event-stream"
 	streamBatch = 20 * time.Millisecond // events come in groups, and a thousand readers should not wake for each event
 	streamBeat  = 15 * time.Second      // between comments that show proxies and clients that the stream is open
+	streamCheck = 5 * time.Second       // between looks at the rights of a reader while nothing happens
 	streamStall = 10 * time.Second      // a client that reads nothing for so long is disconnected
 )
 
@@ -89,6 +90,8 @@ func (a *api) follow(r *http.Request, caller gozzard.Caller, s *stream, f record
 	after uint64) (err error) {
 	beat := time.NewTicker(streamBeat)
 	defer beat.Stop()
+	look := time.NewTicker(streamCheck)
+	defer look.Stop()
 
 	check := readerCheck{a: a, r: r, caller: caller, last: time.Now()}
 	for {
@@ -123,6 +126,7 @@ func (a *api) follow(r *http.Request, caller gozzard.Caller, s *stream, f record
 			return nil
 		case <-changed:
 			time.Sleep(streamBatch)
+		case <-look.C:
 		case <-beat.C:
 			s.buf.WriteString(": \n\n")
 		}

@@ -10,8 +10,9 @@ import (
 
 // How the budget is given out: in steps, and a body that finds nothing left waits for a moment.
 const (
-	budgetStep = 4 << 10
-	budgetWait = 2 * time.Second
+	budgetStep  = 4 << 10
+	budgetSmall = 80 << 10 // bodies above this size share one half of the budget, so that short requests find room
+	budgetWait  = 2 * time.Second
 )
 
 // budget is the memory for the bodies of callers that are not identified yet. A body takes from it as it arrives. When
@@ -20,6 +21,7 @@ const (
 type budget struct {
 	mu    sync.Mutex
 	left  int64
+	spare int64 // for small bodies only
 	held  map[netip.Prefix]int64
 	open  map[*holding]struct{}
 	freed chan struct{} // closed when something is given back
@@ -32,7 +34,7 @@ func newBudget(bytes int64, refused func(rule string)) *budget {
 	if bytes <= 0 {
 		return nil
 	}
-	return &budget{left: bytes, held: map[netip.Prefix]int64{}, open: map[*holding]struct{}{}, freed: make(chan struct{}),
+	return &budget{left: bytes, spare: bytes / 2, held: map[netip.Prefix]int64{}, open: map[*holding]struct{}{}, freed: make(chan struct{}),
 		refused: refused}
 }
 
@@ -71,7 +73,12 @@ func (h *holding) grow(n int64, drop func()) error {
 		if h.ended || need <= 0 {
 			return nil
 		}
-		if need = (need + budgetStep - 1) / budgetStep * budgetStep; h.b.left >= need {
+		need = (need + budgetStep - 1) / budgetStep * budgetStep
+		room := h.b.left
+		if h.bytes+need > budgetSmall {
+			room -= h.b.spare
+		}
+		if room >= need {
 			h.take(need, drop)
 			return nil
 		}

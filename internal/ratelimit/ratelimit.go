@@ -48,7 +48,7 @@ type Options struct {
 // Default returns the default limits of a server.
 func Default() Options {
 	return Options{
-		AppRate: 50, AppBurst: 200, Failures: 10, Connections: 1000, TotalConnections: 4000, UnknownBytes: 64 << 20,
+		AppRate: 50, AppBurst: 200, Failures: 10, Connections: 1000, TotalConnections: 4000, UnknownBytes: 32 << 20,
 		Blast: Blast{Targets: 500, Percent: 30, Quota: 10_000}, RefusedQuota: 50_000,
 	}
 }
