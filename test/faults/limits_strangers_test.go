@@ -185,10 +185,10 @@ func (s *limited) metric(rule string) string {
 	return ""
 }
 
-// TestTS15SharedAddress: a stranger guesses without a pause from the address that others use, behind a gateway or not.
+// TestTD15SharedAddress: a stranger guesses without a pause from the address that others use, behind a gateway or not.
 // Whoever has the right secret, token or password is let in. Wrong ones are limited by address and name, and only a
 // trusted proxy says which address that is.
-func TestTS15SharedAddress(t *testing.T) {
+func TestTD15SharedAddress(t *testing.T) {
 	s := startLimited(t, "--trusted-proxy=127.6.0.0/24")
 	shop := s.operator("shop")
 	for _, user := range []string{"alice", "bob"} {

@@ -109,9 +109,9 @@ func TestTD14EventStreams(t *testing.T) {
 	}
 }
 
-// TestTE16Hosts: a page of another site whose name points to this machine reads neither the metrics nor a development
+// TestTE9ForeignHosts: a page of another site whose name points to this machine reads neither the metrics nor a development
 // server.
-func TestTE16Hosts(t *testing.T) {
+func TestTE9ForeignHosts(t *testing.T) {
 	s := startLimited(t)
 	ask := func(path, host string) int {
 		t.Helper()
@@ -141,9 +141,9 @@ func TestTE16Hosts(t *testing.T) {
 	}
 }
 
-// TestTE17TwoLengths: a request with both Content-Length and Transfer-Encoding is refused and the connection ends, also
+// TestTE9TwoLengths: a request with both Content-Length and Transfer-Encoding is refused and the connection ends, also
 // behind other requests on the connection. Honest requests of both kinds are served on one connection.
-func TestTE17TwoLengths(t *testing.T) {
+func TestTE9TwoLengths(t *testing.T) {
 	s := startLimited(t)
 	const (
 		plain   = "POST /api/v1/login HTTP/1.1\r\nHost: x\r\nContent-Length: 2\r\n\r\n{}"
