@@ -67,7 +67,8 @@ cross: ## build for every platform
 	done
 
 .PHONY: release
-release: ## reproducible binaries with bills of materials, licences and checksums in DIST; RELEASE_KEY=FILE signs them
+release: ## govulncheck, then reproducible binaries with bills of materials, licences and checksums in DIST; RELEASE_KEY=FILE signs them
+	@.ci/vulncheck --strict $(TOOL) govulncheck ./...
 	@.ci/release '$(VERSION)' '$(DIST)' $(PLATFORMS)
 
 .PHONY: verify

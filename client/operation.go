@@ -48,6 +48,7 @@ type OperationRequest struct {
 type UnregisterRequest struct {
 	Selection
 	OfflineRequest
+	Confirm int `json:"confirm,omitempty"` // how many processes lose their definition
 }
 
 // Accepted is a recorded task. Every one of its targets will reach a verdict.
@@ -64,5 +65,10 @@ func (c *Client) Operate(ctx context.Context, op Operation) (Accepted, error) {
 
 // Unregister removes the definitions of processes from hosts. Running processes keep running.
 func (c *Client) Unregister(ctx context.Context, s Selection) (Accepted, error) {
-	return c.change(ctx, http.MethodDelete, "/api/v1/processes", "", UnregisterRequest{Selection: s})
+	return c.UnregisterConfirmed(ctx, s, 0)
+}
+
+// UnregisterConfirmed is Unregister with the number of processes, which the server requires for large operations.
+func (c *Client) UnregisterConfirmed(ctx context.Context, s Selection, confirm int) (Accepted, error) {
+	return c.change(ctx, http.MethodDelete, "/api/v1/processes", "", UnregisterRequest{Selection: s, Confirm: confirm})
 }

@@ -96,7 +96,8 @@ func (p *gozzardPeer) startServer(ctx context.Context) (err error) {
 	data := p.path("server")
 	p.server, err = launch(p.dir, exec.Command(p.tools.path("gozzard"), "server", "--data", data, "--listen",
 		"127.0.0.1:0", "--agent-listen", p.agents,
-		"--rate-app=0", "--max-connections=0", "--max-in-flight=0", "--confirm-above=0", "--confirm-above-percent=0"))
+		"--rate-app=0", "--max-connections=0", "--max-in-flight=0", "--confirm-above=0", "--confirm-above-percent=0",
+		"--destructive-quota=0", "--max-connections-total=0", "--max-agent-connections=0"))
 	if err != nil {
 		return err
 	}

@@ -86,6 +86,12 @@ type operateOptions struct {
 	confirm     int
 }
 
+// registerConfirm adds the flag of actions that end, interrupt or leave processes.
+func (o *operateOptions) registerConfirm(cmd *cobra.Command) {
+	cmd.Flags().IntVar(&o.confirm, "confirm", 0, "the `NUMBER` of processes that you expect; the server asks for it when "+
+		"there are many, and says how many there are")
+}
+
 // verb is an action with its help.
 type verb struct {
 	action, short, long string
@@ -145,10 +151,8 @@ func newOperateCommands(env *cliEnv) []*cobra.Command {
 		o.taskFlags.register(cmd)
 		cmd.Flags().DurationVar(&o.waitOffline, "wait-offline", 0,
 			"wait this long for hosts that are offline, such as 1h (default: they fail at once)")
-		if v.action == "stop" || v.action == "kill" || v.action == "restart" {
-			cmd.Flags().IntVar(&o.confirm, "confirm", 0,
-				"the `NUMBER` of processes that you expect; the server asks for it when there are many, "+
-					"and says how many there are")
+		if v.action != "start" && v.action != "host" {
+			o.registerConfirm(cmd)
 		}
 		cmds = append(cmds, cmd)
 	}
@@ -180,12 +184,13 @@ stop them first if they should not.` + scopeHelp + exitHelp,
 		RunE: func(cmd *cobra.Command, names []string) error {
 			return o.run(cmd.Context(), env, &o.taskFlags, "unregister", names,
 				func(c *client.Client, s client.Selection) (client.Accepted, error) {
-					return c.Unregister(cmd.Context(), s)
+					return c.UnregisterConfirmed(cmd.Context(), s, o.confirm)
 				})
 		},
 	}
 
 	o.targetFlags.register(cmd.Flags())
 	o.taskFlags.register(cmd)
+	o.registerConfirm(cmd)
 	return cmd
 }

@@ -1,6 +1,9 @@
 package main
 
 import (
+	"fmt"
+	"net/netip"
+	"strings"
 	"time"
 
 	"github.com/spf13/pflag"
@@ -47,10 +50,20 @@ func registerLimits(f *pflag.FlagSet, l *server.Limits) {
 	f.Float64Var(&l.AppRate, "rate-app", l.AppRate, "requests per second of one app; 0: no limit")
 	f.IntVar(&l.AppBurst, "rate-app-burst", l.AppBurst, "requests that one app may send at once, above its rate")
 	f.IntVar(&l.Failures, "max-failed-logins", l.Failures,
-		"requests per minute with wrong credentials from one address before it must wait; 0: no limit")
-	f.IntVar(&l.Connections, "max-connections", l.Connections, "connections of one address to the API; 0: no limit")
+		"requests per minute with wrong credentials from one address, and for one name from one address, before more of "+
+			"them are answered with this limit; correct credentials are always accepted; 0: no limit")
+	f.IntVar(&l.Connections, "max-connections", l.Connections, "connections of one address to the API, and connections "+
+		"of one address to the port of the agents that did not authenticate; 0: no limit")
+	f.IntVar(&l.TotalConnections, "max-connections-total", l.TotalConnections,
+		"connections of all addresses to the API; 0: no limit")
+	f.IntVar(&l.AgentConnections, "max-agent-connections", l.AgentConnections,
+		"connections of all agents; 0: no limit")
+	f.Int64Var(&l.UnknownBytes, "max-unknown-bytes", l.UnknownBytes,
+		"bytes of bodies that the server holds for all callers that it does not know yet; 0: no limit")
 	f.BoolVar(&l.Proxy, "behind-proxy", false,
-		"callers on this machine are a proxy: use the last address in X-Forwarded-For")
+		"callers on this machine are a proxy; the same as --trusted-proxy 127.0.0.0/8 --trusted-proxy ::1/128")
+	f.Var(&prefixes{&l.Proxies}, "trusted-proxy", "a proxy or a network of proxies, as `CIDR`: callers have the right-most "+
+		"address in X-Forwarded-For that is not one of them; may be repeated")
 	f.IntVar(&l.InFlight, "max-in-flight", l.InFlight, "open attempts of one app; 0: no limit")
 	f.Float64Var(&l.Agent.Messages, "rate-agent", l.Agent.Messages,
 		"messages per second of one agent; more are dropped, and the agent is muted; 0: no limit")
@@ -60,14 +73,17 @@ func registerLimits(f *pflag.FlagSet, l *server.Limits) {
 	f.Float64Var(&l.HelloRate, "rate-hello", l.HelloRate,
 		"agent sessions opened per second; other agents try again; 0: no limit")
 	f.IntVar(&l.Blast.Targets, "confirm-above", l.Blast.Targets,
-		"callers must confirm to stop, kill or restart more processes than this; 0: never")
+		"callers must confirm to stop, kill, restart, reload, unhost or unregister more processes than this; 0: never")
 	f.IntVar(&l.Blast.Percent, "confirm-above-percent", l.Blast.Percent,
 		"callers must confirm for more than this part of the processes that they see, from 50 on; 0: never")
 	f.IntVar(&l.Blast.Quota, "destructive-quota", l.Blast.Quota,
-		"processes that one app may stop, kill or restart per hour through BlueKing's APIs, "+
-			"unless it is admin of everything; 0: no limit")
+		"processes that one app, and one user, may stop, kill, restart, reload, unhost or unregister per hour through all "+
+			"APIs; above it the native API asks for a confirmation, and BlueKing's APIs reject unless the app is admin of "+
+			"everything; 0: no limit")
 	f.StringToIntVar(&l.Blast.Quotas, "destructive-quota-of", nil,
-		"a different quota for one app, as `APP=NUMBER`; may be repeated")
+		"a different quota for one app, as `APP=NUMBER`, or for one user, as user:NAME=NUMBER; may be repeated")
+	f.IntVar(&l.RefusedQuota, "refused-quota", l.RefusedQuota, "attempts of one app on hosts that are not known or not "+
+		"permitted that the server records per hour; 0: no limit")
 }
 
 // registerCMDB adds the flags about BlueKing CMDB.
@@ -102,3 +118,36 @@ func registerRelease(f *pflag.FlagSet, o *server.ReleaseOptions) {
 	f.DurationVar(&o.Patience, "release-patience", 5*time.Minute,
 		"how long one host may take to install a release and connect with it; then the upgrade stops")
 }
+
+// prefixes is a flag with networks. An address is the network of that address.
+type prefixes struct{ list *[]netip.Prefix }
+
+// Set implements pflag.Value. The configuration file gives several values with commas.
+func (p *prefixes) Set(text string) error {
+	for _, s := range strings.Split(text, ",") {
+		n, err := netip.ParsePrefix(s)
+		if a, addrErr := netip.ParseAddr(s); addrErr == nil {
+			n, err = netip.PrefixFrom(a, a.BitLen()), nil
+		}
+		if err != nil {
+			return fmt.Errorf("%q: use a network such as 10.0.0.0/24 or an address", s)
+		}
+		*p.list = append(*p.list, n.Masked())
+	}
+	return nil
+}
+
+// String implements pflag.Value.
+func (p *prefixes) String() string {
+	if p.list == nil {
+		return ""
+	}
+	texts := make([]string, len(*p.list))
+	for i, n := range *p.list {
+		texts[i] = n.String()
+	}
+	return strings.Join(texts, ",")
+}
+
+// Type implements pflag.Value.
+func (p *prefixes) Type() string { return "CIDR" }

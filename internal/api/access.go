@@ -6,6 +6,7 @@ import (
 	"net/netip"
 
 	"github.com/gozzard/gozzard"
+	"github.com/gozzard/gozzard/internal/auth"
 )
 
 // Access says which callers a route accepts. The zero value is rejected when the handler is made, so a forgotten
@@ -56,11 +57,12 @@ func (a *api) checkHostAccess(r *http.Request) error {
 	return nil
 }
 
-// fromLoopback reports whether a request comes from this machine. A request that a proxy on this machine has
-// forwarded has a header that says so, and does not count as local.
+// fromLoopback reports whether a request comes from this machine and was meant for it by a name of this machine. A
+// request that a proxy on this machine has forwarded has a header that says so, or the name that the caller used, and
+// does not count as local.
 func fromLoopback(r *http.Request) bool {
 	peer, err := netip.ParseAddrPort(r.RemoteAddr)
-	if err != nil || !peer.Addr().Unmap().IsLoopback() {
+	if err != nil || !peer.Addr().Unmap().IsLoopback() || !auth.LocalHost(r.Host) {
 		return false
 	}
 	for _, h := range []string{"X-Forwarded-For", "Forwarded", "X-Real-Ip", "Via"} {

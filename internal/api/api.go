@@ -5,7 +5,6 @@ import (
 	"log/slog"
 	"net/http"
 	"sync"
-	"sync/atomic"
 	"time"
 
 	"github.com/gozzard/gozzard"
@@ -68,6 +67,9 @@ type Options struct {
 
 	Releases *upgrade.Runner // nil: the server has no releases
 
+	// Rights are the present rights of a caller that was identified earlier; nil: they do not change.
+	Rights func(gozzard.Caller) *gozzard.Rights
+
 	Stopping <-chan struct{} // closed when the server stops, which ends streams; may be nil
 }
 
@@ -75,7 +77,7 @@ type api struct {
 	Options
 	query    map[string][]string // the query parameters of a route, by method and path
 	document func() []byte       // the OpenAPI document
-	streams  atomic.Int64        // open event streams
+	streams  streamCount         // open event streams
 }
 
 // New makes the handler of every route in Routes.

@@ -68,7 +68,7 @@ func TestMetrics(t *testing.T) {
 	s.metrics.ReportRefused("session")
 
 	local := func(r *http.Request) {
-		r.RemoteAddr = "127.0.0.1:5"
+		r.RemoteAddr, r.Host = "127.0.0.1:5", "localhost:8080"
 		r.Header.Del("X-Bkapi-Authorization")
 	}
 

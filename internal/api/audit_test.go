@@ -122,13 +122,25 @@ func TestTI5InsideIsNotShown(t *testing.T) {
 		t.Errorf("metrics for a caller: %d", res.code)
 	}
 
-	local := func(r *http.Request) { r.RemoteAddr = "127.0.0.1:1" }
+	local := func(r *http.Request) { r.RemoteAddr, r.Host = "127.0.0.1:1", "127.0.0.1:8080" }
 	if res := s.call(http.MethodGet, "/metrics", "", stranger, local); res.code != 200 {
 		t.Errorf("metrics on this machine: %d", res.code)
 	}
 	if res := s.call(http.MethodGet, "/metrics", "", stranger, local,
 		header("X-Forwarded-For", "192.0.2.1")); res.code != 401 {
 		t.Errorf("metrics by a proxy on this machine: %d", res.code)
+	}
+	for _, host := range []string{"evil.example", "evil.example:8080", "127.0.0.1.evil.example", "10.0.0.1", ""} {
+		res := s.call(http.MethodGet, "/metrics", "", stranger, local, func(r *http.Request) { r.Host = host })
+		if res.code != 401 {
+			t.Errorf("metrics for Host %q: %d", host, res.code)
+		}
+	}
+	for _, host := range []string{"localhost", "LOCALHOST:1", "[::1]:8080", "[::1]", "127.0.0.9"} {
+		res := s.call(http.MethodGet, "/metrics", "", stranger, local, func(r *http.Request) { r.Host = host })
+		if res.code != 200 {
+			t.Errorf("metrics for Host %q: %d", host, res.code)
+		}
 	}
 
 	for _, path := range []string{"/debug/pprof/", "/debug/pprof/heap", "/debug/vars", "/api/v1/debug"} {

@@ -44,6 +44,8 @@ func readBody(w http.ResponseWriter, r *http.Request, limit int64) ([]byte, erro
 	switch {
 	case errors.As(err, &long):
 		return nil, errTooLong(r, long.Limit)
+	case gozzard.KindOf(err) == gozzard.ErrRateLimited: // of package ratelimit
+		return nil, err
 	case err != nil:
 		return nil, &gozzard.Error{Kind: gozzard.ErrInvalid, Message: "the body could not be read to its end", Cause: err}
 	}

@@ -17,11 +17,14 @@ import (
 
 // The limits of event streams.
 const (
-	maxStreams  = 1000
+	maxStreams  = 1000 // of all callers
+	appStreams  = 200  // of one app
+	userStreams = 20   // of one user of an app
 	streamPage  = 500
 	streamType  = "text/event-stream"
 	streamBatch = 20 * time.Millisecond // events come in groups, and a thousand readers should not wake for each event
 	streamBeat  = 15 * time.Second      // between comments that show proxies and clients that the stream is open
+	streamCheck = 5 * time.Second       // between looks at the rights of a reader while nothing happens
 	streamStall = 10 * time.Second      // a client that reads nothing for so long is disconnected
 )
 
@@ -44,11 +47,11 @@ func (a *api) streamEvents(w http.ResponseWriter, r *http.Request, caller gozzar
 	}
 
 	// Limit the number of streams.
-	if a.streams.Add(1) > maxStreams {
-		a.streams.Add(-1)
-		return gozzard.Errorf(gozzard.ErrRateLimited, "the limit of %d event streams is reached", maxStreams)
+	end, err := a.streams.begin(caller)
+	if err != nil {
+		return err
 	}
-	defer a.streams.Add(-1)
+	defer end()
 
 	// Open the stream. From here on errors are only logged: the answer has begun.
 	s := &stream{w: w, control: http.NewResponseController(w)}
@@ -82,12 +85,21 @@ func (a *api) streamStart(r *http.Request, caller gozzard.Caller, q *query, f re
 	return a.Plane.Events(caller, f, 0).Next
 }
 
-// follow sends events until the client disconnects or the server stops.
-func (a *api) follow(r *http.Request, caller gozzard.Caller, s *stream, f record.EventFilter, after uint64) error {
+// follow sends events until the client disconnects, the server stops, or the caller has no rights any more.
+func (a *api) follow(r *http.Request, caller gozzard.Caller, s *stream, f record.EventFilter,
+	after uint64) (err error) {
 	beat := time.NewTicker(streamBeat)
 	defer beat.Stop()
+	look := time.NewTicker(streamCheck)
+	defer look.Stop()
 
+	check := readerCheck{a: a, r: r, caller: caller, last: time.Now()}
 	for {
+		// Look the rights up: they may have changed.
+		if caller.Rights, err = check.rights(); err != nil {
+			return err
+		}
+
 		// Send what there is.
 		page, changed := a.Plane.EventsAfter(caller, f, after, streamPage)
 		after = page.Next
@@ -114,6 +126,7 @@ func (a *api) follow(r *http.Request, caller gozzard.Caller, s *stream, f record
 			return nil
 		case <-changed:
 			time.Sleep(streamBatch)
+		case <-look.C:
 		case <-beat.C:
 			s.buf.WriteString(": \n\n")
 		}

@@ -262,8 +262,8 @@ func (b *Directory) CheckApp(c Credentials) (App, error) {
 	}
 
 	if match != 1 || !known {
-		return App{}, b.refuse("app_secret", gozzard.ErrUnauthenticated, "%s or %s is wrong", c.names().App,
-			c.names().Secret)
+		return App{}, failedAs(b.refuse("app_secret", gozzard.ErrUnauthenticated, "%s or %s is wrong", c.names().App,
+			c.names().Secret), Failure{Name: "app:" + c.App, Known: known})
 	}
 
 	return e.app, nil
@@ -312,7 +312,8 @@ func (b *Directory) user(ctx context.Context, app *App, c *Credentials) (name st
 	case unavailable != nil:
 		return "", false, unavailable
 	case c.Token != "":
-		return "", false, b.refuse("user_token", gozzard.ErrUnauthenticated, "%s is not valid", c.names().Token)
+		return "", false, failedAs(b.refuse("user_token", gozzard.ErrUnauthenticated, "%s is not valid",
+			c.names().Token), Failure{Name: "token:" + app.Code, Known: true, Proven: true})
 	case c.User != "":
 		return "", false, b.refuse("user_name", gozzard.ErrUserForbidden,
 			"app %s may not name a user by %s: it is not on the white list, send %s", app.Code, c.names().User,

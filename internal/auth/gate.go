@@ -2,6 +2,7 @@ package auth
 
 import (
 	"context"
+	"errors"
 	"net/http"
 	"strings"
 
@@ -11,12 +12,43 @@ import (
 // Gate limits how often a caller may send requests to any door. It is in the context of a request, because only the
 // door identifies the caller. The door also writes the answer to a request that the gate rejects.
 type Gate interface {
-	// Enter is called before the credentials are read.
-	Enter() error
 	// Known is called when the app is identified.
 	Known(app string) error
-	// Failed is called when the credentials were wrong.
-	Failed()
+	// Failed is called when the credentials were wrong. An error replaces the answer of the door.
+	Failed(f Failure) error
+	// Password is called before a password is checked, which is expensive. It waits when guesses come too fast. skip
+	// says that the check would be for nothing.
+	Password(ctx context.Context, f Failure) (skip bool, err error)
+}
+
+// Failure says whose credentials were wrong, as far as that is known.
+type Failure struct {
+	Name  string // such as app:shop; "" if the request named no app and no user
+	Known bool   // an app or a user has this name
+
+	// Proven says that the app sent its right secret, and only the token of its user was wrong.
+	Proven bool
+}
+
+// failed is an error about wrong credentials that says whose they were.
+type failed struct {
+	error
+	failure Failure
+}
+
+// Unwrap is the error without the name.
+func (f *failed) Unwrap() error { return f.error }
+
+// failedAs adds to an error whose credentials were wrong.
+func failedAs(err error, f Failure) error { return &failed{error: err, failure: f} }
+
+// failureOf is what an error says about whose credentials were wrong.
+func failureOf(err error) Failure {
+	var f *failed
+	if errors.As(err, &f) {
+		return f.failure
+	}
+	return Failure{}
 }
 
 type gateKey struct{}
@@ -26,24 +58,26 @@ func WithGate(ctx context.Context, g Gate) context.Context {
 	return context.WithValue(ctx, gateKey{}, g)
 }
 
-// Guarded identifies the caller of a request by a function and reports the result to the gate.
+// gateOf is the gate of a request, nil if it has none.
+func gateOf(ctx context.Context) Gate {
+	g, _ := ctx.Value(gateKey{}).(Gate)
+	return g
+}
+
+// Guarded identifies the caller of a request by a function and reports the result to the gate. Right credentials are
+// always accepted, however many wrong ones came before.
 func Guarded(r *http.Request, identify func() (App, error)) error {
-	g, ok := r.Context().Value(gateKey{}).(Gate)
-	if !ok {
-		_, err := identify()
-		return err
-	}
-
-	if err := g.Enter(); err != nil {
-		return err
-	}
-
 	app, err := identify()
+	g := gateOf(r.Context())
 	switch {
+	case g == nil:
+		return err
 	case err == nil:
 		return g.Known(app.Code)
 	case gozzard.KindOf(err) == gozzard.ErrUnauthenticated:
-		g.Failed()
+		if limited := g.Failed(failureOf(err)); limited != nil {
+			return limited
+		}
 	}
 
 	return err

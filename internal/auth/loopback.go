@@ -1,8 +1,22 @@
 package auth
 
-import "net/netip"
+import (
+	"net"
+	"net/netip"
+	"strings"
+)
 
 func loopback(host string) bool {
 	ip, err := netip.ParseAddr(host)
 	return host == "localhost" || err == nil && ip.Unmap().IsLoopback()
+}
+
+// LocalHost reports whether the header Host of a request names this machine by a loopback address or as localhost. A
+// page of another site whose name points to this machine (DNS rebinding) sends its own name.
+func LocalHost(header string) bool {
+	host, _, err := net.SplitHostPort(header)
+	if err != nil {
+		host = strings.TrimSuffix(strings.TrimPrefix(header, "["), "]")
+	}
+	return loopback(strings.ToLower(host))
 }

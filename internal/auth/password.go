@@ -7,6 +7,8 @@ import (
 	"encoding/base64"
 	"fmt"
 	"strings"
+	"sync/atomic"
+	"time"
 	"unicode/utf8"
 
 	"golang.org/x/crypto/argon2"
@@ -102,7 +104,8 @@ func (a *Accounts) hash(ctx context.Context, text string) (string, error) {
 type hasher struct {
 	places chan struct{}
 	queue  chan struct{}
-	absent password // is checked for users without a password, so that all take the same time
+	absent password      // is checked for users without a password, so that all take the same time
+	took   *atomic.Int64 // nanoseconds of the last check
 }
 
 const (
@@ -113,7 +116,7 @@ const (
 func newHasher() hasher {
 	h := hasher{places: make(chan struct{}, hasherPlaces), queue: make(chan struct{}, hasherQueue),
 		absent: password{memory: argonMemory, time: argonTime, lanes: argonLanes, salt: make([]byte, argonSalt),
-			key: make([]byte, argonKey)}}
+			key: make([]byte, argonKey)}, took: new(atomic.Int64)}
 	_, _ = rand.Read(h.absent.key)
 	return h
 }
@@ -149,6 +152,10 @@ func (h *hasher) check(ctx context.Context, recorded, text string) (ok bool, err
 	if len(text) > MaxPassword {
 		text = ""
 	}
-	err = h.use(ctx, func() { ok = p.matches(text) })
+	err = h.use(ctx, func() {
+		began := time.Now()
+		ok = p.matches(text)
+		h.took.Store(int64(time.Since(began)))
+	})
 	return ok && recorded != "", err
 }

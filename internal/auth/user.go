@@ -236,13 +236,13 @@ func (a *Accounts) DropToken(ctx context.Context, by gozzard.Caller, user, id st
 // after the same work.
 func (a *Accounts) Login(ctx context.Context, name, password string) (secret string, t Token, err error) {
 	u, known := a.user(name)
-	ok, err := a.hasher.check(ctx, u.Password, password)
+	ok, err := a.checkPaced(ctx, name, u.Password, password)
 	if err != nil {
 		a.directory.o.Refused("login_flood")
 		return "", t, err
 	}
 	if !ok || !known || u.Disabled {
-		return "", t, a.directory.refuse("password", gozzard.ErrUnauthenticated, "user or password is wrong")
+		return "", t, a.wrongPassword(name)
 	}
 	return a.session(ctx, name, "password", func(now User) bool { return now.Password == u.Password })
 }
@@ -312,12 +312,12 @@ func (a *Accounts) Logout(ctx context.Context, secret string) error {
 // CheckPassword checks the password again, for a change that a token alone does not allow.
 func (a *Accounts) CheckPassword(ctx context.Context, name, password string) error {
 	u, _ := a.user(name)
-	ok, err := a.hasher.check(ctx, u.Password, password)
+	ok, err := a.checkPaced(ctx, name, u.Password, password)
 	if err != nil {
 		return err
 	}
 	if !ok {
-		return a.directory.refuse("password", gozzard.ErrUnauthenticated, "user or password is wrong")
+		return a.wrongPassword(name)
 	}
 	return nil
 }

@@ -20,8 +20,9 @@ import (
 const (
 	MaxBody        = 4 << 20
 	MaxBodyMulti   = 40 << 20
-	MaxBodyUnknown = 1 << 20 // read before the app is identified
-	maxDrain       = 8 << 20 // of a rejected request, read and dropped
+	MaxBodyUnknown = 1 << 20  // read before the app is identified
+	firstBytes     = 64 << 10 // after which the credentials are looked for, so that no more is read for a stranger
+	maxDrain       = 8 << 20  // of a rejected request, read and dropped
 )
 
 // checkHeaders rejects bodies that would need decoding first. Other content types are ignored: the client of the
@@ -49,8 +50,9 @@ type received struct {
 // identified yet.
 //
 // If the headers have the app's credentials, they are checked before the body is read. Most clients have the
-// credentials in the body. Then the first MaxBodyUnknown bytes must contain them at the top level, which is true for
-// all known clients, and the rest is read only after the app is identified.
+// credentials in the body, at the top level. Then they are looked for in the first firstBytes bytes, and the rest is
+// read only after the app is identified. Some clients append their credentials to the body. For those the server reads
+// up to MaxBodyUnknown bytes, as far as its budget for all unknown callers lasts (package ratelimit).
 func receive(book *auth.Directory, r *http.Request, route *Route) (*received, error) {
 	if err := checkHeaders(r.Header); err != nil {
 		return nil, err
@@ -70,6 +72,7 @@ func receive(book *auth.Directory, r *http.Request, route *Route) (*received, er
 	case head.App != "" && head.Secret != "":
 		head.Names = &credentialNames
 		if _, err = book.CheckApp(head); err == nil {
+			identified(r)
 			body, err = read(r, r.Body, route.MaxBody)
 		}
 	default:
@@ -89,41 +92,52 @@ func receive(book *auth.Directory, r *http.Request, route *Route) (*received, er
 // readKnown reads a body. If it is long, its beginning must identify the app before the rest is read.
 func readKnown(book *auth.Directory, head auth.Credentials, r *http.Request, limit int64) ([]byte, error) {
 	var b bytes.Buffer
-	if _, err := io.CopyN(&b, r.Body, min(limit, MaxBodyUnknown)+1); err != nil && !errors.Is(err, io.EOF) {
-		return nil, readError(err)
+	for _, most := range []int64{min(limit, firstBytes), min(limit, MaxBodyUnknown)} {
+		if _, err := io.CopyN(&b, r.Body, most+1-int64(b.Len())); err != nil && !errors.Is(err, io.EOF) {
+			return nil, readError(err)
+		}
+		if int64(b.Len()) <= most {
+			return b.Bytes(), nil
+		}
+		found, err := checkPrefix(book, head, b.Bytes())
+		if err != nil {
+			return nil, err
+		}
+		if found {
+			identified(r)
+			return read(r, io.MultiReader(&b, r.Body), limit)
+		}
 	}
-	if int64(b.Len()) <= min(limit, MaxBodyUnknown) {
-		return b.Bytes(), nil
-	}
-	if err := checkPrefix(book, head, b.Bytes()); err != nil {
-		return nil, err
-	}
-	return read(r, io.MultiReader(&b, r.Body), limit)
+
+	return nil, gozzard.Errorf(gozzard.ErrUnauthenticated,
+		"bk_app_code and bk_app_secret: required in a header or within the first %d MiB of the body", MaxBodyUnknown>>20)
 }
 
-// checkPrefix identifies the app by the first members of a body.
-func checkPrefix(book *auth.Directory, head auth.Credentials, prefix []byte) error {
+// identified says that the rest of a body is not read for an unknown caller.
+func identified(r *http.Request) {
+	if b, ok := r.Body.(interface{ Identified() }); ok {
+		b.Identified()
+	}
+}
+
+// checkPrefix identifies the app by the first members of a body. found is false if they have no credentials.
+func checkPrefix(book *auth.Directory, head auth.Credentials, prefix []byte) (found bool, err error) {
 	doc := strictjson.ParsePrefix(prefix)
 	if doc == nil {
 		if _, err := strictjson.Parse(prefix); err != nil {
-			return err
+			return false, err
 		}
-		return gozzard.Errorf(gozzard.ErrInvalid, "body must be a JSON object")
+		return false, gozzard.Errorf(gozzard.ErrInvalid, "body must be a JSON object")
 	}
 
 	c, err := documentCredentials(head, doc)
-	if err != nil {
-		return err
-	}
-	if c.App == "" || c.Secret == "" {
-		return gozzard.Errorf(gozzard.ErrUnauthenticated,
-			"bk_app_code and bk_app_secret: required in a header or within the first %d MiB of the body",
-			MaxBodyUnknown>>20)
+	if err != nil || c.App == "" || c.Secret == "" {
+		return false, err
 	}
 
 	c.Names = &credentialNames
 	_, err = book.CheckApp(c)
-	return err
+	return err == nil, err
 }
 
 // read reads the body of an identified caller from src. A body whose announced length is above the limit is not kept:
@@ -156,11 +170,15 @@ func errTooLong(r *http.Request, limit int64) error {
 // "100 Continue" (Expect) has sent nothing yet. Package ratelimit does the same for longer bodies.
 func drain(r *http.Request) {
 	if r.Header.Get("Expect") == "" {
+		identified(r)
 		_, _ = io.CopyN(io.Discard, r.Body, maxDrain) // an error here shows again when the answer is written
 	}
 }
 
 func readError(err error) error {
+	if gozzard.KindOf(err) == gozzard.ErrRateLimited { // of package ratelimit
+		return err
+	}
 	return &gozzard.Error{Kind: gozzard.ErrInvalid, Message: "body could not be read to its end", Cause: err}
 }
 

@@ -196,7 +196,7 @@ func (t *businesses) unregisterLeft(ctx context.Context, req *record.ApplyReques
 	}
 
 	op := &gozzard.Operation{
-		Caller: req.Caller, Door: "topology", RequestHash: req.Hash,
+		Caller: req.Caller, Door: TopologyDoor, RequestHash: req.Hash,
 		IdempotencyKey: fmt.Sprintf("topology·%d:%d", req.Business.ID, d.answer.Version),
 		WaitOffline:    t.o.Keep, // a host that is offline would come back with it
 	}

@@ -12,6 +12,9 @@ import (
 // and every attempt will get a verdict. Attempts on hosts that are unknown or offline have theirs already.
 func (p *Plane) Operate(ctx context.Context, op *gozzard.Operation) (gozzard.Task, error) {
 	d, err := p.draft(ctx, op)
+	if err == nil {
+		err = p.checkPermitted(op)
+	}
 	if err != nil {
 		return gozzard.Task{}, err
 	}
@@ -25,10 +28,15 @@ func (p *Plane) Operate(ctx context.Context, op *gozzard.Operation) (gozzard.Tas
 		}
 	}
 
-	// Reject what the quota of the app does not allow.
+	// Reject what the quotas of the caller do not allow.
+	undo, err := p.admit(ctx, op, d)
+	if err != nil {
+		return gozzard.Task{}, err
+	}
 	open := d.open()
 	if err := p.delivery.Reserve(op.Caller.App, open); err != nil {
 		p.o.Observe.rejected("attempts_in_flight")
+		undo()
 		return gozzard.Task{}, err
 	}
 
@@ -36,6 +44,7 @@ func (p *Plane) Operate(ctx context.Context, op *gozzard.Operation) (gozzard.Tas
 	acc, err := p.accept(ctx, d.task)
 	if err != nil || acc.Known {
 		p.delivery.Unreserve(op.Caller.App, open)
+		undo()
 	}
 	if err != nil {
 		return gozzard.Task{}, err

@@ -25,6 +25,7 @@ type Options struct {
 	Keep     time.Duration // results are kept at least that long; 24 h
 	Window   int           // attempts of one task that are sent and not answered; 4096
 	Quota    int           // attempts of one app without a verdict; 0: no limit
+	Admit    Admission     // of operations; nil: all are admitted
 
 	HelloRate float64 // sessions opened in a second; 500, below 0 no limit
 

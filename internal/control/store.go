@@ -24,6 +24,9 @@ type Store interface {
 	// task is returned with Known true.
 	Accept(ctx context.Context, t *record.NewTask) (record.Accepted, error)
 
+	// HasKey reports whether a caller used an idempotency key.
+	HasKey(ctx context.Context, caller gozzard.Caller, key string) (bool, error)
+
 	// Dispatch marks attempts as sent in a session: from Pending only, and only while that session is the agent's
 	// registered one. It returns, aligned with the rows, whether each was moved.
 	Dispatch(ctx context.Context, rows []record.Dispatch) ([]bool, error)

@@ -40,6 +40,7 @@ type authenticator struct {
 	server *server.Server    // set before the first connection
 
 	refused func(rule string)
+	keeper  *doorkeeper // nil: no limit of connections
 
 	mu     sync.Mutex
 	clones map[string]*cloneCheck // by peer name; agents with certificates
@@ -64,6 +65,15 @@ func newAuthenticator(secret string, gate Gate) (a *authenticator, hubPassword s
 
 // Check implements server.Authentication. The broker calls it for every connection before it accepts anything else.
 func (a *authenticator) Check(c server.ClientAuthentication) bool {
+	ok := a.check(c)
+	if ok {
+		a.keeper.admitted(c.GetID())
+	}
+	return ok
+}
+
+// check decides about a connection.
+func (a *authenticator) check(c server.ClientAuthentication) bool {
 	if c.Kind() != server.CLIENT {
 		return false
 	}

@@ -50,7 +50,10 @@ type BrokerOptions struct {
 	Secret string // the join secret of all agents, at least MinSecret bytes; not used with TLS
 	Log    *slog.Logger
 
-	Refused func(rule string) // called for connections of banned agents; may be nil
+	Refused func(rule string) // called for connections of banned agents, and above the limits; may be nil
+
+	Connections int // of all agents; 0: as many as the broker can have
+	Silent      int // of one address that did not authenticate; 0: any number
 
 	// TLS and Gate go together: agents show a certificate, and the gate decides. The broker requires TLS 1.3 and a
 	// certificate, whatever the configuration says.
@@ -62,6 +65,7 @@ type BrokerOptions struct {
 type Broker struct {
 	server      *server.Server
 	auth        *authenticator
+	keeper      *doorkeeper // nil: no limit
 	hubPassword string
 	addr        string
 }
@@ -95,12 +99,18 @@ func StartBroker(o BrokerOptions) (*Broker, error) {
 		return nil, fmt.Errorf("cannot set up the broker: %w", err)
 	}
 	auth.server = s
+	if o.Silent > 0 {
+		auth.keeper = newDoorkeeper(s, o.Silent, auth.refused)
+	}
 	log := newBrokerLog(o.Log)
 	s.SetLoggerV2(log, false, false, false)
 
 	// Start it.
 	s.Start()
-	b := &Broker{server: s, auth: auth, hubPassword: hubPassword}
+	b := &Broker{server: s, auth: auth, keeper: auth.keeper, hubPassword: hubPassword}
+	if b.keeper != nil {
+		go b.keeper.run()
+	}
 	select {
 	case text := <-log.fatal:
 		b.Close()
@@ -134,6 +144,7 @@ func brokerOptions(o BrokerOptions, auth *authenticator) (*server.Options, error
 		PingInterval:               pingInterval,
 		MaxPingsOut:                maxPingsOut,
 		AuthTimeout:                dialTimeout.Seconds(),
+		MaxConn:                    o.Connections,
 	}
 
 	if o.TLS != nil {
@@ -170,6 +181,7 @@ func (b *Broker) ban(name string, d time.Duration) { b.auth.ban(name, d) }
 
 // Close closes all connections and waits until the broker has stopped.
 func (b *Broker) Close() {
+	b.keeper.close()
 	b.server.Shutdown()
 	b.server.WaitForShutdown()
 }

@@ -23,13 +23,8 @@ func newHandshakeLimits() *handshakeLimits {
 // can use any number of them.
 func (h *handshakeLimits) of(peer net.Addr) *rate.Limiter {
 	from := netip.Addr{} // all connections that are not TCP share this one
-
 	if ap, err := netip.ParseAddrPort(peer.String()); err == nil {
-		from = ap.Addr().Unmap().WithZone("")
-		if from.Is6() {
-			p, _ := from.Prefix(64) // fails only for other lengths
-			from = p.Addr()
-		}
+		from = network(ap.Addr())
 	}
 
 	h.mu.Lock()
@@ -45,6 +40,25 @@ func (h *handshakeLimits) of(peer net.Addr) *rate.Limiter {
 		h.addrs[from] = l
 	}
 	return l
+}
+
+// network is the address itself for IPv4, and the first one of its /64 network for IPv6.
+func network(a netip.Addr) netip.Addr {
+	a = a.Unmap().WithZone("")
+	if a.Is6() {
+		p, _ := a.Prefix(64) // fails only for other lengths
+		a = p.Addr()
+	}
+	return a
+}
+
+// networkOf is the network of an address as text. All texts that are no address are one network.
+func networkOf(ip string) string {
+	a, err := netip.ParseAddr(ip)
+	if err != nil {
+		return ""
+	}
+	return network(a).String()
 }
 
 // removeIdle forgets addresses that have their full burst again. mu is held.

@@ -1,9 +1,6 @@
 package ratelimit
 
 import (
-	"fmt"
-	"time"
-
 	"github.com/gozzard/gozzard"
 )
 
@@ -11,35 +8,26 @@ import (
 // such a small number needs no confirmation.
 const blastFloor = 50
 
-// Blast limits how many processes a caller may stop, kill or restart at once.
+// Blast limits how many processes a caller may stop, kill, restart, reload, unhost or unregister.
 //
 // A caller of the native API must confirm the number of processes if they are more than Targets, or more than Percent
-// of all processes that it can see. Callers of the BlueKing APIs cannot confirm anything, so each of their apps has a
-// Quota per hour. An app that may do everything on the whole fleet has no quota, because it could remove every limit
-// anyway.
+// of all processes that it can see. Beside that each app and each user has a Quota per hour, over all APIs together, so
+// that small steps and other APIs do not get around it. Above the quota a caller of the native API must confirm the
+// number. Callers of the BlueKing APIs cannot confirm anything, so they are rejected. An app that may do everything on
+// the whole fleet is not rejected there, because it could remove every limit anyway.
 type Blast struct {
 	Targets int
 	Percent int
-	Quota   int            // processes per hour of one app
-	Quotas  map[string]int // of apps with another quota; 0: no quota
+	Quota   int            // processes per hour of one app, and of one user
+	Quotas  map[string]int // of apps and users (user:NAME) with another quota; 0: no quota
 }
 
-func (b *Blast) quota(app string) int {
-	if n, ok := b.Quotas[app]; ok {
-		return n
-	}
-	return b.Quota
-}
-
-// Operation checks an operation before it is accepted. native: the caller can confirm the number. visible counts the
-// processes that the caller can see.
-func (g *Guard) Operation(op *gozzard.Operation, native bool, visible func() int) error {
+// Operation checks an operation of the native API before it is accepted: the caller must confirm a large number. visible
+// counts the processes that the caller can see.
+func (g *Guard) Operation(op *gozzard.Operation, visible func() int) error {
 	n, verb := destructive(op)
 	if n == 0 {
 		return nil
-	}
-	if !native {
-		return g.spendQuota(op, n, verb)
 	}
 
 	// A confirmed number must be right.
@@ -76,35 +64,32 @@ func needsConfirm(format string, args ...any) error {
 	return &gozzard.Error{Kind: e.Kind, Faults: []gozzard.Fault{{Path: "confirm", Text: e.Message}}}
 }
 
-// spendQuota counts processes against the quota of the app.
-func (g *Guard) spendQuota(op *gozzard.Operation, n int, verb string) error {
-	app, now := op.Caller.App, g.o.Now()
-	quota := g.o.Blast.quota(app)
-	if quota <= 0 || op.Caller.Rights.All() || g.quotas.allow(app, n, now) {
-		return nil
-	}
+// destructiveActions are the actions that count: they end a process, interrupt it, or leave it without supervision.
+var destructiveActions = []gozzard.Action{gozzard.ActionStop, gozzard.ActionKill, gozzard.ActionRestart,
+	gozzard.ActionReload, gozzard.ActionUnhost, gozzard.ActionUnregister}
 
-	text := fmt.Sprintf("%s concerns %d processes, and app %s may stop, kill or restart %d an hour",
-		verb, n, app, quota)
-	if n > quota { // waiting does not help
-		g.o.Refused(RuleQuota)
-		return &gozzard.Error{
-			Kind: gozzard.ErrRateLimited, Retry: time.Hour,
-			Message: text + ": ask for fewer at once, or have its quota raised",
+// destructiveWords is what texts call them.
+const destructiveWords = "stop, kill, restart, reload, unhost or unregister"
+
+// DestructiveActions are the actions that count against the quota.
+func DestructiveActions() []gozzard.Action { return destructiveActions }
+
+// isDestructive reports whether an action counts.
+func isDestructive(a gozzard.Action) bool {
+	for _, d := range destructiveActions {
+		if a == d {
+			return true
 		}
 	}
-	return g.reject(RuleQuota, g.quotas.wait(app, n, now), text)
+	return false
 }
 
-// destructive counts the processes that an operation stops, kills or restarts.
+// destructive counts the processes that an operation names for such actions.
 func destructive(op *gozzard.Operation) (n int, verb string) {
 	for i := range op.Items {
-		switch it := &op.Items[i]; it.Action {
-		case gozzard.ActionStop, gozzard.ActionKill, gozzard.ActionRestart:
-			if it.Refused == nil {
-				n += len(it.Targets)
-				verb = it.Action.String()
-			}
+		if it := &op.Items[i]; isDestructive(it.Action) && it.Refused == nil {
+			n += len(it.Targets)
+			verb = it.Action.String()
 		}
 	}
 	return n, verb

@@ -3,6 +3,7 @@ package ratelimit
 import (
 	"io"
 	"net/http"
+	"sync/atomic"
 	"time"
 )
 
@@ -13,6 +14,9 @@ const (
 	bodyPace   = 64 << 10 // bytes per second
 	answerTime = 5 * time.Minute
 )
+
+// maxRead limits one read of a body, so that a body takes room for little more than what has arrived.
+const maxRead = 16 << 10
 
 // What is read and dropped of a body that the server answers without reading it to its end. Most clients send
 // everything before they read. If the server closed the connection earlier, the client would get an error instead of
@@ -39,8 +43,9 @@ func setSecurityHeaders(h http.Header, r *http.Request) {
 
 // setDeadlines limits the time of a request's body and of its answer. After the body has arrived there is no read
 // limit: the server may take its time, and a client that waits for an event sends nothing meanwhile. The answer must be
-// written to the writer that it returns; within limits the time for the rest of a body that is not used.
-func setDeadlines(w http.ResponseWriter, r *http.Request, within time.Duration) http.ResponseWriter {
+// written to the writer that it returns; within limits the time for the rest of a body that is not used. What is read of
+// the body counts in held until the caller is identified.
+func setDeadlines(w http.ResponseWriter, r *http.Request, within time.Duration, held *holding) http.ResponseWriter {
 	c := http.NewResponseController(w)
 	now := time.Now()
 	_ = c.SetWriteDeadline(now.Add(answerTime)) // recorders of tests do not support it
@@ -54,7 +59,7 @@ func setDeadlines(w http.ResponseWriter, r *http.Request, within time.Duration) 
 	}
 
 	body := &pacedBody{ReadCloser: r.Body, control: c, until: now.Add(bodyTime), drains: drainBytes, drainTime: within,
-		asks: r.Header.Get("Expect") != ""}
+		asks: r.Header.Get("Expect") != "", held: held}
 	r.Body = body
 	return &drainingWriter{ResponseWriter: w, body: body}
 }
@@ -92,15 +97,37 @@ type pacedBody struct {
 	asks      bool // the client waits until the server reads ("Expect: 100-continue")
 	begun     bool // the server has read
 	ended     bool // there is nothing more to read
+	held      *holding
+	dropped   atomic.Bool // others needed its room
 }
 
 // DropLong makes the server read and drop also a long body before it answers. The doors call it, by this name, when an
 // identified caller sends too much.
 func (b *pacedBody) DropLong() { b.drains = drainLongBytes }
 
+// Identified ends the count of the body among those of unknown callers. The doors call it, by this name, when they know
+// the app before the whole body is read, or read only to drop.
+func (b *pacedBody) Identified() { b.held.release() }
+
+// drop ends a body that holds room which others need.
+func (b *pacedBody) drop() {
+	b.dropped.Store(true)
+	_ = b.control.SetReadDeadline(time.Now()) // cannot fail: it was set before
+}
+
 func (b *pacedBody) Read(p []byte) (int, error) {
 	b.begun = true
+	p = p[:min(len(p), maxRead)]
+	if err := b.held.grow(int64(len(p)), b.drop); err != nil {
+		return 0, err
+	}
+
 	n, err := b.ReadCloser.Read(p)
+	b.held.add(n)
+	if b.dropped.Load() {
+		b.ended = true
+		return 0, errNoRoom("the body arrived too slowly while many unknown callers sent bodies")
+	}
 	b.ended = err != nil
 	switch b.pending += n; {
 	case err == io.EOF:

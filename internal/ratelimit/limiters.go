@@ -27,7 +27,50 @@ func newLimiters[K comparable](size func(K) (rate.Limit, int)) *limiters[K] {
 func (m *limiters[K]) allow(key K, n int, now time.Time) bool {
 	m.mu.Lock()
 	defer m.mu.Unlock()
+	return m.get(key, now).AllowN(now, n)
+}
 
+// spend spends n tokens of a key, or all that it has if they are fewer.
+func (m *limiters[K]) spend(key K, n int, now time.Time) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	l := m.get(key, now)
+	l.AllowN(now, min(n, int(l.TokensAt(now))))
+}
+
+// has reports whether a key has n tokens.
+func (m *limiters[K]) has(key K, n int, now time.Time) bool {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	return m.get(key, now).TokensAt(now) >= float64(n)
+}
+
+// giveBack returns n tokens to a key that spent them. A limiter cannot take any, so it is replaced.
+func (m *limiters[K]) giveBack(key K, n int, now time.Time) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	l := m.get(key, now)
+	have := int(l.TokensAt(now)) + n
+	l = rate.NewLimiter(m.size(key))
+	l.AllowN(now, max(0, l.Burst()-have))
+	m.all[key] = l
+}
+
+// reserve spends one token of a key that it will have within a time, and returns how long to wait for it.
+func (m *limiters[K]) reserve(key K, within time.Duration, now time.Time) (time.Duration, bool) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	r := m.get(key, now).ReserveN(now, 1)
+	wait := r.DelayFrom(now)
+	if wait > within {
+		r.CancelAt(now)
+		return 0, false
+	}
+	return wait, true
+}
+
+// get is the limiter of a key. mu is held.
+func (m *limiters[K]) get(key K, now time.Time) *rate.Limiter {
 	l := m.all[key]
 	if l == nil {
 		if len(m.all) >= maxLimiters {
@@ -36,7 +79,7 @@ func (m *limiters[K]) allow(key K, n int, now time.Time) bool {
 		l = rate.NewLimiter(m.size(key))
 		m.all[key] = l
 	}
-	return l.AllowN(now, n)
+	return l
 }
 
 // wait is how long it takes until a key has n tokens; 0 if it has them.

@@ -6,26 +6,26 @@ import (
 	"sync"
 )
 
-// Listener limits the open connections of each address. A connection beyond the limit is closed before anything is read
-// from it.
+// Listener limits the open connections of each address and of all addresses together. A connection beyond the limits is
+// closed before anything is read from it. Proxies have many callers, so only the limit of all counts for them.
 func (g *Guard) Listener(l net.Listener) net.Listener {
-	if g.o.Connections <= 0 {
+	if g.o.Connections <= 0 && g.o.TotalConnections <= 0 {
 		return l
 	}
-	return &listener{Listener: l, max: g.o.Connections, refused: g.o.Refused, open: map[netip.Prefix]int{}}
+	return &listener{Listener: l, g: g, open: map[netip.Prefix]int{}}
 }
 
 // listener counts the open connections of each address.
 type listener struct {
 	net.Listener
-	max     int
-	refused func(rule string)
+	g *Guard
 
-	mu   sync.Mutex
-	open map[netip.Prefix]int
+	mu    sync.Mutex
+	total int
+	open  map[netip.Prefix]int
 }
 
-// Accept waits for a connection within the limit.
+// Accept waits for a connection within the limits.
 func (l *listener) Accept() (net.Conn, error) {
 	for {
 		c, err := l.Listener.Accept()
@@ -38,20 +38,22 @@ func (l *listener) Accept() (net.Conn, error) {
 		}
 
 		from := network(peer.AddrPort().Addr())
-		if l.add(from) {
+		if l.add(from, l.g.trusts(peer.AddrPort().Addr().Unmap())) {
 			return &conn{Conn: c, done: sync.OnceFunc(func() { l.remove(from) })}, nil
 		}
-		l.refused(RuleConnections)
+		l.g.o.Refused(RuleConnections)
 		_ = c.Close() // there is nothing to do about an error
 	}
 }
 
-func (l *listener) add(from netip.Prefix) bool {
+func (l *listener) add(from netip.Prefix, proxy bool) bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	if l.open[from] >= l.max {
+	one, all := l.g.o.Connections, l.g.o.TotalConnections
+	if all > 0 && l.total >= all || one > 0 && !proxy && l.open[from] >= one {
 		return false
 	}
+	l.total++
 	l.open[from]++
 	return true
 }
@@ -59,6 +61,7 @@ func (l *listener) add(from netip.Prefix) bool {
 func (l *listener) remove(from netip.Prefix) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
+	l.total--
 	if l.open[from]--; l.open[from] <= 0 {
 		delete(l.open, from)
 	}

@@ -4,8 +4,8 @@ import (
 	"fmt"
 	"net/http"
 	"net/netip"
-	"strconv"
-	"strings"
+	"slices"
+	"sync"
 	"time"
 
 	"golang.org/x/time/rate"
@@ -19,13 +19,24 @@ type Options struct {
 	AppRate  float64 // requests per second of one app
 	AppBurst int     // requests of one app at once; 0: as many as in two seconds
 
-	// Failures is how many requests per minute with wrong credentials one address may send. Beyond that all of its
-	// requests are rejected for a while.
+	// Failures is how many requests per minute with wrong credentials one address may send, and how many one address
+	// may send for one known name. Beyond that wrong credentials are answered with an error of this limit, and
+	// passwords are checked slowly. Right credentials are accepted all the same.
 	Failures int
 
-	Connections int  // open connections of one address
-	Proxy       bool // a client on this machine is a proxy: its X-Forwarded-For has the address of the caller
-	Blast       Blast
+	Connections      int // open connections of one address
+	TotalConnections int // open connections of all addresses
+
+	// UnknownBytes is how many bytes of bodies the server holds for callers that are not identified yet, all together.
+	UnknownBytes int64
+
+	Proxy   bool           // a client on this machine is a proxy, as in Proxies
+	Proxies []netip.Prefix // proxies: their X-Forwarded-For has the address of the caller
+	Blast   Blast
+
+	// RefusedQuota is how many attempts of one app are recorded per hour although they were rejected at once, such as
+	// attempts on unknown hosts.
+	RefusedQuota int
 
 	// Drain is how long the server reads the rest of a body that it does not use, before it answers; 0: 30 seconds.
 	Drain time.Duration
@@ -37,8 +48,8 @@ type Options struct {
 // Default returns the default limits of a server.
 func Default() Options {
 	return Options{
-		AppRate: 50, AppBurst: 200, Failures: 10, Connections: 1000,
-		Blast: Blast{Targets: 500, Percent: 30, Quota: 10_000},
+		AppRate: 50, AppBurst: 200, Failures: 10, Connections: 1000, TotalConnections: 4000, UnknownBytes: 32 << 20,
+		Blast: Blast{Targets: 500, Percent: 30, Quota: 10_000}, RefusedQuota: 50_000,
 	}
 }
 
@@ -49,6 +60,9 @@ const (
 	RuleConnections = "connections"
 	RuleBlast       = "blast_radius"
 	RuleQuota       = "destructive_quota"
+	RuleUnknown     = "unknown_bodies"
+	RuleRefused     = "refused_quota"
+	RuleFraming     = "request_framing"
 )
 
 // Guard applies the limits. It is safe for concurrent use.
@@ -56,7 +70,12 @@ type Guard struct {
 	o        Options
 	apps     *limiters[string]
 	failures *limiters[netip.Prefix]
-	quotas   *limiters[string]
+	names    *limiters[named] // failures of one name from one address
+	paces    *limiters[named] // passwords that are checked although there were too many failures
+	quotas   *limiters[holder]
+	spending sync.Mutex // held while an operation counts against two quotas
+	refused  *limiters[string]
+	unknown  *budget // nil: no limit
 }
 
 // New returns a Guard.
@@ -74,65 +93,37 @@ func New(o Options) *Guard {
 		o.AppBurst = max(1, int(2*o.AppRate))
 	}
 
+	if o.Proxy {
+		o.Proxies = append(slices.Clone(o.Proxies), netip.MustParsePrefix("127.0.0.0/8"), netip.MustParsePrefix("::1/128"))
+	}
+
+	failures := rate.Limit(float64(o.Failures) / time.Minute.Seconds())
 	return &Guard{
-		o:    o,
-		apps: newLimiters[string](func(string) (rate.Limit, int) { return rate.Limit(o.AppRate), o.AppBurst }),
-		failures: newLimiters[netip.Prefix](func(netip.Prefix) (rate.Limit, int) {
-			return rate.Limit(float64(o.Failures) / time.Minute.Seconds()), o.Failures
-		}),
-		quotas: newLimiters[string](func(app string) (rate.Limit, int) {
-			n := o.Blast.quota(app)
-			return rate.Limit(float64(n) / time.Hour.Seconds()), n
-		}),
+		o:        o,
+		apps:     newLimiters[string](func(string) (rate.Limit, int) { return rate.Limit(o.AppRate), o.AppBurst }),
+		failures: newLimiters[netip.Prefix](func(netip.Prefix) (rate.Limit, int) { return failures, o.Failures }),
+		names:    newLimiters[named](func(named) (rate.Limit, int) { return failures, o.Failures }),
+		paces:    newLimiters[named](func(named) (rate.Limit, int) { return passwordPace, 1 }),
+		quotas:   newLimiters[holder](func(h holder) (rate.Limit, int) { return perHour(o.Blast.quota(h)) }),
+		refused:  newLimiters[string](func(string) (rate.Limit, int) { return perHour(o.RefusedQuota) }),
+		unknown:  newBudget(o.UnknownBytes, o.Refused),
 	}
 }
+
+// perHour is the limit of n in an hour.
+func perHour(n int) (rate.Limit, int) { return rate.Limit(float64(n) / time.Hour.Seconds()), n }
 
 // Handler applies the limits to all requests of a handler.
 func (g *Guard) Handler(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		setSecurityHeaders(w.Header(), r)
-		w = setDeadlines(w, r, g.o.Drain)
-		next.ServeHTTP(w, r.WithContext(auth.WithGate(r.Context(), &gate{g: g, from: g.address(r)})))
+		from := g.address(r)
+		held := g.unknown.hold(from)
+		defer held.release()
+
+		w = setDeadlines(w, r, g.o.Drain, held)
+		next.ServeHTTP(w, r.WithContext(auth.WithGate(r.Context(), &gate{g: g, from: from, held: held})))
 	})
-}
-
-// gate applies the limits to one request.
-type gate struct {
-	g    *Guard
-	from netip.Prefix
-}
-
-// Enter implements auth.Gate. It rejects all requests of an address with too many failures, also one with the right
-// credentials: otherwise an attacker could guess on.
-func (t *gate) Enter() error {
-	if t.g.o.Failures <= 0 {
-		return nil
-	}
-	wait := t.g.failures.wait(t.from, 1, t.g.o.Now())
-	if wait <= 0 {
-		return nil
-	}
-	return t.g.reject(RuleFailures, wait, "too many requests with wrong credentials came from this address")
-}
-
-// Known implements auth.Gate: it counts a request of an app.
-func (t *gate) Known(app string) error {
-	if t.g.o.AppRate <= 0 {
-		return nil
-	}
-	now := t.g.o.Now()
-	if t.g.apps.allow(app, 1, now) {
-		return nil
-	}
-	return t.g.reject(RuleApp, t.g.apps.wait(app, 1, now),
-		"app "+app+" asks more than "+strconv.FormatFloat(t.g.o.AppRate, 'g', -1, 64)+" times a second")
-}
-
-// Failed implements auth.Gate: it counts wrong credentials.
-func (t *gate) Failed() {
-	if t.g.o.Failures > 0 {
-		t.g.failures.allow(t.from, 1, t.g.o.Now())
-	}
 }
 
 // reject counts a rejected request. The error says when to try again.
@@ -142,34 +133,6 @@ func (g *Guard) reject(rule string, wait time.Duration, text string) error {
 	return &gozzard.Error{
 		Kind: gozzard.ErrRateLimited, Message: fmt.Sprintf("%s: try again in %s", text, wait), Retry: wait,
 	}
-}
-
-// address is the network of the caller. All IPv6 addresses of one /64 network count as one, because one machine can use
-// any number of them.
-func (g *Guard) address(r *http.Request) netip.Prefix {
-	peer, err := netip.ParseAddrPort(r.RemoteAddr)
-	if err != nil {
-		return netip.Prefix{} // not TCP: all callers of such a listener count as one
-	}
-
-	from := peer.Addr()
-	if g.o.Proxy && from.Unmap().IsLoopback() {
-		if named, ok := forwarded(r.Header.Values("X-Forwarded-For")); ok {
-			from = named
-		}
-	}
-	return network(from)
-}
-
-// forwarded is the last address of X-Forwarded-For, which the proxy has added. The caller can have written the
-// addresses before it.
-func forwarded(lines []string) (netip.Addr, bool) {
-	if len(lines) == 0 {
-		return netip.Addr{}, false
-	}
-	list := strings.Split(lines[len(lines)-1], ",")
-	a, err := netip.ParseAddr(strings.TrimSpace(list[len(list)-1]))
-	return a, err == nil
 }
 
 // network is the address itself for IPv4, and its /64 network for IPv6.

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"encoding/json"
+	"errors"
 	"flag"
 	"fmt"
 	"io"
@@ -11,6 +12,7 @@ import (
 	"net"
 	"net/http"
 	"net/http/httptest"
+	"net/netip"
 	"slices"
 	"strconv"
 	"strings"
@@ -85,8 +87,8 @@ func (r *rig) ask(path, from, app, secret string, headers ...string) (code int, 
 	return e.Code, res
 }
 
-// TestTS2GuessesAreLimited: an address that guesses secrets is rejected, even with the right one. Another address and,
-// after a while, the same address are accepted.
+// TestTS2GuessesAreLimited: wrong secrets are answered with the limit after a while, for the address and for the name.
+// The right secret is accepted all the same, from the same address and for the same name.
 func TestTS2GuessesAreLimited(t *testing.T) {
 	r := newRig(t, ratelimit.Default())
 	for i := range 10 {
@@ -95,26 +97,31 @@ func TestTS2GuessesAreLimited(t *testing.T) {
 		}
 	}
 
-	for _, secret := range []string{"another", "s-a"} {
-		if code, _ := r.ask("/bus/caller", "10.0.0.1", "a", secret); code != blueking.CodeRateLimited {
-			t.Fatalf("secret %s: code %d", secret, code)
+	for _, app := range []string{"a", "b", "nobody"} {
+		if code, _ := r.ask("/bus/caller", "10.0.0.1", app, "another"); code != blueking.CodeRateLimited {
+			t.Errorf("a guess for %s: code %d", app, code)
 		}
 	}
 
-	code, res := r.ask("/gate/caller", "10.0.0.1", "a", "s-a")
+	code, res := r.ask("/gate/caller", "10.0.0.1", "a", "another")
 	if code != blueking.CodeRateLimited || res.Code != http.StatusTooManyRequests ||
 		res.Header().Get("Retry-After") == "" {
 		t.Fatalf("code %d, status %d, retry after %q", code, res.Code, res.Header().Get("Retry-After"))
 	}
 
-	if code, _ := r.ask("/bus/caller", "10.0.0.2", "a", "s-a"); code != 0 {
-		t.Fatalf("another address: code %d", code)
+	for _, app := range []string{"a", "b"} {
+		if code, _ := r.ask("/bus/caller", "10.0.0.1", app, "s-"+app); code != 0 {
+			t.Errorf("the right secret of %s from the locked address: code %d", app, code)
+		}
+	}
+	if code, _ := r.ask("/bus/caller", "10.0.0.2", "a", "wrong"); code != blueking.CodeGeneral {
+		t.Errorf("a wrong secret from another address: code %d", code)
 	}
 
 	r.pass(7 * time.Second)
 
-	if code, _ := r.ask("/bus/caller", "10.0.0.1", "a", "s-a"); code != 0 {
-		t.Fatalf("after a while: code %d", code)
+	if code, _ := r.ask("/bus/caller", "10.0.0.1", "a", "wrong"); code != blueking.CodeGeneral {
+		t.Errorf("a wrong secret after a while: code %d", code)
 	}
 	if !slices.Contains(r.refused, ratelimit.RuleFailures) {
 		t.Fatalf("counted %v", r.refused)
@@ -123,13 +130,13 @@ func TestTS2GuessesAreLimited(t *testing.T) {
 
 var manyGuesses = flag.Int("guard.guesses", 20_000, "guesses of TestTS2ManyGuesses; the threat table has 100000")
 
-// TestTS2ManyGuesses: of 10,000 guesses a second from one address only as many are checked as the limit allows; the
-// right secret among the others is not.
+// TestTS2ManyGuesses: of 10,000 guesses a second from one address only as many are answered in words as the limit
+// allows. All others have the same answer. The right secret among them is accepted every time.
 func TestTS2ManyGuesses(t *testing.T) {
 	r := newRig(t, ratelimit.Default())
 	const perSecond = 10_000
 	guesses := *manyGuesses
-	looked, limited, right := 0, 0, 0
+	answered, limited, right := 0, 0, 0
 	for i := range guesses {
 		secret := "guess" + strconv.Itoa(i)
 		if i%1000 == 999 {
@@ -137,7 +144,7 @@ func TestTS2ManyGuesses(t *testing.T) {
 		}
 		switch code, _ := r.ask("/bus/caller", "10.0.0.1", "a", secret); code {
 		case blueking.CodeGeneral:
-			looked++
+			answered++
 		case blueking.CodeRateLimited:
 			limited++
 		case 0:
@@ -149,17 +156,21 @@ func TestTS2ManyGuesses(t *testing.T) {
 	}
 
 	most := 10 + guesses/perSecond*10/60 + 1 // the burst, and ten per minute since then
-	fmt.Printf("threat TS2: of %d guesses at %d a second %d were looked at, %d were limited, "+
-		"the right one among them came in %d times\n", guesses, perSecond, looked, limited, right)
+	fmt.Printf("threat TS2: of %d guesses at %d a second %d were answered, %d were limited, "+
+		"the right one among them came in %d times\n", guesses, perSecond, answered, limited, right)
 
-	if looked > most || looked < 10 || looked+limited != guesses {
-		t.Errorf("%d were looked at, at most %d may be", looked, most)
+	if answered > most || answered < 10 || answered+limited+right != guesses {
+		t.Errorf("%d were answered, at most %d may be", answered, most)
+	}
+	if right != guesses/1000 {
+		t.Errorf("the right secret came in %d times of %d", right, guesses/1000)
 	}
 }
 
 func TestAddresses(t *testing.T) {
 	for name, c := range map[string]struct {
 		proxy          bool
+		trusted        string
 		first, second  string
 		forwardedFirst string
 		forwardedThen  string
@@ -174,15 +185,29 @@ func TestAddresses(t *testing.T) {
 			forwardedFirst: "10.0.0.1", forwardedThen: "10.0.0.2"},
 		"an address that the caller has written": {proxy: true, first: "127.0.0.1", second: "127.0.0.1",
 			forwardedFirst: "1.1.1.1, 10.0.0.1", forwardedThen: "2.2.2.2, 10.0.0.1", same: true},
+		"a proxy elsewhere": {trusted: "10.0.0.0/29", first: "10.0.0.2", second: "10.0.0.3",
+			forwardedFirst: "10.1.0.1", forwardedThen: "10.1.0.2"},
+		"a proxy behind a proxy": {trusted: "10.0.0.0/29", first: "10.0.0.2", second: "10.0.0.3",
+			forwardedFirst: "9.9.9.9, 10.1.0.1, 10.0.0.4", forwardedThen: "8.8.8.8, 10.1.0.1, 10.0.0.5", same: true},
+		"a trusted address that the caller has written": {trusted: "10.0.0.0/29", first: "10.0.0.2",
+			second: "10.0.0.2", forwardedFirst: "1.1.1.1, 10.0.0.4, 10.1.0.1",
+			forwardedThen: "2.2.2.2, 10.0.0.4, 10.1.0.1", same: true},
+		"a proxy that writes nonsense": {trusted: "10.0.0.0/29", first: "10.0.0.2", second: "10.0.0.2",
+			forwardedFirst: "1.1.1.1, unknown", forwardedThen: "2.2.2.2, unknown", same: true},
+		"a peer beside the proxies": {trusted: "10.0.0.0/29", first: "10.0.0.9", second: "10.0.0.9",
+			forwardedFirst: "10.1.0.1", forwardedThen: "10.1.0.2", same: true},
 		"a header from elsewhere": {proxy: true, first: "10.0.0.9", second: "10.0.0.9",
 			forwardedFirst: "10.0.0.1", forwardedThen: "10.0.0.2", same: true},
 	} {
 		t.Run(name, func(t *testing.T) {
 			o := ratelimit.Default()
 			o.Failures, o.Proxy = 1, c.proxy
+			if c.trusted != "" {
+				o.Proxies = []netip.Prefix{netip.MustParsePrefix(c.trusted)}
+			}
 			r := newRig(t, o)
 			r.ask("/bus/caller", c.first, "a", "wrong", "X-Forwarded-For", c.forwardedFirst)
-			code, _ := r.ask("/bus/caller", c.second, "a", "s-a", "X-Forwarded-For", c.forwardedThen)
+			code, _ := r.ask("/bus/caller", c.second, "a", "wrong", "X-Forwarded-For", c.forwardedThen)
 			if limited := code == blueking.CodeRateLimited; limited != c.same {
 				t.Fatalf("code %d", code)
 			}
@@ -351,25 +376,41 @@ func TestBlastRadius(t *testing.T) {
 		visible int
 		kind    gozzard.ErrorKind
 	}{
-		"few":                         {op(gozzard.ActionStop, 49, 0, some), true, 49, ""},
-		"a part":                      {op(gozzard.ActionStop, 60, 0, some), true, 200, ""},
-		"a large part":                {op(gozzard.ActionStop, 61, 0, some), true, 200, gozzard.ErrInvalid},
-		"a large part, confirmed":     {op(gozzard.ActionStop, 61, 61, some), true, 200, ""},
-		"confirmed for less":          {op(gozzard.ActionStop, 61, 60, some), true, 200, gozzard.ErrInvalid},
-		"confirmed for more":          {op(gozzard.ActionKill, 3, 4, some), true, 200, gozzard.ErrInvalid},
-		"500":                         {op(gozzard.ActionRestart, 500, 0, some), true, 100_000, ""},
-		"501":                         {op(gozzard.ActionRestart, 501, 0, some), true, 100_000, gozzard.ErrInvalid},
-		"501 of an admin":             {op(gozzard.ActionKill, 501, 0, everything), true, 100_000, gozzard.ErrInvalid},
-		"501 started":                 {op(gozzard.ActionStart, 501, 0, some), true, 501, ""},
-		"compatible, within quota":    {op(gozzard.ActionStop, 10_000, 0, some), false, 10_000, ""},
-		"compatible, above quota":     {op(gozzard.ActionStop, 10_001, 0, some), false, 10_001, gozzard.ErrRateLimited},
-		"compatible, of an admin":     {op(gozzard.ActionStop, 50_000, 0, everything), false, 50_000, ""},
-		"compatible, without rights":  {op(gozzard.ActionStop, 50_000, 0, nil), false, 50_000, gozzard.ErrRateLimited},
-		"compatible, many to a start": {op(gozzard.ActionStart, 50_000, 0, some), false, 50_000, ""},
+		"few":                          {op(gozzard.ActionStop, 49, 0, some), true, 49, ""},
+		"a part":                       {op(gozzard.ActionStop, 60, 0, some), true, 200, ""},
+		"a large part":                 {op(gozzard.ActionStop, 61, 0, some), true, 200, gozzard.ErrInvalid},
+		"a large part, confirmed":      {op(gozzard.ActionStop, 61, 61, some), true, 200, ""},
+		"confirmed for less":           {op(gozzard.ActionStop, 61, 60, some), true, 200, gozzard.ErrInvalid},
+		"confirmed for more":           {op(gozzard.ActionKill, 3, 4, some), true, 200, gozzard.ErrInvalid},
+		"500":                          {op(gozzard.ActionRestart, 500, 0, some), true, 100_000, ""},
+		"501":                          {op(gozzard.ActionRestart, 501, 0, some), true, 100_000, gozzard.ErrInvalid},
+		"501 reloaded":                 {op(gozzard.ActionReload, 501, 0, some), true, 100_000, gozzard.ErrInvalid},
+		"501 unhosted":                 {op(gozzard.ActionUnhost, 501, 0, some), true, 100_000, gozzard.ErrInvalid},
+		"501 unregistered":             {op(gozzard.ActionUnregister, 501, 0, some), true, 100_000, gozzard.ErrInvalid},
+		"501 of an admin":              {op(gozzard.ActionKill, 501, 0, everything), true, 100_000, gozzard.ErrInvalid},
+		"501 started":                  {op(gozzard.ActionStart, 501, 0, some), true, 501, ""},
+		"above the quota":              {op(gozzard.ActionStop, 10_001, 10_001, some), true, 100_000, ""},
+		"compatible, within quota":     {op(gozzard.ActionStop, 10_000, 0, some), false, 10_000, ""},
+		"compatible, above quota":      {op(gozzard.ActionStop, 10_001, 0, some), false, 10_001, gozzard.ErrRateLimited},
+		"compatible, unregister above": {op(gozzard.ActionUnregister, 10_001, 0, some), false, 1, gozzard.ErrRateLimited},
+		"compatible, of an admin":      {op(gozzard.ActionStop, 50_000, 0, everything), false, 50_000, ""},
+		"compatible, without rights":   {op(gozzard.ActionStop, 50_000, 0, nil), false, 50_000, gozzard.ErrRateLimited},
+		"compatible, many to a start":  {op(gozzard.ActionStart, 50_000, 0, some), false, 50_000, ""},
 	} {
 		t.Run(name, func(t *testing.T) {
-			g := ratelimit.New(ratelimit.Default())
-			err := g.Operation(c.op, c.native, func() int { return c.visible })
+			g, above := ratelimit.New(ratelimit.Default()), ratelimit.AboveReject
+			var err error
+			if c.native {
+				above = ratelimit.AboveConfirm
+				err = g.Operation(c.op, func() int { return c.visible })
+			}
+			n := len(c.op.Items[0].Targets)
+			if c.op.Items[0].Action == gozzard.ActionStart {
+				n = 0
+			}
+			if err == nil {
+				_, err = g.Spend(c.op, n, 0, above)
+			}
 			if c.kind == "" && err != nil || c.kind != "" && (err == nil || gozzard.KindOf(err) != c.kind) {
 				t.Fatalf("got %v, want %q", err, c.kind)
 			}
@@ -377,17 +418,29 @@ func TestBlastRadius(t *testing.T) {
 	}
 }
 
-// TestQuota: the quota is per app and hour, and an app can have another one.
-func TestDestructiveQuota(t *testing.T) {
-	now := time.Unix(1_800_000_000, 0)
-	g := ratelimit.New(ratelimit.Options{Blast: ratelimit.Blast{Quota: 100,
-		Quotas: map[string]int{"big": 1000, "free": 0}}, Now: func() time.Time { return now }})
+// quotaRig is a guard with quotas at a time that a test sets.
+type quotaRig struct {
+	*ratelimit.Guard
+	now time.Time
+}
 
-	stop := func(app string, n int) error {
-		return g.Operation(&gozzard.Operation{Caller: gozzard.Caller{App: app},
-			Items: []gozzard.Item{{Action: gozzard.ActionStop, Targets: make([]gozzard.Target, n)}}},
-			false, func() int { return n })
-	}
+func newQuotaRig(b ratelimit.Blast) *quotaRig {
+	r := &quotaRig{now: time.Unix(1_800_000_000, 0)}
+	r.Guard = ratelimit.New(ratelimit.Options{Blast: b, RefusedQuota: 100, Now: func() time.Time { return r.now }})
+	return r
+}
+
+// stop spends the quota of an app and a user.
+func (r *quotaRig) stop(app, user string, n, confirm int, above ratelimit.Above) error {
+	_, err := r.Spend(&gozzard.Operation{Caller: gozzard.Caller{App: app, User: user}, Confirm: confirm,
+		Items: []gozzard.Item{{Action: gozzard.ActionStop, Targets: make([]gozzard.Target, n)}}}, n, 0, above)
+	return err
+}
+
+// TestDestructiveQuota: the quota is per app and hour, and an app can have another one.
+func TestDestructiveQuota(t *testing.T) {
+	r := newQuotaRig(ratelimit.Blast{Quota: 100, Quotas: map[string]int{"big": 1000, "free": 0}})
+	stop := func(app string, n int) error { return r.stop(app, "", n, 0, ratelimit.AboveReject) }
 
 	for range 2 {
 		if err := stop("a", 50); err != nil {
@@ -405,7 +458,7 @@ func TestDestructiveQuota(t *testing.T) {
 		t.Fatal(err)
 	}
 
-	now = now.Add(30 * time.Minute)
+	r.now = r.now.Add(30 * time.Minute)
 
 	if err := stop("a", 50); err != nil {
 		t.Fatal(err)
@@ -417,16 +470,95 @@ func TestDestructiveQuota(t *testing.T) {
 	}
 
 	seconds, _ := strconv.Atoi(gozzard.RetryAfter(err))
-	now = now.Add(time.Duration(seconds-1) * time.Second)
+	r.now = r.now.Add(time.Duration(seconds-1) * time.Second)
 
 	if stop("a", 10) == nil {
 		t.Fatalf("the answer says to retry after %d s, but %d were enough", seconds, seconds-1)
 	}
 
-	now = now.Add(time.Second)
+	r.now = r.now.Add(time.Second)
 
 	if err := stop("a", 10); err != nil {
 		t.Fatalf("retried after %d s: %v", seconds, err)
+	}
+}
+
+// TestQuotaOverDoors: one quota counts for all doors, for the app and for the user. What is confirmed counts, too.
+func TestQuotaOverDoors(t *testing.T) {
+	r := newQuotaRig(ratelimit.Blast{Quota: 100})
+
+	// Small steps, by both doors.
+	for range 50 {
+		if err := errors.Join(r.stop("a", "u", 1, 0, ratelimit.AboveReject),
+			r.stop("a", "u", 1, 0, ratelimit.AboveConfirm)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := r.stop("a", "u", 1, 0, ratelimit.AboveReject); gozzard.KindOf(err) != gozzard.ErrRateLimited {
+		t.Errorf("BlueKing's door: %v", err)
+	}
+	if err := r.stop("a", "u", 1, 0, ratelimit.AboveConfirm); gozzard.KindOf(err) != gozzard.ErrInvalid {
+		t.Errorf("the native door: %v", err)
+	}
+	if err := r.stop("a", "u", 1, 1, ratelimit.AboveConfirm); err != nil {
+		t.Errorf("confirmed: %v", err)
+	}
+
+	// Another name for one of the two.
+	if r.stop("a", "other", 1, 0, ratelimit.AboveReject) == nil {
+		t.Error("another user of the app has no quota left")
+	}
+	if r.stop("b", "u", 1, 0, ratelimit.AboveReject) == nil {
+		t.Error("the user has no quota left in another app")
+	}
+	if r.stop("user:u", "u", 1, 0, ratelimit.AboveReject) == nil {
+		t.Error("the user has no quota left without an app")
+	}
+	if err := r.stop("b", "other", 1, 0, ratelimit.AboveReject); err != nil {
+		t.Errorf("another app and user: %v", err)
+	}
+}
+
+// TestQuotaIsRemembered: what was done before a restart counts, and what was not recorded after all does not.
+func TestQuotaIsRemembered(t *testing.T) {
+	r := newQuotaRig(ratelimit.Blast{Quota: 100})
+	r.Remember(gozzard.Caller{App: "a", User: "u"}, 60, r.now.Add(-2*time.Second))
+	r.Remember(gozzard.Caller{App: "a", User: "u"}, 40, r.now.Add(-time.Second))
+	if r.stop("a", "u", 1, 0, ratelimit.AboveReject) == nil {
+		t.Error("a restart gave the quota back")
+	}
+
+	undo, err := r.Spend(&gozzard.Operation{Caller: gozzard.Caller{App: "b"}}, 100, 0, ratelimit.AboveReject)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if r.stop("b", "", 1, 0, ratelimit.AboveReject) == nil {
+		t.Error("the quota is spent")
+	}
+	undo()
+	if err := r.stop("b", "", 100, 0, ratelimit.AboveReject); err != nil {
+		t.Errorf("the quota was given back: %v", err)
+	}
+}
+
+// TestRefusedQuota: an app cannot fill the record with attempts on hosts that do not exist.
+func TestRefusedQuota(t *testing.T) {
+	r := newQuotaRig(ratelimit.Blast{})
+	ask := func(app string, rejected int, rights *gozzard.Rights) error {
+		_, err := r.Spend(&gozzard.Operation{Caller: gozzard.Caller{App: app, Rights: rights}}, 0, rejected,
+			ratelimit.AboveReject)
+		return err
+	}
+	for range 100 {
+		if err := ask("a", 1, nil); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := ask("a", 1, nil); gozzard.KindOf(err) != gozzard.ErrRateLimited {
+		t.Errorf("above the quota: %v", err)
+	}
+	if err := errors.Join(ask("a", 0, nil), ask("b", 1, nil), ask("a", 1000, gozzard.Everything())); err != nil {
+		t.Error(err)
 	}
 }
 

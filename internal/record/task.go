@@ -31,6 +31,13 @@ type Accepted struct {
 	Known bool // the idempotency key had it
 }
 
+// Spent is what one task counts against the quota of its caller.
+type Spent struct {
+	Caller gozzard.Caller
+	At     time.Time
+	N      int // attempts
+}
+
 // Dispatch is one row of Store.Dispatch.
 type Dispatch struct {
 	Ref      gozzard.AttemptRef

@@ -2,6 +2,7 @@ package server
 
 import (
 	"context"
+	"net/http"
 
 	"github.com/gozzard/gozzard/internal/api"
 	"github.com/gozzard/gozzard/internal/auth"
@@ -30,7 +31,7 @@ func (s *Server) openDoors(context.Context) error {
 		Plane: s.plane, Authenticate: blueking.ByHeaders(book), Challenge: blueking.AuthorizationHeader,
 		Accounts: s.accounts, Provider: provider, Metrics: s.metrics, Ready: s.plane.Ready, Detail: s.pages.Detail, Log: log,
 		Enrol: s.trust.registry, Restore: s.restore, Audit: s.store, Flag: s.fabric.Flag, Releases: s.upgrades,
-		Stopping: s.stopping,
+		Stopping: s.stopping, Rights: book.RightsOf,
 	}
 
 	kit := gsekit.Options{Plane: s.plane, Jobs: s.jobs, Auth: book, Log: log, Observe: observe}
@@ -46,7 +47,23 @@ func (s *Server) openDoors(context.Context) error {
 	}
 
 	s.handler = s.plane.guard.Handler(routes)
+	if s.options.dev {
+		s.handler = onlyLocalHost(s.handler)
+	}
 	return nil
+}
+
+// onlyLocalHost rejects requests that do not name this machine. The credentials of `gozzard dev` are in a file beside
+// other work, and its server is open to all programs of this machine, also to browsers.
+func onlyLocalHost(next http.Handler) http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if !auth.LocalHost(r.Host) {
+			http.Error(w, "this server answers to localhost and to loopback addresses only: use the URL in dev.json",
+				http.StatusMisdirectedRequest)
+			return
+		}
+		next.ServeHTTP(w, r)
+	})
 }
 
 // doors makes all doors. The last one, GSE, also answers unknown paths.

@@ -38,8 +38,12 @@ type FabricOptions struct {
 	TLS      *tls.Config
 	Registry *enrol.Registry
 
-	Signer  *signing.Signer
-	Limits  nats.Limits // of one agent
+	Signer *signing.Signer
+	Limits nats.Limits // of one agent
+
+	Connections int // of all agents; 0: any number
+	Silent      int // of one address that did not authenticate; 0: any number
+
 	Receive func(from gozzard.AgentID, cloud int, r *gozzard.Report)
 	Refused func(rule string)
 	Log     *slog.Logger
@@ -48,7 +52,8 @@ type FabricOptions struct {
 // openFabric opens the way to the agents. What they report waits until Run.
 func (s *Server) openFabric(context.Context) (err error) {
 	o := FabricOptions{Listen: s.options.AgentListen, Secret: s.options.JoinSecret, Signer: s.signer,
-		Limits: s.options.Limits.ofAgents(), Receive: s.receive, Refused: s.metrics.ReportRefused, Log: s.options.Log}
+		Limits: s.options.Limits.ofAgents(), Receive: s.receive, Refused: s.metrics.ReportRefused, Log: s.options.Log,
+		Connections: s.options.Limits.AgentConnections, Silent: s.options.Limits.silent()}
 	if s.trust.registry != nil {
 		o.TLS, o.Registry, o.Secret = s.trust.authority.FabricTLS(), s.trust.registry, ""
 	}
@@ -96,7 +101,8 @@ type natsFabric struct {
 }
 
 func newNATSFabric(o FabricOptions) (Fabric, error) {
-	bo := nats.BrokerOptions{Listen: o.Listen, Secret: o.Secret, TLS: o.TLS, Refused: o.Refused, Log: o.Log}
+	bo := nats.BrokerOptions{Listen: o.Listen, Secret: o.Secret, TLS: o.TLS, Refused: o.Refused, Log: o.Log,
+		Connections: o.Connections, Silent: o.Silent}
 	if o.Registry != nil {
 		bo.Gate = o.Registry
 	}

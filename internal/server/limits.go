@@ -2,6 +2,8 @@ package server
 
 import (
 	"context"
+	"slices"
+	"time"
 
 	"github.com/gozzard/gozzard"
 	"github.com/gozzard/gozzard/internal/api"
@@ -17,11 +19,14 @@ type Limits struct {
 	InFlight  int         // attempts of one app without a verdict; 0: any number
 	Agent     nats.Limits // what one agent may send
 	HelloRate float64     // sessions of agents opened in a second; 0: any number
+
+	AgentConnections int // open connections to the port of the agents; 0: any number
 }
 
 // DefaultLimits are the limits of `gozzard server`.
 func DefaultLimits() Limits {
-	return Limits{Options: ratelimit.Default(), InFlight: 100_000, Agent: nats.DefaultLimits(), HelloRate: 500}
+	return Limits{Options: ratelimit.Default(), InFlight: 100_000, Agent: nats.DefaultLimits(), HelloRate: 500,
+		AgentConnections: 50_000}
 }
 
 // ofAgents is what one agent may send, in the numbers of package nats.
@@ -29,6 +34,15 @@ func (l *Limits) ofAgents() nats.Limits {
 	a := l.Agent
 	a.Messages, a.Bytes = offBelowZero(a.Messages), offBelowZero(a.Bytes)
 	return a
+}
+
+// silent is how many connections of one address to the port of the agents may not have authenticated. They are at most
+// a quarter of all, so that one address cannot keep the agents out.
+func (l *Limits) silent() int {
+	if l.Connections <= 0 || l.AgentConnections <= 0 {
+		return l.Connections
+	}
+	return min(l.Connections, max(1, l.AgentConnections/4))
 }
 
 // offBelowZero turns a rate of the options, where 0 is no limit, into one of the parts, where 0 is their default.
@@ -47,12 +61,46 @@ type Plane struct {
 
 // Operate accepts an operation that is within the limits, or asks the caller to confirm it.
 func (p *Plane) Operate(ctx context.Context, op *gozzard.Operation) (gozzard.Task, error) {
-	err := p.guard.Operation(op, op.Door == api.Door, func() int {
-		n, _ := p.Find(op.Caller, fleet.Filter{}, 0, 0)
-		return n
-	})
-	if err != nil {
-		return gozzard.Task{}, err
+	if op.Door == api.Door {
+		err := p.guard.Operation(op, func() int {
+			n, _ := p.Find(op.Caller, fleet.Filter{}, 0, 0)
+			return n
+		})
+		if err != nil {
+			return gozzard.Task{}, err
+		}
 	}
 	return p.Plane.Operate(ctx, op)
+}
+
+// admission counts operations against the quotas of their callers.
+type admission struct{ guard *ratelimit.Guard }
+
+// Counts implements control.Admission.
+func (a admission) Counts(act gozzard.Action) bool {
+	return slices.Contains(ratelimit.DestructiveActions(), act)
+}
+
+// Spend implements control.Admission. Only callers of the native API can confirm. What follows from a topology was
+// checked with its document, and what the server does by itself has no quota.
+func (a admission) Spend(op *gozzard.Operation, n, rejected int) (undo func(), err error) {
+	switch {
+	case op.Caller.App == system().App:
+		return func() {}, nil
+	case op.Door == control.TopologyDoor:
+		return a.guard.Spend(op, n, rejected, ratelimit.AboveCount)
+	case op.Door == api.Door:
+		return a.guard.Spend(op, n, rejected, ratelimit.AboveConfirm)
+	}
+	return a.guard.Spend(op, n, rejected, ratelimit.AboveReject)
+}
+
+// rememberQuota counts what callers did before the server started. An hour fills a quota again; twice that time also
+// has what was spent before.
+func (s *Server) rememberQuota(ctx context.Context) error {
+	list, err := s.store.Spent(ctx, time.Now().Add(-2*time.Hour), ratelimit.DestructiveActions())
+	for _, t := range list {
+		s.plane.guard.Remember(t.Caller, t.N, t.At)
+	}
+	return err
 }

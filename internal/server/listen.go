@@ -13,7 +13,7 @@ import (
 
 // serve serves the API until ctx ends. Requests that are being answered then have a moment to finish.
 func (s *Server) serve(ctx context.Context) error {
-	l := s.trust.wrap(s.plane.guard.Listener(&loggedListener{Listener: s.listener, log: s.options.Log}))
+	l := framedListener{s.trust.wrap(s.plane.guard.Listener(&loggedListener{Listener: s.listener, log: s.options.Log}))}
 	srv := &http.Server{
 		Handler:           s.handler,
 		ReadHeaderTimeout: 5 * time.Second, // package ratelimit limits the time of bodies and answers
@@ -21,6 +21,7 @@ func (s *Server) serve(ctx context.Context) error {
 		MaxHeaderBytes:    16 << 10,
 		ErrorLog:          slog.NewLogLogger(s.options.Log.Handler(), slog.LevelDebug),
 	}
+	framed(srv, s.metrics.ReportRefused)
 	done := make(chan error, 1)
 	go func() { done <- srv.Serve(l) }()
 

@@ -59,6 +59,7 @@ type Part interface {
 // New opens the parts of a server in the order in which they need each other. When a part cannot be opened, the parts
 // before it are closed. Nothing is served before Run.
 func New(ctx context.Context, o Options) (_ *Server, err error) {
+	o.Limits.fitFiles(openFiles(), o.Log)
 	s := &Server{options: o, metrics: api.NewMetrics(), stopping: make(chan struct{})}
 	defer func() {
 		if err != nil {
@@ -193,7 +194,7 @@ func (s *Server) openPlane(ctx context.Context) (err error) {
 	s.plane.Plane, err = control.New(ctx, control.Options{
 		Store: s.store, Topology: s.store, Dispatch: dispatcher{s.fabric, s.metrics.ObserveFabric}, Live: s.fleet,
 		Log: o.Log, Interval: o.Interval, Keep: o.Keep, Now: o.Now,
-		Quota: o.Limits.InFlight, HelloRate: offBelowZero(o.Limits.HelloRate),
+		Quota: o.Limits.InFlight, Admit: admission{s.plane.guard}, HelloRate: offBelowZero(o.Limits.HelloRate),
 		Observe: control.Observer{Accepted: s.metrics.TaskAccepted, Settled: s.metrics.AttemptSettled,
 			Refused: s.metrics.ReportRefused, Update: s.updateAnswered, Downgraded: s.downgraded},
 	})
@@ -202,7 +203,7 @@ func (s *Server) openPlane(ctx context.Context) (err error) {
 	}
 
 	s.metrics.Watch(s.fleet, s.fabric.Counts)
-	return nil
+	return s.rememberQuota(ctx)
 }
 
 func (s *Server) openJobs(context.Context) error {

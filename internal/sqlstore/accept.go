@@ -215,8 +215,9 @@ func (a *acceptance) findKnown(ctx context.Context, c *conn) (found bool, err er
 	var hash []byte
 	var t gozzard.Task
 	found, err = c.one(ctx, `SELECT i.request_hash, `+taskColumns+
-		` FROM idempotency i JOIN tasks t ON t.seq = i.task_seq WHERE i.app = $1 AND i.idem_key = $2`,
-		[]any{text(a.t.Task.Caller.App), text(a.t.IdempotencyKey)}, append([]any{&hash}, taskInto(&t)...)...)
+		` FROM idempotency i JOIN tasks t ON t.seq = i.task_seq
+			WHERE i.app = $1 AND i.caller = $2 AND i.idem_key = $3`,
+		[]any{text(a.t.Task.Caller.App), text(a.t.Task.Caller.User), text(a.t.IdempotencyKey)}, append([]any{&hash}, taskInto(&t)...)...)
 	if !found || err != nil {
 		return false, err
 	}
@@ -232,9 +233,9 @@ func (a *acceptance) findKnown(ctx context.Context, c *conn) (found bool, err er
 // claim records the idempotency key for this task. It reports false when another task has it.
 func (a *acceptance) claim(ctx context.Context, c *conn) (bool, error) {
 	n, err := c.change(ctx,
-		`INSERT INTO idempotency (app, idem_key, task_seq, request_hash) VALUES ($1, $2, $3, $4)
-			ON CONFLICT (app, idem_key) DO NOTHING`,
-		text(a.t.Task.Caller.App), text(a.t.IdempotencyKey), int64(a.seq), a.t.RequestHash[:])
+		`INSERT INTO idempotency (app, caller, idem_key, task_seq, request_hash) VALUES ($1, $2, $3, $4, $5)
+			ON CONFLICT (app, caller, idem_key) DO NOTHING`,
+		text(a.t.Task.Caller.App), text(a.t.Task.Caller.User), text(a.t.IdempotencyKey), int64(a.seq), a.t.RequestHash[:])
 	return n == 1, err
 }
 

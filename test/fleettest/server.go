@@ -25,13 +25,18 @@ type Server struct {
 // StartServer runs `gozzard server` on a data folder, "" for a new one, and waits until it answers.
 func StartServer(t testing.TB, data string, extra ...string) *Server {
 	t.Helper()
+	return StartLimitedServer(t, data, append(noLimits(), extra...)...)
+}
+
+// StartLimitedServer is StartServer with the limits that a server has by default.
+func StartLimitedServer(t testing.TB, data string, extra ...string) *Server {
+	t.Helper()
 	if data == "" {
 		data = t.TempDir()
 	}
 	s := &Server{Data: data, API: &API{t: t}, Agents: "127.0.0.1:" + strconv.Itoa(FreePort(t))}
 	args := append([]string{"server", "--data", data, "--listen", "127.0.0.1:" + strconv.Itoa(FreePort(t)),
-		"--agent-listen", s.Agents}, noLimits()...)
-	args = append(args, extra...)
+		"--agent-listen", s.Agents}, extra...)
 	s.Program = Start(t, "server", nil, args...)
 	awaitCredentials(s.Program, s.API, filepath.Join(data, "credentials.json"))
 	s.AwaitReady()
@@ -42,7 +47,8 @@ func StartServer(t testing.TB, data string, extra ...string) *Server {
 func noLimits() []string {
 	return []string{"--rate-app=0", "--max-failed-logins=0", "--max-connections=0", "--max-in-flight=0",
 		"--confirm-above=0", "--confirm-above-percent=0",
-		"--destructive-quota=0"}
+		"--destructive-quota=0", "--refused-quota=0", "--max-connections-total=0", "--max-agent-connections=0",
+		"--max-unknown-bytes=0"}
 }
 
 // AwaitReady waits until the server answers, also after Again.

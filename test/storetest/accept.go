@@ -233,14 +233,20 @@ func idempotencyOther(t *testing.T, s control.Store) {
 }
 
 func idempotencyScope(t *testing.T, s control.Store) {
-	for _, app := range []string{"a", "b"} {
+	for _, c := range []gozzard.Caller{{App: "a"}, {App: "b"}, {App: "a", User: "u"}, {App: "a", User: "v"}} {
+		has, err := s.HasKey(t.Context(), c, "k")
+		must(t, err)
+		equal(t, "key before its task", has, false)
 		n := newTask(attempts(1))
-		n.IdempotencyKey, n.Task.Caller.App = "k", app
+		n.IdempotencyKey, n.Task.Caller = "k", c
 		acc, err := s.Accept(t.Context(), n)
 		must(t, err)
 		if acc.Known {
-			t.Fatalf("the key of another app counts for %s", app)
+			t.Fatalf("the key of another app or user counts for %+v", c)
 		}
+		has, err = s.HasKey(t.Context(), c, "k")
+		must(t, err)
+		equal(t, "key after its task", has, true)
 	}
 	for range 2 {
 		accept(t, s, attempts(1)) // without a key a task is never known

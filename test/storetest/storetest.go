@@ -35,7 +35,7 @@ func Run(t *testing.T, open func(t *testing.T) control.Store) {
 		{"accept: audit", acceptAudit},
 		{"idempotency: same request", idempotencySame},
 		{"idempotency: other request", idempotencyOther},
-		{"idempotency: scope is the app", idempotencyScope},
+		{"idempotency: scope is app and user", idempotencyScope},
 		{"idempotency: 50 at once", idempotencyConcurrent},
 		{"settle: every state to every state", settleStates},
 		{"settle: wrong operation, agent, session or reference", settleGuards},

@@ -1,0 +1,82 @@
+package control
+
+import (
+	"context"
+
+	"github.com/gozzard/gozzard"
+)
+
+// TopologyDoor is the door of operations that a change of a topology needs.
+const TopologyDoor = "topology"
+
+// Admission decides whether an operation may be recorded, by what it would do. It is asked after every target is
+// resolved, so that only attempts count that will be made.
+type Admission interface {
+	// Spend counts n attempts with actions that Counts names, and attempts that are recorded as rejected. undo takes
+	// the count back.
+	Spend(op *gozzard.Operation, n, rejected int) (undo func(), err error)
+	// Counts reports whether attempts with an action count.
+	Counts(a gozzard.Action) bool
+}
+
+// checkPermitted rejects a request of which the caller may do nothing on any host. It is not recorded: a caller without
+// rights must not fill the record. If a part may be permitted, each entry gets its own verdict.
+func (p *Plane) checkPermitted(op *gozzard.Operation) error {
+	var first *gozzard.Item
+	for i := range op.Items {
+		it := &op.Items[i]
+		if it.Refused != nil {
+			continue
+		}
+		if op.Caller.Rights.MaySpace(it.Action, it.Key.Namespace) {
+			return nil
+		}
+		if first == nil {
+			first = it
+		}
+	}
+	if first == nil {
+		return nil
+	}
+
+	p.o.Observe.rejected("not_permitted")
+	return gozzard.Errorf(gozzard.ErrAppForbidden,
+		"not permitted: app %s may not %s processes of %s, and nothing else of the request", op.Caller.App, first.Action,
+		first.Key.Namespace)
+}
+
+// admit asks whether a draft may be recorded. A repeated request is answered with its task, whatever the limits are.
+func (p *Plane) admit(ctx context.Context, op *gozzard.Operation, d *draft) (undo func(), err error) {
+	if p.o.Admit == nil {
+		return func() {}, nil
+	}
+
+	n, rejected := 0, 0
+	for i := range d.task.Attempts {
+		switch a := &d.task.Attempts[i]; {
+		case a.State.Final() && p.foreign(op.Caller, a):
+			rejected++
+		case !a.State.Final() && p.o.Admit.Counts(a.Action):
+			n++
+		}
+	}
+
+	undo, err = p.o.Admit.Spend(op, n, rejected)
+	if err == nil || op.IdempotencyKey == "" {
+		return undo, err
+	}
+	if known, readErr := p.o.Store.HasKey(ctx, op.Caller, op.IdempotencyKey); readErr != nil || !known {
+		return nil, err
+	}
+	return func() {}, nil
+}
+
+// foreign reports whether an attempt with a verdict was rejected, or is on a host that the caller does not know. A host
+// that is offline is known.
+func (p *Plane) foreign(caller gozzard.Caller, a *gozzard.Attempt) bool {
+	if a.Outcome.Code != gozzard.CodeUnreachable {
+		return a.Outcome.Code == gozzard.CodeRefused
+	}
+	_, known := p.Resolve(caller, gozzard.Target{Agent: a.Agent, Addr: a.Addr})
+	return !known
+}

@@ -1,0 +1,47 @@
+package ratelimit
+
+import (
+	"net/http"
+	"net/netip"
+	"slices"
+	"strings"
+)
+
+// address is the network of the caller. All IPv6 addresses of one /64 network count as one, because one machine can use
+// any number of them.
+func (g *Guard) address(r *http.Request) netip.Prefix {
+	peer, err := netip.ParseAddrPort(r.RemoteAddr)
+	if err != nil {
+		return netip.Prefix{} // not TCP: all callers of such a listener count as one
+	}
+	return network(g.forwarded(peer.Addr().Unmap(), r.Header.Values("X-Forwarded-For")))
+}
+
+// forwarded is the right-most address of X-Forwarded-For that is no proxy of ours. Each proxy adds the address that it
+// was asked from, so a caller can have written everything to the left of that address. The header of any other peer
+// does not count.
+func (g *Guard) forwarded(peer netip.Addr, lines []string) netip.Addr {
+	list := strings.Split(strings.Join(lines, ","), ",")
+	for i := len(list) - 1; i >= 0 && g.trusts(peer); i-- {
+		next, ok := parseForwarded(strings.TrimSpace(list[i]))
+		if !ok {
+			return peer
+		}
+		peer = next
+	}
+	return peer
+}
+
+// parseForwarded reads one address of the header. Some proxies add the port.
+func parseForwarded(s string) (netip.Addr, bool) {
+	if a, err := netip.ParseAddr(strings.Trim(s, "[]")); err == nil {
+		return a.Unmap(), true
+	}
+	ap, err := netip.ParseAddrPort(s)
+	return ap.Addr().Unmap(), err == nil
+}
+
+// trusts reports whether an address is a proxy of ours.
+func (g *Guard) trusts(a netip.Addr) bool {
+	return slices.ContainsFunc(g.o.Proxies, func(p netip.Prefix) bool { return p.Contains(a.WithZone("")) })
+}
