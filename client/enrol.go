@@ -15,7 +15,7 @@ type EnrolTokenRequest struct {
 	TTL     string          `json:"ttl,omitempty"`     // how long it is valid, such as 1h30m
 	Uses    int             `json:"uses,omitempty"`    // how many hosts can enrol with it
 	Cloud   int             `json:"cloud,omitempty"`   // of the hosts
-	CIDRs   []string        `json:"cidrs,omitempty"`   // networks of the hosts, which connect from there and have addresses there
+	CIDRs   []string        `json:"cidrs,omitempty"`   // networks from which hosts connect and in which they are
 	Approve bool            `json:"approve,omitempty"` // every host waits for an approval
 	Agent   gozzard.AgentID `json:"agent,omitempty"`   // the only agent that may use it, to enrol again
 }

@@ -269,7 +269,8 @@ func TestTS10EnrollerTakesNoHost(t *testing.T) {
 	f.want(http.StatusForbidden, "erik", "POST", "/api/v1/enrol/tokens", `{"cidrs":["`+own+`","`+f.Addr(1)+`/32"]}`)
 
 	// A token for the victim, whose id he has learned elsewhere. He cannot see whether it exists.
-	foreign := f.want(http.StatusBadRequest, "erik", "POST", "/api/v1/enrol/tokens", `{"agent":"`+id+`","cidrs":["`+own+`"]}`)
+	foreign := f.want(http.StatusBadRequest, "erik", "POST", "/api/v1/enrol/tokens",
+		`{"agent":"`+id+`","cidrs":["`+own+`"]}`)
 	unknown := f.want(http.StatusBadRequest, "erik", "POST", "/api/v1/enrol/tokens",
 		`{"agent":"`+strings.Repeat("0", 32)+`","cidrs":["`+own+`"]}`)
 	if foreign != unknown || strings.Contains(foreign, id) {
