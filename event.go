@@ -1,6 +1,6 @@
 package gozzard
 
-// EventKind says what happened to a process. The values are stored, sent and visible to callers, so they do not
+// EventKind says what happened to a process or a host. The values are stored, sent and visible to callers, so they do not
 // change.
 type EventKind string
 
@@ -16,6 +16,9 @@ const (
 	EventHealth             EventKind = "health"   // its health check began to fail, or passed again
 	EventRan                EventKind = "ran"      // a periodic or one-shot process ended by itself
 	EventOrphaned           EventKind = "orphaned" // its main process ended, others of its processes still run
+
+	// EventForeignAddress is about a host and has no process: its agent reported addresses that are not its own.
+	EventForeignAddress EventKind = "foreign_address"
 )
 
 // Event is something that happened to one process on one host. The agent numbers its events with Seq, which only grows

@@ -55,6 +55,9 @@ type HostAddr struct {
 	IP    netip.Addr
 }
 
+// MaxHostAddrs is the largest number of addresses that one host can have.
+const MaxHostAddrs = 16
+
 // String is the address as cloud:ip.
 func (a HostAddr) String() string { return strconv.Itoa(a.Cloud) + ":" + a.IP.String() }
 

@@ -15,7 +15,7 @@ type EnrolTokenRequest struct {
 	TTL     string          `json:"ttl,omitempty"`     // how long it is valid, such as 1h30m
 	Uses    int             `json:"uses,omitempty"`    // how many hosts can enrol with it
 	Cloud   int             `json:"cloud,omitempty"`   // of the hosts
-	CIDRs   []string        `json:"cidrs,omitempty"`   // networks from which hosts may enrol
+	CIDRs   []string        `json:"cidrs,omitempty"`   // networks from which hosts connect and in which they are
 	Approve bool            `json:"approve,omitempty"` // every host waits for an approval
 	Agent   gozzard.AgentID `json:"agent,omitempty"`   // the only agent that may use it, to enrol again
 }
@@ -70,6 +70,12 @@ type MemberChange struct {
 	State string `json:"state"` // active, revoked or removed
 }
 
+// MemberAddrsChange is the body of PUT /api/v1/enrol/agents/{agent}/addresses. An agent has 1 to 16 addresses.
+type MemberAddrsChange struct {
+	Add    []string `json:"add,omitempty"`    // IP addresses that the agent gets
+	Remove []string `json:"remove,omitempty"` // IP addresses that the agent loses
+}
+
 // CreateEnrolToken makes a token. Only this answer has its text.
 func (c *Client) CreateEnrolToken(ctx context.Context, r EnrolTokenRequest) (t EnrolToken, err error) {
 	err = c.write(ctx, http.MethodPost, "/api/v1/enrol/tokens", r, &t)
@@ -98,5 +104,13 @@ func (c *Client) Members(ctx context.Context) ([]Member, error) {
 // SetMember makes a member active, revoked or removed.
 func (c *Client) SetMember(ctx context.Context, agent gozzard.AgentID, state string) (m Member, err error) {
 	err = c.write(ctx, http.MethodPut, "/api/v1/enrol/agents/"+url.PathEscape(string(agent)), MemberChange{state}, &m)
+	return m, err
+}
+
+// ChangeMemberAddrs adds and removes addresses of a member.
+func (c *Client) ChangeMemberAddrs(ctx context.Context, agent gozzard.AgentID, change MemberAddrsChange) (m Member,
+	err error) {
+	path := "/api/v1/enrol/agents/" + url.PathEscape(string(agent)) + "/addresses"
+	err = c.write(ctx, http.MethodPut, path, change, &m)
 	return m, err
 }

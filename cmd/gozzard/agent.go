@@ -96,7 +96,8 @@ func registerAgent(f *pflag.FlagSet, o *agentd.ServeOptions, socket, group *stri
 	f.StringVar(&o.Server, "server", "127.0.0.1:4230", "address of the server that agents connect to")
 	f.StringVar(&o.JoinFile, "secret-file", "", "file with the join secret of the server")
 	f.StringSliceVar(&o.IPs, "ip", []string{"127.0.0.1"},
-		"IP addresses of this host that callers may use; the first one is shown in lists")
+		"IP addresses of this host that callers may use; the first one is shown in lists; an enrolled host has those "+
+			"of its enrolment (gozzard hosts address)")
 	f.IntVar(&o.Cloud, "cloud", 0, "cloud area of this host")
 	f.BoolVar(&o.AllowSetuid, "allow-setuid", false,
 		"allow commands of accounts other than root to gain privileges, for example with sudo")

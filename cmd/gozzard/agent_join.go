@@ -3,6 +3,7 @@ package main
 import (
 	"errors"
 	"fmt"
+	"strings"
 
 	"github.com/spf13/cobra"
 
@@ -23,6 +24,9 @@ The token contains the fingerprint of the server's authority. The token is sent 
 that proves to be the right one. The state folder stores the result. Then start the agent: "gozzard
 agent" with the same --data.
 
+The addresses of this host are fixed when it joins for the first time. Joining again does not change
+them; an admin can do that with "gozzard hosts address".
+
 The command also writes the policy of this host. Without --allow-root the agent runs no command as
 root, whatever the server asks for.`,
 		Example: `  gozzard agent join --server https://10.0.0.1:8443 --token-file token --data /var/lib/gozzard-agent
@@ -41,7 +45,8 @@ root, whatever the server asks for.`,
 	f.StringVar(&o.Server, "server", "", "`URL` of the server's API, such as https://10.0.0.1:8443")
 	f.StringVar(&o.TokenFile, "token-file", "", "`FILE` with the token, readable by its owner only")
 	f.StringSliceVar(&o.IPs, "ip", nil,
-		"IP addresses of this host that callers may use (default: the address that it connects to the server from)")
+		"IP addresses of this host that callers may use, at most 16, inside of the networks of the token (default: the "+
+			"address that it connects to the server from)")
 	f.BoolVar(&o.AllowRoot, "allow-root", false, "allow commands as root in the policy that is written")
 	return cmd
 }
@@ -58,6 +63,10 @@ func join(cmd *cobra.Command, o agentd.JoinOptions) error {
 		next = "an admin must approve it: gozzard hosts approve " + string(j.Agent)
 	}
 
+	if len(j.NotUsed) > 0 {
+		cmd.PrintErrf("not used: --ip %s. The server keeps the addresses that this agent has; an admin can change them "+
+			"with: gozzard hosts address %s\n", strings.Join(j.NotUsed, ","), j.Agent)
+	}
 	return checkWrite(fmt.Fprintf(cmd.OutOrStdout(), "this host joined as agent %s in cloud %d with address %s; %s\n",
 		j.Agent, j.Cloud, j.IP, next))
 }

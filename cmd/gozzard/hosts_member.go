@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"slices"
+	"strings"
 
 	"github.com/spf13/cobra"
 
@@ -19,11 +20,15 @@ func newHostMemberCommands(env *cliEnv) []*cobra.Command {
 			`Approve hosts that joined with a token made with --approve, or that are in quarantine. An agent gets
 into quarantine when two programs run with its identity, or when it shows a certificate that was
 already replaced: its state folder was copied. Find the copy and remove it first. Otherwise the
-agent is in quarantine again after a moment.`},
+agent is in quarantine again after a moment.
+
+An enroller may approve a host that waits for its first approval. A quarantine is lifted only by an
+admin of all addresses of the host.`},
 		{"revoke", "revoked", "Revoke hosts and close their connections",
 			`Exclude hosts from the fleet. Their connections are closed at once, and new ones are rejected. Their
-processes keep running. A revoked host can join again only with a token made for it: gozzard token
-create --agent ID.`},
+processes keep running. A revoked host can join again only with a token that an admin made for it:
+gozzard token create --agent ID. Its addresses stay reserved: only a token of an admin can enrol
+another host with one of them.`},
 		{"remove", "removed", "Remove hosts for ever",
 			`Exclude hosts for ever. This is like revoke, and the agent id can never join again. A host that is
 set up again joins as a new agent.`},
@@ -39,6 +44,50 @@ set up again joins as a new agent.`},
 	}
 
 	return list
+}
+
+// newHostAddressCommand is `gozzard hosts address`.
+func newHostAddressCommand(env *cliEnv) *cobra.Command {
+	var change client.MemberAddrsChange
+	cmd := &cobra.Command{
+		Use:   "address HOST",
+		Short: "Change the addresses of an enrolled host",
+		Long: `Add addresses to an enrolled host, or remove some. A host has the addresses that it enrolled with,
+and at most 16. What its agent reports beyond them is not used, and joining again does not change
+them. This command is the only way to change them. It needs the role admin on all addresses of the
+host and on the new ones. The change applies at once and is in the audit.
+
+HOST is an agent id, an address that only one enrolled host has, or cloud:ip.`,
+		Example: `  gozzard hosts address 0:10.0.0.2 --add 10.0.0.12
+  gozzard hosts address 0:10.0.0.2 --add 10.0.0.12 --remove 10.0.0.2`,
+		Args: cobra.ExactArgs(1),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			if len(change.Add)+len(change.Remove) == 0 {
+				return usage("give --add or --remove")
+			}
+			return env.withClient(func(c *client.Client) error {
+				members, err := c.Members(cmd.Context())
+				if err != nil {
+					return err
+				}
+				agent, err := findMember(members, args[0])
+				if err != nil {
+					return err
+				}
+				m, err := c.ChangeMemberAddrs(cmd.Context(), agent, change)
+				if err != nil {
+					return err
+				}
+				return checkWrite(fmt.Fprintf(env.out, "agent %s has the addresses %s\n", m.Agent,
+					strings.Join(m.IPs, ", ")))
+			})
+		},
+	}
+
+	f := cmd.Flags()
+	f.StringSliceVar(&change.Add, "add", nil, "IP addresses that the host gets")
+	f.StringSliceVar(&change.Remove, "remove", nil, "IP addresses that the host loses")
+	return cmd
 }
 
 // setMemberState changes the state of the named hosts. It changes none when one of them is not found.

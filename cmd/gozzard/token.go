@@ -38,9 +38,14 @@ func newTokenCreateCommand(env *cliEnv) *cobra.Command {
 		Long: `Create a token and print it alone on one line. With it anyone can join as many hosts as it has uses,
 so keep it in a file that only its owner can read.
 
-With --approve a host that joins waits until an admin or an enroller approves it. With --agent the token is for one
-agent that was enrolled before and lost its key, or was quarantined or revoked: it becomes a member
-again, and its old certificates are invalid.`,
+With --cidr a host must connect from one of the networks, and its addresses must be in them. With
+--approve a host that joins waits until an admin or an enroller approves it. With --agent the token
+is for one agent that was enrolled before and lost its key, or was quarantined or revoked: it
+becomes a member again with the addresses that it had, and its old certificates are invalid. This
+needs the role admin on all addresses of the agent.
+
+A token is valid only as long as its creator could create it. It ends when the creator loses the
+right, is disabled or is deleted.`,
 		Example: `  gozzard token create > token
   gozzard token create --ttl 8h --uses 200 --cloud 3 --cidr 10.3.0.0/16 --approve`,
 		Args: cobra.NoArgs,
@@ -73,9 +78,9 @@ again, and its old certificates are invalid.`,
 	f.DurationVar(&ttl, "ttl", time.Hour, "how long the token is valid")
 	f.IntVar(&request.Uses, "uses", 1, "number of hosts that can join with it")
 	f.IntVar(&request.Cloud, "cloud", 0, "cloud area of the hosts")
-	f.StringSliceVar(&request.CIDRs, "cidr", nil, "networks that the hosts must connect from")
+	f.StringSliceVar(&request.CIDRs, "cidr", nil, "networks that the hosts must connect from and have their addresses in")
 	f.BoolVar(&request.Approve, "approve", false, "hosts wait until an admin or an enroller approves them")
-	f.StringVar(&agent, "agent", "", "only this agent, which was enrolled before, can join")
+	f.StringVar(&agent, "agent", "", "only this agent, which was enrolled before, can join; it keeps its addresses")
 	output.register(cmd, f, "table", "json", "yaml")
 	return cmd
 }

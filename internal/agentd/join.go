@@ -7,6 +7,7 @@ import (
 	"io/fs"
 	"net/netip"
 	"os"
+	"slices"
 
 	"github.com/gozzard/gozzard"
 	"github.com/gozzard/gozzard/internal/agent"
@@ -30,6 +31,7 @@ type Joined struct {
 	Cloud   int
 	IP      netip.Addr // the first of its addresses
 	Pending bool       // an operator must approve it first
+	NotUsed []string   // addresses that were given and that the server does not use: a known agent keeps its own
 }
 
 // Join makes this host a member of a server's fleet and writes its policy.
@@ -66,7 +68,13 @@ func Join(ctx context.Context, o JoinOptions) (j Joined, err error) {
 		return j, err
 	}
 
-	return Joined{Agent: m.Agent, Cloud: m.Cloud, IP: m.IPs[0], Pending: m.State() == enrol.StatePending}, nil
+	j = Joined{Agent: m.Agent, Cloud: m.Cloud, IP: m.IPs[0], Pending: m.State() == enrol.StatePending}
+	for _, ip := range eo.IPs {
+		if !slices.Contains(m.IPs, ip) {
+			j.NotUsed = append(j.NotUsed, ip.String())
+		}
+	}
+	return j, nil
 }
 
 // joiningAs is the id of the agent of a state folder: of an earlier enrolment, of an agent that ran without one, or

@@ -9,39 +9,53 @@ import (
 
 	"github.com/gozzard/gozzard"
 	"github.com/gozzard/gozzard/client"
+	"github.com/gozzard/gozzard/internal/auth"
 	"github.com/gozzard/gozzard/internal/enrol"
 	"github.com/gozzard/gozzard/internal/strictjson"
 )
 
-// postJoin enrols a host. The token in the body is its credential.
+// postJoin enrols a host. The token in the body is its credential, so a wrong one counts as a failed login.
 func (a *api) postJoin(w http.ResponseWriter, r *http.Request, _ gozzard.Caller) error {
-	var req enrol.JoinRequest
-	if err := readValue(w, r, maxShortBody, &req); err != nil {
-		return err
-	}
 	from, err := netip.ParseAddrPort(r.RemoteAddr)
 	if err != nil {
 		return err
 	}
 
-	got, err := a.Enrol.Join(r.Context(), from.Addr().Unmap(), req)
+	var got enrol.Answer
+	err = auth.Login(r, func() (string, error) {
+		var req enrol.JoinRequest
+		if err := readValue(w, r, maxShortBody, &req); err != nil {
+			return "", err
+		}
+		got, err = a.Enrol.Join(r.Context(), from.Addr().Unmap(), req)
+		return string(req.Agent), err
+	})
 	if err != nil {
 		return err
 	}
 	return answer(w, http.StatusOK, got)
 }
 
-// postRenew renews the certificate of a host. The certificate of the connection is its credential.
+// postRenew renews the certificate of a host. The certificate of the connection is its credential, so a wrong one counts
+// as a failed login.
 func (a *api) postRenew(w http.ResponseWriter, r *http.Request, _ gozzard.Caller) error {
-	if len(r.TLS.PeerCertificates) == 0 {
-		return gozzard.Errorf(gozzard.ErrUnauthenticated, "this needs the certificate of an enrolled host")
-	}
-	var req enrol.RenewRequest
-	if err := readValue(w, r, maxShortBody, &req); err != nil {
+	from, err := netip.ParseAddrPort(r.RemoteAddr)
+	if err != nil {
 		return err
 	}
 
-	got, err := a.Enrol.Renew(r.Context(), r.TLS, req)
+	var got enrol.Answer
+	err = auth.Login(r, func() (string, error) {
+		if len(r.TLS.PeerCertificates) == 0 {
+			return "", gozzard.Errorf(gozzard.ErrUnauthenticated, "this needs the certificate of an enrolled host")
+		}
+		var req enrol.RenewRequest
+		if err := readValue(w, r, maxShortBody, &req); err != nil {
+			return "", err
+		}
+		got, err = a.Enrol.Renew(r.Context(), from.Addr().Unmap(), r.TLS, req)
+		return string(got.Agent), err
+	})
 	if err != nil {
 		return err
 	}
@@ -183,10 +197,9 @@ func (a *api) putMember(w http.ResponseWriter, r *http.Request, caller gozzard.C
 	if err := readValue(w, r, maxShortBody, &in); err != nil {
 		return err
 	}
-	agent := gozzard.AgentID(r.PathValue("agent"))
-	if agent.Validate() != nil {
-		return &gozzard.Error{Kind: gozzard.ErrInvalid, Message: "the path has no valid agent id",
-			Cause: errors.New("malformed")}
+	agent, err := memberOf(r)
+	if err != nil {
+		return err
 	}
 
 	m, err := registry.SetState(r.Context(), caller, agent, enrol.State(in.State))
@@ -194,6 +207,55 @@ func (a *api) putMember(w http.ResponseWriter, r *http.Request, caller gozzard.C
 		return err
 	}
 	return answer(w, http.StatusOK, renderMember(&m))
+}
+
+// putMemberAddrs changes the addresses of an enrolled agent.
+func (a *api) putMemberAddrs(w http.ResponseWriter, r *http.Request, caller gozzard.Caller) error {
+	registry, err := a.registry(caller)
+	if err != nil {
+		return err
+	}
+	agent, err := memberOf(r)
+	if err != nil {
+		return err
+	}
+
+	var add, remove []netip.Addr
+	err = readFields[client.MemberAddrsChange](w, r, maxShortBody, func(root *strictjson.Value) {
+		added, removed := root.Get("add"), root.Get("remove")
+		add, remove = readIPs(&added), readIPs(&removed)
+	})
+	if err != nil {
+		return err
+	}
+
+	m, err := registry.ChangeAddrs(r.Context(), caller, agent, add, remove)
+	if err != nil {
+		return err
+	}
+	return answer(w, http.StatusOK, renderMember(&m))
+}
+
+func readIPs(v *strictjson.Value) (list []netip.Addr) {
+	v.OptList(gozzard.MaxHostAddrs, func(e *strictjson.Value) {
+		ip, err := gozzard.ParseIP(e.Str())
+		if err != nil {
+			e.Fault("must be the IP address of one host")
+			return
+		}
+		list = append(list, ip)
+	})
+	return list
+}
+
+// memberOf is the agent in the path of a request.
+func memberOf(r *http.Request) (gozzard.AgentID, error) {
+	agent := gozzard.AgentID(r.PathValue("agent"))
+	if agent.Validate() != nil {
+		return "", &gozzard.Error{Kind: gozzard.ErrInvalid, Message: "the path has no valid agent id",
+			Cause: errors.New("malformed")}
+	}
+	return agent, nil
 }
 
 func renderMember(m *enrol.AgentRecord) client.Member {

@@ -63,7 +63,8 @@ func newGolden(t *testing.T) golden {
 	signer, err := signing.OpenSigner(dir, nil)
 	check(t, err)
 	registry, err := enrol.NewRegistry(t.Context(), enrol.RegistryOptions{Store: store, Authority: authority,
-		Address: func() string { return "10.0.0.99:7070" }, Key: signer.Key, Now: goldenNow})
+		Address: func() string { return "10.0.0.99:7070" }, Key: signer.Key, Now: goldenNow,
+		Rights: accounts.Directory().RightsOf})
 	check(t, err)
 	repository, err := release.OpenRepository(t.TempDir())
 	check(t, err)

@@ -89,6 +89,8 @@ func playEnrolment(t *testing.T, r *recorder) {
 	r.send("GET", "/api/v1/enrol/tokens", "") // one token: several of the same time have no order
 	r.send("GET", "/api/v1/enrol/agents", "")
 	r.send("PUT", "/api/v1/enrol/agents/a9", `{"state":"active"}`)
+	r.send("PUT", "/api/v1/enrol/agents/a9/addresses", `{"add":["10.0.0.77"]}`)
+	r.send("PUT", "/api/v1/enrol/agents/a9/addresses", `{"remove":["10.0.0.77"]}`)
 	cert := r.text("certificate", "POST", "/api/v1/enrol", joinBody(t, r.text("token", "POST", "/api/v1/enrol/tokens",
 		`{"agent":"a9"}`)), asHost(t, ""))
 	renewal := `{"machine":"machine","csr":"` + strings.ReplaceAll(newCSR(t), "\n", `\n`) + `"}`

@@ -54,9 +54,18 @@ func enrolRoutes() []Route {
 			Answers: answers(http.StatusOK, client.MemberList{}, "The agents.")},
 
 		{Method: http.MethodPut, Path: "/api/v1/enrol/agents/{agent}", Access: AccessCaller, serve: (*api).putMember,
-			Summary:    "Approve, revoke or remove an enrolled agent; this needs the role enroller.",
+			Summary: "Approve, revoke or remove an enrolled agent. An enroller may approve one that waits for its first " +
+				"approval; everything else needs the role admin on all of its addresses.",
 			Parameters: []Parameter{inPath("agent", "The id of the agent.")},
 			Body:       jsonBody(client.MemberChange{}), Errors: missing,
+			Answers: answers(http.StatusOK, client.Member{}, "The agent after the change.")},
+
+		{Method: http.MethodPut, Path: "/api/v1/enrol/agents/{agent}/addresses", Access: AccessCaller,
+			serve: (*api).putMemberAddrs,
+			Summary: "Add and remove addresses of an enrolled agent; this needs the role admin on all of its addresses " +
+				"and on the new ones.",
+			Parameters: []Parameter{inPath("agent", "The id of the agent.")},
+			Body:       jsonBody(client.MemberAddrsChange{}), Errors: missing,
 			Answers: answers(http.StatusOK, client.Member{}, "The agent after the change.")},
 
 		{Method: http.MethodGet, Path: "/api/v1/restore", Access: AccessAdmin, serve: (*api).getRestore,

@@ -37,20 +37,38 @@ func (r *EventRing) Add(agent gozzard.AgentID, addr gozzard.HostAddr, events []g
 			continue
 		}
 		r.seen[agent] = e.Seq
-		r.lastID++
 		// Cloned: a short string must not keep the whole message alive that it came in.
 		e.Message, e.Signal, e.Kind = strings.Clone(e.Message), strings.Clone(e.Signal),
 			gozzard.EventKind(strings.Clone(string(e.Kind)))
 		e.Key = gozzard.Key{Namespace: strings.Clone(e.Key.Namespace), Name: strings.Clone(e.Key.Name)}
-		ev := record.Event{ID: r.lastID, Agent: agent, Addr: addr, Event: e}
-		if len(r.list) < r.most {
-			r.list = append(r.list, ev)
-			continue
-		}
-		r.list[r.first] = ev
-		r.first = (r.first + 1) % len(r.list)
+		r.put(agent, addr, e)
 	}
 
+	r.wakeReaders()
+}
+
+// Note adds an event that the server itself has noticed about an agent.
+func (r *EventRing) Note(agent gozzard.AgentID, addr gozzard.HostAddr, e gozzard.Event) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.put(agent, addr, e)
+	r.wakeReaders()
+}
+
+// put adds one event. mu is held.
+func (r *EventRing) put(agent gozzard.AgentID, addr gozzard.HostAddr, e gozzard.Event) {
+	r.lastID++
+	ev := record.Event{ID: r.lastID, Agent: agent, Addr: addr, Event: e}
+	if len(r.list) < r.most {
+		r.list = append(r.list, ev)
+		return
+	}
+	r.list[r.first] = ev
+	r.first = (r.first + 1) % len(r.list)
+}
+
+// wakeReaders lets the readers go on that wait for events. mu is held.
+func (r *EventRing) wakeReaders() {
 	if r.changed != nil {
 		close(r.changed)
 		r.changed = nil

@@ -2,7 +2,6 @@ package control
 
 import (
 	"context"
-	"slices"
 
 	"github.com/gozzard/gozzard"
 	"github.com/gozzard/gozzard/internal/delivery"
@@ -61,8 +60,7 @@ func (p *Plane) openSession(ctx context.Context, h hello) error {
 	r := h.report
 	info := r.Hello.Host
 	info.Agent = h.from
-	info.Addrs = slices.DeleteFunc(slices.Clone(info.Addrs),
-		func(a gozzard.HostAddr) bool { return a.Cloud != h.cloud || !a.IP.IsValid() })
+	info.Addrs = p.addrsOf(h.from, h.cloud, r.Hello.Host.Addrs)
 
 	// Register it in the record.
 	now := p.o.Now()
@@ -78,6 +76,7 @@ func (p *Plane) openSession(ctx context.Context, h hello) error {
 	}
 
 	p.logLift(h.from, &rec)
+	p.noteClaims(h.from, r.Hello.Host.Addrs, info.Addrs)
 
 	// Take it into memory. What the host lost is read before the host reports, because its report removes what it does
 	// not have from the live index.

@@ -18,6 +18,9 @@ type Options struct {
 	Now      func() time.Time
 	Observe  Observer
 
+	// Addrs are the addresses of an agent, given those that it reports. nil: an agent has what it reports.
+	Addrs func(agent gozzard.AgentID, reported []gozzard.HostAddr) []gozzard.HostAddr
+
 	Interval time.Duration // between full reports of an agent; 30 s
 	Lease    time.Duration // silence after which a host is offline; 14 s, so that it is known within 15
 	Slack    time.Duration // on top of a command's own time before an attempt is given up; 8 s

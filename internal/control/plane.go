@@ -30,6 +30,7 @@ type Plane struct {
 	events    *EventRing
 	questions questions
 	restorer  restorer
+	claims    claims
 
 	forgeries  atomic.Uint64 // reports of an agent about another agent's operations
 	downgrades atomic.Uint64 // HELLOs with an older protocol than before
@@ -76,6 +77,9 @@ func (p *Plane) loadFleet(ctx context.Context) error {
 	}
 
 	for _, h := range hosts {
+		if p.o.Addrs != nil { // the record may have what an agent claimed at an older server
+			h.Info.Addrs = p.o.Addrs(h.Info.Agent, h.Info.Addrs)
+		}
 		p.o.Live.PutHost(fleet.Host{Info: h.Info, Session: h.Session, LastSeen: h.LastSeen})
 	}
 

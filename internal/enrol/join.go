@@ -135,6 +135,9 @@ func (m *Membership) apply(a Answer, base *url.URL, key *ecdsa.PrivateKey) error
 	next := *m
 	next.Address = net.JoinHostPort(host, port)
 	next.Agent, next.Cloud, next.Identity, next.state = a.Agent, a.Cloud, string(pair), a.State
+	if len(a.IPs) > 0 {
+		next.IPs = a.IPs
+	}
 	if err := next.parse(); err != nil {
 		return err
 	}

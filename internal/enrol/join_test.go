@@ -33,6 +33,15 @@ func wantKind(t *testing.T, what string, err error, kind gozzard.ErrorKind) {
 	}
 }
 
+func nets(list ...string) (out []netip.Prefix) {
+	for _, s := range list {
+		out = append(out, netip.MustParsePrefix(s))
+	}
+	return out
+}
+
+// TestTS4Tokens: tokens that are used up, expired, revoked, changed, of another server, used from outside of their
+// networks, or for addresses outside of them.
 func TestTS4Tokens(t *testing.T) {
 	r := newRig(t)
 	once := r.token(enrol.TokenRequest{})
@@ -51,11 +60,15 @@ func TestTS4Tokens(t *testing.T) {
 	_, err = r.join(short, "c", 3, t.TempDir())
 	wantKind(t, "over", err, gozzard.ErrUnauthenticated)
 
-	_, err = r.join(r.token(enrol.TokenRequest{Nets: []netip.Prefix{netip.MustParsePrefix("10.0.0.0/8")}}), "d", 4,
-		t.TempDir())
+	_, err = r.join(r.token(enrol.TokenRequest{Nets: nets("10.0.0.0/8")}), "d", 4, t.TempDir())
 	wantKind(t, "from elsewhere", err, gozzard.ErrUnauthenticated)
-	_, err = r.join(r.token(enrol.TokenRequest{Nets: []netip.Prefix{netip.MustParsePrefix("127.0.0.0/8")}}), "d", 4,
-		t.TempDir())
+	_, err = r.join(r.token(enrol.TokenRequest{Nets: nets("127.0.0.0/8")}), "d", 4, t.TempDir())
+	wantKind(t, "as an address outside", err, gozzard.ErrInvalid)
+	both := r.token(enrol.TokenRequest{Nets: nets("127.0.0.0/8", "10.0.0.4/32")})
+	_, err = enrol.Join(t.Context(), enrol.JoinOptions{Server: r.url, Token: both, Dir: t.TempDir(), Agent: "d",
+		IPs: []netip.Addr{ip(4), ip(5)}})
+	wantKind(t, "with one address outside", err, gozzard.ErrInvalid)
+	_, err = r.join(both, "d", 4, t.TempDir())
 	must(t, err)
 
 	gone := r.token(enrol.TokenRequest{})
@@ -79,8 +92,8 @@ func TestTS4Tokens(t *testing.T) {
 	if n := len(r.registry.Agents()); n != 2 {
 		t.Errorf("%d members, want 2", n)
 	}
-	if n := r.refusals("join"); n != 7 {
-		t.Errorf("%d refusals were counted, want 7", n)
+	if n := r.refusals("join"); n != 9 {
+		t.Errorf("%d refusals were counted, want 9", n)
 	}
 }
 
@@ -126,8 +139,11 @@ func TestTS4Names(t *testing.T) {
 	wantKind(t, "its address", err, gozzard.ErrConflict)
 	b := r.member("b", 2)
 	said := []gozzard.HostAddr{{IP: ip(2)}, {IP: ip(1)}, {IP: ip(9)}}
-	if kept := r.registry.Addrs(b.Agent, said); len(kept) != 2 || kept[0].IP != ip(2) || kept[1].IP != ip(9) {
+	if kept := r.registry.Addrs(b.Agent, said); len(kept) != 1 || kept[0].IP != ip(2) {
 		t.Errorf("kept %v", kept)
+	}
+	if kept := r.registry.Addrs("stranger", said); len(kept) != 1 || kept[0].IP != ip(9) {
+		t.Errorf("of a host that is no member %v is kept", kept)
 	}
 
 	_, err = r.join(r.token(enrol.TokenRequest{Agent: "a"}), "b", 2, t.TempDir())

@@ -24,7 +24,7 @@ type Membership struct {
 	Address   string          `json:"address"` // of the fabric
 	Agent     gozzard.AgentID `json:"agent"`
 	Cloud     int             `json:"cloud"`
-	IPs       []netip.Addr    `json:"ips"`
+	IPs       []netip.Addr    `json:"ips"`       // as the server has them
 	Authority string          `json:"authority"` // PEM
 	Identity  string          `json:"identity"`  // PEM: key and certificate
 

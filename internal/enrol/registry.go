@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"context"
 	"crypto/tls"
-	"errors"
 	"fmt"
 	"log/slog"
 	"net/netip"
@@ -21,7 +20,6 @@ import (
 const renewGrace = 30 * 24 * time.Hour
 
 const (
-	maxIPs      = 16
 	maxMachine  = 64
 	maxHostname = 255
 )
@@ -35,22 +33,27 @@ const (
 	auditApprove     = "enrol:approve:"
 	auditRevoke      = "enrol:revoke:"
 	auditRemove      = "enrol:remove:"
+	auditAddress     = "enrol:address:"
 )
 
-// RegistryOptions are the parts of a Registry. Store, Authority, Address and Key are required.
+// RegistryOptions are the parts of a Registry. Store, Authority, Address, Key and Rights are required.
 type RegistryOptions struct {
 	Store     Store
 	Authority *Authority
 	Address   func() string      // of the fabric; without a host, agents use the host that they joined
 	Key       func() signing.Key // with which the server signs commands
-	Refused   func(rule string)  // called for each rejected agent; may be nil
-	Now       func() time.Time
-	Log       *slog.Logger
+	// Rights are the present rights of the creator of a token, nil for none. A token enrols only what its creator may
+	// still enrol.
+	Rights  func(creator gozzard.Caller) *gozzard.Rights
+	Refused func(rule string) // called for each rejected agent; may be nil
+	Now     func() time.Time
+	Log     *slog.Logger
 }
 
 // Registry knows the members of the fleet and decides which agents may connect. It is safe for concurrent use.
 type Registry struct {
-	o RegistryOptions
+	o    RegistryOptions
+	logs logBudget
 
 	enrolling sync.Mutex // held while a member changes: one host at a time gets addresses
 
@@ -58,6 +61,7 @@ type Registry struct {
 	members      map[gozzard.AgentID]AgentRecord
 	owners       map[gozzard.HostAddr]gozzard.AgentID
 	cut          func(agent gozzard.AgentID, cloud int) // closes the connections of an agent
+	readdress    func(agent gozzard.AgentID)            // applies new addresses of an agent
 	quarantines  map[gozzard.AgentID]string             // in force but not stored yet; with the reason
 	certificates map[gozzard.AgentID]identity           // seen after a restore, not stored yet
 	wake         chan struct{}
@@ -75,12 +79,16 @@ func NewRegistry(ctx context.Context, o RegistryOptions) (*Registry, error) {
 	if o.Refused == nil {
 		o.Refused = func(string) {}
 	}
+	if o.Rights == nil { // then no token is valid
+		o.Rights = func(gozzard.Caller) *gozzard.Rights { return nil }
+	}
 
 	r := &Registry{
 		o:            o,
 		members:      map[gozzard.AgentID]AgentRecord{},
 		owners:       map[gozzard.HostAddr]gozzard.AgentID{},
 		cut:          func(gozzard.AgentID, int) {},
+		readdress:    func(gozzard.AgentID) {},
 		quarantines:  map[gozzard.AgentID]string{},
 		certificates: map[gozzard.AgentID]identity{},
 		wake:         make(chan struct{}, 1),
@@ -106,6 +114,13 @@ func (r *Registry) OnCut(cut func(agent gozzard.AgentID, cloud int)) {
 	r.cut = cut
 }
 
+// OnReaddress sets the function that is called when the addresses of an agent have changed.
+func (r *Registry) OnReaddress(readdress func(agent gozzard.AgentID)) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.readdress = readdress
+}
+
 // put stores a member in memory. mu is held, or no other goroutine knows the Registry yet.
 func (r *Registry) put(a AgentRecord) {
 	for _, ip := range r.members[a.Agent].IPs {
@@ -125,10 +140,23 @@ func (r *Registry) put(a AgentRecord) {
 	}
 }
 
-// reject counts and logs a rejected agent.
-func (r *Registry) reject(rule string, agent gozzard.AgentID, err error) error {
+// reject counts a rejected agent and logs it, unless too many were logged by the same rule. from is the address that
+// the request came from, if it is known.
+func (r *Registry) reject(rule string, agent gozzard.AgentID, from netip.Addr, err error) error {
 	r.o.Refused(rule)
-	r.o.Log.Warn("agent rejected", "rule", rule, "agent", agent, "err", err)
+	hidden, ok := r.logs.allow(rule, r.o.Now())
+	if !ok {
+		return err
+	}
+
+	args := []any{"rule", rule, "agent", agent, "err", err}
+	if from.IsValid() {
+		args = append(args, "from", from.String())
+	}
+	if hidden > 0 {
+		args = append(args, "not_logged_before", hidden)
+	}
+	r.o.Log.Warn("agent rejected", args...)
 	return err
 }
 
@@ -137,7 +165,7 @@ func (r *Registry) reject(rule string, agent gozzard.AgentID, err error) error {
 func (r *Registry) Admit(cs *tls.ConnectionState, machine string) (gozzard.AgentID, int, time.Time, error) {
 	id, err := r.o.Authority.identify(cs, 0)
 	if err != nil {
-		return "", 0, time.Time{}, r.reject("certificate", "", err)
+		return "", 0, time.Time{}, r.reject("certificate", "", netip.Addr{}, err)
 	}
 
 	r.mu.Lock()
@@ -147,7 +175,7 @@ func (r *Registry) Admit(cs *tls.ConnectionState, machine string) (gozzard.Agent
 	}
 	r.mu.Unlock()
 	if err != nil {
-		return "", 0, time.Time{}, r.reject(rule, id.agent, err)
+		return "", 0, time.Time{}, r.reject(rule, id.agent, netip.Addr{}, err)
 	}
 
 	return id.agent, id.cloud, id.until, nil
@@ -186,22 +214,6 @@ func (r *Registry) StateOf(agent gozzard.AgentID) State {
 	return m.State
 }
 
-// Addrs filters the addresses that an agent reports: it removes those that another member enrolled with. Callers
-// address operations to IP addresses, so an agent must not get those of another one.
-func (r *Registry) Addrs(agent gozzard.AgentID, reported []gozzard.HostAddr) []gozzard.HostAddr {
-	r.mu.Lock()
-	kept := slices.DeleteFunc(slices.Clone(reported), func(a gozzard.HostAddr) bool {
-		owner, taken := r.owners[a]
-		return taken && owner != agent
-	})
-	r.mu.Unlock()
-
-	if len(kept) < len(reported) {
-		_ = r.reject("foreign_address", agent, errors.New("it reports an address that another agent enrolled with"))
-	}
-	return kept
-}
-
 // Agents lists the members, by name.
 func (r *Registry) Agents() []AgentRecord {
 	r.mu.Lock()
@@ -213,61 +225,6 @@ func (r *Registry) Agents() []AgentRecord {
 
 	slices.SortFunc(list, func(a, b AgentRecord) int { return cmp.Compare(a.Agent, b.Agent) })
 	return list
-}
-
-// SetState approves, revokes or removes a member. When it returns, a member that is not active cannot connect any more
-// and its connections are closed.
-func (r *Registry) SetState(
-	ctx context.Context, caller gozzard.Caller, agent gozzard.AgentID, to State,
-) (AgentRecord, error) {
-	word, ok := map[State]string{
-		StateActive: auditApprove, StateRevoked: auditRevoke, StateRemoved: auditRemove,
-	}[to]
-	if !ok {
-		return AgentRecord{}, gozzard.Errorf(gozzard.ErrInvalid, "an agent cannot be made %s", to)
-	}
-
-	// Check the rights of the caller.
-	m, known := r.member(agent)
-	canExclude := known && mayExclude(caller.Rights, m.Cloud, hostNets(m.IPs))
-	if !known || !MayEnrol(caller.Rights, m.Cloud, hostNets(m.IPs)) || to != StateActive && !canExclude {
-		return AgentRecord{}, gozzard.Errorf(gozzard.ErrNotFound, "no agent %s is enrolled", agent)
-	}
-
-	// Change the stored state.
-	now := r.o.Now()
-	r.enrolling.Lock()
-	defer r.enrolling.Unlock()
-	a, err := r.o.Store.ChangeMember(ctx, agent, func(a AgentRecord) (AgentRecord, error) {
-		switch {
-		// The agent may have been revoked after the backup: only a caller that can revoke decides about that.
-		case a.State == StateRestored && !canExclude:
-			return a, gozzard.Errorf(gozzard.ErrUserForbidden,
-				"agent %s waits since the record was restored from a backup: approving it needs the role admin", agent)
-		case a.State == StateRemoved:
-			return a, gozzard.Errorf(gozzard.ErrNotFound, "no agent %s is enrolled", agent)
-		case to == StateActive && a.State == StateRevoked:
-			return a, gozzard.Errorf(gozzard.ErrConflict,
-				"agent %s is revoked; to enrol it again: gozzard token create --agent %s", agent, agent)
-		}
-
-		a.State, a.Reason, a.Changed = to, "", now
-		return a, nil
-	}, AuditEntry{At: now, Caller: caller, What: word + string(agent)})
-	if err != nil {
-		return AgentRecord{}, err
-	}
-
-	// Apply it.
-	r.mu.Lock()
-	r.put(a)
-	delete(r.quarantines, agent)
-	cut := r.cut
-	r.mu.Unlock()
-	if to != StateActive {
-		cut(agent, a.Cloud)
-	}
-	return a, nil
 }
 
 // hostNets are the addresses as networks of one address each.

@@ -10,6 +10,7 @@ import (
 	"errors"
 	"math/big"
 	"net/netip"
+	"slices"
 	"time"
 
 	"github.com/gozzard/gozzard"
@@ -40,6 +41,7 @@ type Answer struct {
 	Authority   string          `json:"authority"`   // PEM
 	Address     string          `json:"address"`     // of the fabric
 	Key         string          `json:"key"`         // with which the server signs commands
+	IPs         []netip.Addr    `json:"ips"`         // the addresses of the host; older servers do not send them
 }
 
 // Join makes a host a member if its token is valid. from is the address that the request came from.
@@ -47,7 +49,7 @@ func (r *Registry) Join(ctx context.Context, from netip.Addr, req JoinRequest) (
 	// Check the request.
 	id, secret, csr, err := r.readJoin(&req)
 	if err != nil {
-		return Answer{}, r.reject("join", req.Agent, err)
+		return Answer{}, r.reject("join", req.Agent, from, err)
 	}
 	serial, err := newSerial()
 	if err != nil {
@@ -59,33 +61,20 @@ func (r *Registry) Join(ctx context.Context, from netip.Addr, req JoinRequest) (
 	defer r.enrolling.Unlock()
 	now := r.o.Now()
 	decide := func(t TokenRecord, known AgentRecord) (AgentRecord, error) {
-		if err := t.check(secret, from, req.Agent, known.Agent != "", now); err != nil {
+		if err := t.check(secret, from, req.Agent, now); err != nil {
 			return AgentRecord{}, err
 		}
-		if known.State == StateRemoved {
-			return AgentRecord{}, gozzard.Errorf(gozzard.ErrConflict,
-				"agent %s was removed for ever; give the host a new state folder", req.Agent)
-		}
-		if err := r.checkAddressesFree(req.Agent, t.Cloud, req.IPs); err != nil {
+		if err := r.checkJoin(&t, &known, &req); err != nil {
 			return AgentRecord{}, err
 		}
-
-		a := AgentRecord{
-			Agent: req.Agent, Cloud: t.Cloud, IPs: req.IPs, Machine: req.Machine, Hostname: req.Hostname,
-			State: StateActive, Serial: serialText(serial), NotAfter: now.Add(CertLife),
-			Enrolled: now, Changed: now, Token: id,
-		}
-		if t.Approve {
-			a.State = StatePending
-		}
-		return a, nil
+		return joined(&t, &known, &req, serialText(serial), now), nil
 	}
 	rec, err := r.o.Store.Enrol(ctx, id, req.Agent, decide, AuditEntry{
 		At: now, What: auditJoin + string(req.Agent),
 		Caller: gozzard.Caller{App: "enrolment", User: "token " + id},
 	})
 	if err != nil {
-		return Answer{}, r.reject("join", req.Agent, err)
+		return Answer{}, r.reject("join", req.Agent, from, err)
 	}
 
 	// Disconnect the agent: a client that still uses an old certificate of it loses its connection.
@@ -102,6 +91,56 @@ func (r *Registry) Join(ctx context.Context, from netip.Addr, req JoinRequest) (
 	return r.answer(rec, csr, serial)
 }
 
+// checkJoin returns why a valid token does not enrol this host, nil if it does. known is the zero record for a new
+// agent. The creator of the token needs the right at this moment: the state of the agent and the rights of the creator
+// may have changed since.
+func (r *Registry) checkJoin(t *TokenRecord, known *AgentRecord, req *JoinRequest) error {
+	// The token.
+	rights := r.o.Rights(t.creator())
+	switch {
+	case !mayCreate(rights, t.Cloud, t.Nets, t.Agent, known):
+		return errToken("its creator may not enrol this host now")
+	case t.Agent == "" && known.Agent != "":
+		return gozzard.Errorf(gozzard.ErrConflict, "this agent is already enrolled; if it lost its key, an admin can "+
+			"enrol it again with a token for it alone: gozzard token create --agent ID")
+	case known.State == StateRemoved:
+		return gozzard.Errorf(gozzard.ErrConflict,
+			"this agent was removed for ever; give the host a new state folder")
+	}
+
+	// The addresses. A known agent keeps those that it has.
+	for _, ip := range req.IPs {
+		if !t.isInside(ip) {
+			return invalid("ips", ip.String()+" is outside of the networks of this token: join with an address inside "+
+				"of them (--ip), or use a token for this network")
+		}
+	}
+	if known.Agent != "" {
+		return r.checkAddressesFree(rights, known.Agent, known.Cloud, known.IPs)
+	}
+	return r.checkAddressesFree(rights, req.Agent, t.Cloud, req.IPs)
+}
+
+// joined is the record of an agent that joins. The addresses of a known agent do not change.
+func joined(t *TokenRecord, known *AgentRecord, req *JoinRequest, serial string, now time.Time) AgentRecord {
+	a := AgentRecord{
+		Agent: req.Agent, Cloud: t.Cloud, IPs: req.IPs, Machine: req.Machine, Hostname: req.Hostname,
+		State: StateActive, Serial: serial, NotAfter: now.Add(CertLife),
+		Enrolled: now, Changed: now, Token: t.ID,
+	}
+	if known.Agent != "" {
+		a.Cloud, a.IPs = known.Cloud, known.IPs
+	}
+	if t.Approve {
+		a.State = StatePending
+	}
+	return a
+}
+
+func invalid(path, text string) error {
+	return &gozzard.Error{Kind: gozzard.ErrInvalid, Faults: []gozzard.Fault{{Path: path, Text: text}}}
+}
+
 // readJoin checks the form of a request and returns the parts of its token and the certificate request.
 func (r *Registry) readJoin(req *JoinRequest) (id, secret string, csr *x509.CertificateRequest, err error) {
 	// The token. The host sends it without the pin.
@@ -110,21 +149,20 @@ func (r *Registry) readJoin(req *JoinRequest) (id, secret string, csr *x509.Cert
 		return "", "", nil, errToken("not a token")
 	}
 
-	invalid := func(path, text string) error {
-		return &gozzard.Error{Kind: gozzard.ErrInvalid, Faults: []gozzard.Fault{{Path: path, Text: text}}}
-	}
-
 	// The agent and its addresses.
 	if err := req.Agent.Validate(); err != nil {
 		return "", "", nil, invalid("agent", err.Error())
 	}
-	if len(req.IPs) == 0 || len(req.IPs) > maxIPs {
+	if len(req.IPs) == 0 || len(req.IPs) > gozzard.MaxHostAddrs {
 		return "", "", nil, invalid("ips", "must have 1 to 16 addresses")
 	}
 
 	for i, ip := range req.IPs {
 		if req.IPs[i], err = gozzard.ParseIP(ip.String()); err != nil {
 			return "", "", nil, invalid("ips", err.Error())
+		}
+		if slices.Contains(req.IPs[:i], req.IPs[i]) {
+			return "", "", nil, invalid("ips", req.IPs[i].String()+" is in the list twice")
 		}
 	}
 
@@ -139,36 +177,21 @@ func (r *Registry) readJoin(req *JoinRequest) (id, secret string, csr *x509.Cert
 	return t.ID, t.Secret, csr, nil
 }
 
-// checkAddressesFree rejects an address that another agent has. Callers address operations to IP addresses, so a host
-// must not get those of another one.
-func (r *Registry) checkAddressesFree(agent gozzard.AgentID, cloud int, ips []netip.Addr) error {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-
-	for _, ip := range ips {
-		at := gozzard.HostAddr{Cloud: cloud, IP: ip}
-		if owner, taken := r.owners[at]; taken && owner != agent {
-			return gozzard.Errorf(gozzard.ErrConflict,
-				"address %s belongs to another agent; an admin can free it with: gozzard hosts revoke %s", at, owner)
-		}
-	}
-	return nil
-}
-
-// Renew issues a certificate for a new key to a member that has authenticated with its current certificate.
-func (r *Registry) Renew(ctx context.Context, cs *tls.ConnectionState, req RenewRequest) (Answer, error) {
+// Renew issues a certificate for a new key to a member that has authenticated with its current certificate. from is the
+// address that the request came from.
+func (r *Registry) Renew(
+	ctx context.Context, from netip.Addr, cs *tls.ConnectionState, req RenewRequest,
+) (Answer, error) {
 	// Check the request.
 	denied := gozzard.Errorf(gozzard.ErrUnauthenticated, "this host is not a member of the fleet, or not any more")
 	id, err := r.o.Authority.identify(cs, renewGrace)
 	if err != nil {
-		_ = r.reject("certificate", "", err)
+		_ = r.reject("certificate", "", from, err)
 		return Answer{}, denied
 	}
 	csr, err := readCSR(req.CSR)
 	if err != nil {
-		return Answer{}, &gozzard.Error{
-			Kind: gozzard.ErrInvalid, Faults: []gozzard.Fault{{Path: "csr", Text: err.Error()}},
-		}
+		return Answer{}, invalid("csr", err.Error())
 	}
 	serial, err := newSerial()
 	if err != nil {
@@ -182,7 +205,7 @@ func (r *Registry) Renew(ctx context.Context, cs *tls.ConnectionState, req Renew
 	rule, err := r.checkMember(id, req.Machine)
 	r.mu.Unlock()
 	if err != nil {
-		_ = r.reject(rule, id.agent, err)
+		_ = r.reject(rule, id.agent, from, err)
 		return Answer{}, denied
 	}
 
@@ -216,7 +239,7 @@ func (r *Registry) answer(rec AgentRecord, csr *x509.CertificateRequest, serial 
 	return Answer{
 		Agent: rec.Agent, Cloud: rec.Cloud, State: rec.State,
 		Certificate: string(certPEM(der)), Authority: string(r.o.Authority.PEM()),
-		Address: r.o.Address(), Key: r.o.Key().String(),
+		Address: r.o.Address(), Key: r.o.Key().String(), IPs: rec.IPs,
 	}, nil
 }
 

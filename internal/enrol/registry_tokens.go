@@ -14,7 +14,7 @@ type TokenRequest struct {
 	TTL     time.Duration   // how long it is valid
 	Uses    int             // how many hosts it enrols
 	Cloud   int             // cloud area of the hosts
-	Nets    []netip.Prefix  // from which the hosts must connect; none: any
+	Nets    []netip.Prefix  // of the hosts: they connect from there, and their addresses are in there; none: any
 	Approve bool            // the hosts wait for approval
 	Agent   gozzard.AgentID // enrols this agent again; "": hosts that are not enrolled yet
 }
@@ -35,19 +35,26 @@ func (r *Registry) CreateToken(
 	fault(req.Cloud < 0, "cloud", "must be 0 or more")
 	fault(len(req.Nets) > maxNets, "cidr", "at most 64 are allowed")
 	fault(req.Agent != "" && req.Uses != 1, "uses", "must be 1 for a token for one agent")
-	if req.Agent != "" {
+	var known AgentRecord
+	if req.Agent != "" { // the caller must not learn of an agent that it may not enrol
 		m, ok := r.member(req.Agent)
-		fault(!ok || m.State == StateRemoved, "agent", "no such agent is enrolled")
-		req.Cloud = m.Cloud
+		unknown := !ok || m.State == StateRemoved || !MayEnrol(caller.Rights, m.Cloud, hostNets(m.IPs))
+		fault(unknown, "agent", "no such agent is enrolled")
+		req.Cloud, known = m.Cloud, m
 	}
 	if len(e.Faults) > 0 {
 		return Token{}, TokenRecord{}, e
 	}
 
 	// Check the rights of the caller.
-	if !MayEnrol(caller.Rights, req.Cloud, req.Nets) {
+	switch {
+	case mayCreate(caller.Rights, req.Cloud, req.Nets, req.Agent, &known):
+	case req.Agent == "" || known.State == StatePending || mayExclude(caller.Rights, known.Cloud, hostNets(known.IPs)):
 		return Token{}, TokenRecord{}, gozzard.Errorf(gozzard.ErrUserForbidden,
 			"creating enrolment tokens for these hosts is not permitted")
+	default:
+		return Token{}, TokenRecord{}, gozzard.Errorf(gozzard.ErrUserForbidden,
+			"agent %s is %s: a token for it needs the role admin on all of its addresses", req.Agent, known.State)
 	}
 
 	// Create the token and store it.
@@ -65,7 +72,7 @@ func (r *Registry) CreateToken(
 	return t, rec, nil
 }
 
-// Tokens lists the tokens that the caller could have created, newest first.
+// Tokens lists the tokens for hosts that the caller may enrol, newest first.
 func (r *Registry) Tokens(ctx context.Context, caller gozzard.Caller) ([]TokenRecord, error) {
 	list, err := r.o.Store.EnrolTokens(ctx)
 	if err != nil {
@@ -73,7 +80,11 @@ func (r *Registry) Tokens(ctx context.Context, caller gozzard.Caller) ([]TokenRe
 	}
 	kept := list[:0]
 	for _, t := range list {
-		if MayEnrol(caller.Rights, t.Cloud, t.Nets) {
+		nets := t.Nets
+		if m, ok := r.member(t.Agent); ok { // it names the agent
+			nets = hostNets(m.IPs)
+		}
+		if MayEnrol(caller.Rights, t.Cloud, nets) {
 			kept = append(kept, t)
 		}
 	}

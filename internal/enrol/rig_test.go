@@ -72,6 +72,7 @@ type rig struct {
 	url       string
 
 	mu      sync.Mutex
+	rights  map[string]*gozzard.Rights // of creators of tokens, by app/user; of all others everything
 	refused map[string]int
 	reports []gozzard.AgentID
 	resumed map[bool]int // connections by whether they were resumed with a ticket
@@ -112,7 +113,7 @@ func newRigIn(t *testing.T, dir string, ahead time.Duration) *rig {
 	must(t, err)
 	r.url = "https://" + l.Addr().String()
 	r.registry, err = enrol.NewRegistry(t.Context(), enrol.RegistryOptions{Store: r.store, Authority: r.authority,
-		Address: func() string { return r.broker.Addr() }, Key: signer.Key, Now: r.clock.now,
+		Address: func() string { return r.broker.Addr() }, Key: signer.Key, Now: r.clock.now, Rights: r.rightsOf,
 		Refused: func(rule string) { r.mu.Lock(); r.refused[rule]++; r.mu.Unlock() }})
 
 	must(t, err)
@@ -159,6 +160,28 @@ func run(t *testing.T, f func(context.Context) error) {
 			t.Error(err)
 		}
 	})
+}
+
+// rightsOf are the present rights of a creator of tokens.
+func (r *rig) rightsOf(c gozzard.Caller) *gozzard.Rights {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if rights, ok := r.rights[c.App+"/"+c.User]; ok {
+		return rights
+	}
+	return gozzard.Everything()
+}
+
+// grant makes a caller with grants. Later calls for the same user change the present rights.
+func (r *rig) grant(user string, grants ...gozzard.Grant) gozzard.Caller {
+	c := gozzard.Caller{App: "app", User: user, Rights: &gozzard.Rights{Grants: grants}}
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if r.rights == nil {
+		r.rights = map[string]*gozzard.Rights{}
+	}
+	r.rights["app/"+user] = c.Rights
+	return c
 }
 
 func (r *rig) refusals(rule string) int {

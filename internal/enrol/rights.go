@@ -18,6 +18,25 @@ func mayExclude(r *gozzard.Rights, cloud int, nets []netip.Prefix) bool {
 	return hasRole(r, cloud, nets, gozzard.RoleAdmin)
 }
 
+// mayCreate reports whether the rights allow a token. known is the member that the token is for, if it is for one. A
+// token for a member needs the right on all addresses of the member: to enrol, while the member waits for its first
+// approval; else to exclude, because the token disconnects a member that is active, and undoes a revocation, a
+// quarantine or the hold after a restore.
+func mayCreate(
+	r *gozzard.Rights, cloud int, nets []netip.Prefix, agent gozzard.AgentID, known *AgentRecord,
+) bool {
+	if agent == "" {
+		return MayEnrol(r, cloud, nets)
+	}
+	if known.Agent != agent || len(nets) > 0 && !MayEnrol(r, known.Cloud, nets) {
+		return false
+	}
+	if known.State == StatePending {
+		return MayEnrol(r, known.Cloud, hostNets(known.IPs))
+	}
+	return mayExclude(r, known.Cloud, hostNets(known.IPs))
+}
+
 // hasRole reports whether one grant has one of the roles on the cloud area and all networks. A grant on some businesses
 // or namespaces only does not count: other businesses use the same hosts.
 func hasRole(r *gozzard.Rights, cloud int, nets []netip.Prefix, roles ...gozzard.Role) bool {

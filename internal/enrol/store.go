@@ -28,7 +28,7 @@ const (
 type AgentRecord struct {
 	Agent    gozzard.AgentID
 	Cloud    int
-	IPs      []netip.Addr // as it enrolled
+	IPs      []netip.Addr // as it enrolled, or as an admin changed them; 1 to 16
 	Machine  string       // digest of the machine's id; "" if it has none
 	Hostname string
 	State    State

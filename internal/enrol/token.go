@@ -81,11 +81,17 @@ type TokenRecord struct {
 	Uses      int // allowed
 	Used      int
 	Cloud     int             // cloud area of the hosts that it enrols
-	Nets      []netip.Prefix  // from which the hosts must connect; none: any
+	Nets      []netip.Prefix  // of the hosts: they connect from there, and their addresses are in there; none: any
 	Approve   bool            // the hosts wait for approval
 	Agent     gozzard.AgentID // the only agent that it enrols; "": any agent that is not enrolled yet
 	Revoked   bool
-	CreatedBy string
+	CreatedBy string // app/user
+}
+
+// creator is the caller that created the token, without rights. Names of apps and users have no slash.
+func (t *TokenRecord) creator() gozzard.Caller {
+	app, user, _ := strings.Cut(t.CreatedBy, "/")
+	return gozzard.Caller{App: app, User: user}
 }
 
 // errToken is the error for every invalid token. An unknown client cannot see whether its token is wrong, used up or
@@ -98,9 +104,8 @@ func errToken(cause string) error {
 
 // check returns why a token does not enrol a host now, nil if it does. The zero record stands for an unknown token: its
 // check takes the same time and always fails.
-func (t *TokenRecord) check(secret string, from netip.Addr, agent gozzard.AgentID, known bool, now time.Time) error {
+func (t *TokenRecord) check(secret string, from netip.Addr, agent gozzard.AgentID, now time.Time) error {
 	given := sha256.Sum256([]byte(secret))
-	isInside := func(n netip.Prefix) bool { return n.Contains(from.Unmap()) }
 
 	switch {
 	case subtle.ConstantTimeCompare(given[:], t.Digest[:]) != 1 || t.ID == "":
@@ -111,15 +116,17 @@ func (t *TokenRecord) check(secret string, from netip.Addr, agent gozzard.AgentI
 		return errToken("expired")
 	case t.Used >= t.Uses:
 		return errToken("used up")
-	case len(t.Nets) > 0 && !slices.ContainsFunc(t.Nets, isInside):
+	case !t.isInside(from):
 		return errToken("from an address outside its networks")
 	case t.Agent != "" && t.Agent != agent:
 		return errToken("for another agent")
-	case t.Agent == "" && known:
-		return gozzard.Errorf(gozzard.ErrConflict,
-			"agent %s is already enrolled; if it lost its key, an admin can enrol it again with: "+
-				"gozzard token create --agent %s", agent, agent)
 	}
 
 	return nil
+}
+
+// isInside reports whether an address is in the networks of the token.
+func (t *TokenRecord) isInside(ip netip.Addr) bool {
+	return len(t.Nets) == 0 ||
+		slices.ContainsFunc(t.Nets, func(n netip.Prefix) bool { return n.Contains(ip.Unmap()) })
 }

@@ -107,20 +107,7 @@ func (x *Index) PutHost(h Host) {
 	defer x.mu.Unlock()
 	e := x.hostFor(h.Info.Agent)
 
-	// Change the owners of the addresses.
-	for _, a := range e.Info.Addrs {
-		if x.owns(e, a) && !slices.Contains(h.Info.Addrs, a) {
-			delete(x.byAddr, a)
-			x.noteAddr(a)
-		}
-	}
-
-	for _, a := range h.Info.Addrs {
-		if !x.owns(e, a) {
-			x.byAddr[a] = e.place
-			x.noteAddr(a)
-		}
-	}
+	x.own(e, h.Info.Addrs)
 
 	// Store the host.
 	if h.Session != e.Session {
@@ -134,6 +121,36 @@ func (x *Index) PutHost(h Host) {
 
 	x.setOnline(e, h.Online)
 	e.Host = h
+}
+
+// SetAddrs replaces the addresses of a host. It ignores an unknown host.
+func (x *Index) SetAddrs(agent gozzard.AgentID, addrs []gozzard.HostAddr) {
+	addrs = slices.Clone(addrs)
+
+	x.mu.Lock()
+	defer x.mu.Unlock()
+	if e := x.knownHost(agent); e != nil {
+		x.own(e, addrs)
+		e.Info.Addrs = addrs
+		x.noteHost(e.place)
+	}
+}
+
+// own makes a host the owner of its new addresses and of no others. mu is held.
+func (x *Index) own(e *host, addrs []gozzard.HostAddr) {
+	for _, a := range e.Info.Addrs {
+		if x.owns(e, a) && !slices.Contains(addrs, a) {
+			delete(x.byAddr, a)
+			x.noteAddr(a)
+		}
+	}
+
+	for _, a := range addrs {
+		if !x.owns(e, a) {
+			x.byAddr[a] = e.place
+			x.noteAddr(a)
+		}
+	}
 }
 
 // SetOnline sets whether a host is connected and when it was last seen. It ignores an unknown host.

@@ -74,15 +74,11 @@ func (s *Server) openFabric(context.Context) (err error) {
 	return nil
 }
 
-// receive hands the reports of agents to the control plane. It is called while the server runs. An enrolled agent does
-// not decide alone which addresses it has.
+// receive hands the reports of agents to the control plane. It is called while the server runs.
 func (s *Server) receive(from gozzard.AgentID, cloud int, r *gozzard.Report) {
 	if s.restore.Holds() { // the agent sends HELLO again
 		s.metrics.ReportRefused("restored")
 		return
-	}
-	if s.trust.registry != nil && r.Hello != nil {
-		r.Hello.Host.Addrs = s.trust.registry.Addrs(from, r.Hello.Host.Addrs)
 	}
 	s.plane.Receive(from, cloud, r)
 }

@@ -8,6 +8,7 @@ import (
 	"path/filepath"
 	"sync"
 
+	"github.com/gozzard/gozzard"
 	"github.com/gozzard/gozzard/internal/api"
 	"github.com/gozzard/gozzard/internal/auth"
 	"github.com/gozzard/gozzard/internal/backup"
@@ -191,9 +192,13 @@ func (s *Server) openPlane(ctx context.Context) (err error) {
 
 	s.fleet = fleet.New()
 	s.plane = &Plane{guard: ratelimit.New(limits)}
+	var addrs func(gozzard.AgentID, []gozzard.HostAddr) []gozzard.HostAddr
+	if s.trust.registry != nil { // an enrolled agent does not decide which addresses it has
+		addrs = s.trust.registry.Addrs
+	}
 	s.plane.Plane, err = control.New(ctx, control.Options{
 		Store: s.store, Topology: s.store, Dispatch: dispatcher{s.fabric, s.metrics.ObserveFabric}, Live: s.fleet,
-		Log: o.Log, Interval: o.Interval, Keep: o.Keep, Now: o.Now,
+		Log: o.Log, Interval: o.Interval, Keep: o.Keep, Now: o.Now, Addrs: addrs,
 		Quota: o.Limits.InFlight, Admit: admission{s.plane.guard}, HelloRate: offBelowZero(o.Limits.HelloRate),
 		Observe: control.Observer{Accepted: s.metrics.TaskAccepted, Settled: s.metrics.AttemptSettled,
 			Refused: s.metrics.ReportRefused, Update: s.updateAnswered, Downgraded: s.downgraded},
@@ -202,6 +207,9 @@ func (s *Server) openPlane(ctx context.Context) (err error) {
 		return err
 	}
 
+	if s.trust.registry != nil {
+		s.trust.registry.OnReaddress(s.plane.Readdress)
+	}
 	s.metrics.Watch(s.fleet, s.fabric.Counts)
 	return s.rememberQuota(ctx)
 }

@@ -9,6 +9,7 @@ import (
 	"net/netip"
 	"os"
 
+	"github.com/gozzard/gozzard"
 	"github.com/gozzard/gozzard/internal/enrol"
 )
 
@@ -60,6 +61,8 @@ func (s *Server) openTrust(ctx context.Context) (err error) {
 	}
 	t.registry, err = enrol.NewRegistry(ctx, enrol.RegistryOptions{
 		Store: s.store, Authority: t.authority, Address: s.agentAddress, Key: s.signer.Key,
+		// The accounts are opened later. No token is used before.
+		Rights:  func(c gozzard.Caller) *gozzard.Rights { return s.accounts.Directory().RightsOf(c) },
 		Refused: s.metrics.ReportRefused, Log: o.Log,
 	})
 	return err

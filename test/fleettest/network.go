@@ -16,6 +16,7 @@ import (
 	"runtime"
 	"slices"
 	"strconv"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -29,10 +30,13 @@ type Network struct {
 	prefix string
 }
 
+// networks counts the networks of this process, so that each has namespaces of its own.
+var networks atomic.Int64
+
 // NewNetwork makes the namespaces of a server (0) and of hosts from 1 on.
 func NewNetwork(t testing.TB, hosts int) *Network {
 	t.Helper()
-	n := &Network{t: t, prefix: "gz" + strconv.Itoa(os.Getpid()) + "x"}
+	n := &Network{t: t, prefix: fmt.Sprintf("gz%dx%dx", os.Getpid(), networks.Add(1))}
 	n.ip("netns", "add", n.name(0))
 	n.In(0, "link", "add", "br0", "type", "bridge")
 	n.In(0, "addr", "add", n.Addr(0)+"/24", "dev", "br0")
@@ -131,14 +135,28 @@ func (n *Network) dial(ctx context.Context, i int, network, address string) (net
 }
 
 // StartServer runs `gozzard server` in its namespace, open to the whole network, and waits until it answers.
-func (n *Network) StartServer() *Server {
+func (n *Network) StartServer(extra ...string) *Server {
 	n.t.Helper()
-	s := &Server{Data: n.t.TempDir(), API: &API{t: n.t}}
+	return n.StartServerIn(n.t.TempDir(), extra...)
+}
+
+// StartServerIn is StartServer on a data folder.
+func (n *Network) StartServerIn(data string, extra ...string) *Server {
+	n.t.Helper()
+	s := &Server{Data: data, API: &API{t: n.t}}
 	args := append([]string{"server", "--data", s.Data, "--listen", "0.0.0.0:8443", "--agent-listen", "0.0.0.0:4230"},
 		noLimits()...)
-	s.Program = n.Start(0, "server", args...)
+	s.Program = n.Start(0, "server", append(args, extra...)...)
+	awaitCredentials(s.Program, s.API, filepath.Join(s.Data, "credentials.json"))
+	s.Client = n.Client(s, 0)
+	s.AwaitReady()
+	return s
+}
+
+// Client calls the API of a server from a namespace, over TLS.
+func (n *Network) Client(s *Server, i int) *http.Client {
+	n.t.Helper()
 	path := filepath.Join(s.Data, "credentials.json")
-	awaitCredentials(s.Program, s.API, path)
 	b, err := os.ReadFile(path)
 	if err != nil {
 		n.t.Fatal(err)
@@ -158,13 +176,11 @@ func (n *Network) StartServer() *Server {
 
 	transport := &http.Transport{TLSClientConfig: &tls.Config{RootCAs: roots},
 		DialContext: func(ctx context.Context, network, address string) (net.Conn, error) {
-			return n.dial(ctx, 0, network, address)
+			return n.dial(ctx, i, network, address)
 		}}
 
 	n.t.Cleanup(transport.CloseIdleConnections)
-	s.Client = &http.Client{Transport: transport, Timeout: 30 * time.Second}
-	s.AwaitReady()
-	return s
+	return &http.Client{Transport: transport, Timeout: 30 * time.Second}
 }
 
 // CLI runs a gozzard command on the server's machine and returns its output.

@@ -168,6 +168,8 @@ func accountRequests(k int) map[string]*request {
 		{"POST /api/v1/grants", "/api/v1/grants", `{"app":"B","grant":{"role":"viewer","namespaces":["g%d"],"hosts":"any"}}`},
 		{"DELETE /api/v1/grants", "/api/v1/grants", `{"app":"B","grant":{"role":"viewer","namespaces":["g%d"],"hosts":"any"}}`},
 		{"POST /api/v1/enrol/tokens", "/api/v1/enrol/tokens", `{"ttl":"1h","uses":1}`},
+		{"PUT /api/v1/enrol/agents/{agent}/addresses", "/api/v1/enrol/agents/host-n1/addresses",
+			`{"add":["10.9.1.%d"]}`},
 	} {
 		method, _, _ := strings.Cut(r.route, " ")
 		put := strings.NewReplacer("%d", fmt.Sprint(k))
