@@ -172,6 +172,23 @@ func TestJudgeOfSoak(t *testing.T) {
 			s.process("main", "a", 1, 0)
 			s.process("main", "b", 2, 0)
 		}},
+		"the end of the old copy is noticed late": {full, "", func(s *story) {
+			s.operation("restart", ok, gozzard.CodeOK, "", 49, 52, "restart")
+			old := s.process("main", "a", 1, 51.5)
+			old.ended, old.endedAt = "ended by SIGTERM", second(50).UnixNano()
+			s.process("main", "b", 50.1, 0)
+		}},
+		"the old copy said that it ends and lives on": {full, colCopies, func(s *story) {
+			s.operation("restart", ok, gozzard.CodeOK, "", 49, 52, "restart")
+			old := s.process("main", "a", 1, 57)
+			old.ended, old.endedAt = "ended by SIGTERM", second(50).UnixNano()
+			s.process("main", "b", 50.1, 0)
+		}},
+		"the old copy ends by a signal after the new one came": {full, colCopies, func(s *story) {
+			s.operation("restart", ok, gozzard.CodeOK, "", 49, 52, "restart")
+			s.process("main", "a", 1, 51.5)
+			s.process("main", "b", 50.1, 0)
+		}},
 		"old and new process of a handover": {bare, "", func(s *story) {
 			s.process("main", "a", 1, 0)
 			s.process("main", "a", 2, 0)

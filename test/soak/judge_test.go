@@ -287,8 +287,8 @@ func (s *soak) judgeCopies(d *daemon) {
 	lives := s.watch.instances[d.id]
 	for i, a := range lives {
 		for _, b := range lives[i+1:] {
-			if a.Role == "main" && b.Role == "main" && a.Launch != b.Launch && a.aliveAt(b.time().Add(time.Second)) &&
-				b.aliveAt(b.time().Add(time.Second)) {
+			if a.Role == "main" && b.Role == "main" && a.Launch != b.Launch && a.servedAt(b.time().Add(time.Second)) &&
+				b.servedAt(b.time().Add(time.Second)) {
 				s.violate(colCopies, d, b.time(), fmt.Sprintf("pid %d and pid %d lived at a time", a.PID, b.PID))
 			}
 		}

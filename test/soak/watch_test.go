@@ -36,6 +36,7 @@ type instance struct {
 	line             // of its beginning
 	gone    int64    // when it was gone, Unix nanoseconds; 0 while it lives
 	ended   string   // what it says about its own end, "" when it says nothing
+	endedAt int64    // when it said that
 	signals []line   // that it got
 	execed  []string // programs that it became
 }
@@ -45,6 +46,16 @@ func (i *instance) goneAt() time.Time { return time.Unix(0, i.gone) }
 // aliveAt reports whether the process lived at a time.
 func (i *instance) aliveAt(t time.Time) bool {
 	return !t.Before(i.time()) && (i.gone == 0 || t.Before(i.goneAt()))
+}
+
+// noticeLag is how late a busy machine may notice that a process is gone.
+const noticeLag = 5 * time.Second
+
+// servedAt is aliveAt for a process that may have ended by its own decision: it serves nothing after it has said so, and
+// its end is noticed later. One that says so and stays alive serves.
+func (i *instance) servedAt(t time.Time) bool {
+	said := i.ended != "" && i.gone != 0 && i.gone-i.endedAt < int64(noticeLag)
+	return i.aliveAt(t) && (!said || t.Before(time.Unix(0, i.endedAt)))
 }
 
 // watcher reads the journal, and notices by pidfd when a process of it is gone.
@@ -166,7 +177,7 @@ func (w *watcher) take(l line) {
 	case "signal":
 		in.signals = append(in.signals, l)
 	case "end":
-		in.ended = l.Text
+		in.ended, in.endedAt = l.Text, l.At
 	case "exec":
 		in.execed = append(in.execed, l.Text)
 	}
