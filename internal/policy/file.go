@@ -57,10 +57,18 @@ func (f *File) Action(a gozzard.Action) error { return f.Current().Action(a) }
 func (f *File) Processes(n int) error { return f.Current().Processes(n) }
 
 // Definition is Policy.Definition of the current policy.
-func (f *File) Definition(s *gozzard.Spec) error { return f.Current().Definition(s) }
+func (f *File) Definition(namespace string, s *gozzard.Spec) error {
+	return f.Current().Definition(namespace, s)
+}
 
 // Folder is Policy.Folder of the current policy.
 func (f *File) Folder(user, real string) error { return f.Current().Folder(user, real) }
+
+// WithoutShell is Policy.WithoutShell of the current policy.
+func (f *File) WithoutShell() bool { return f.Current().WithoutShell() }
+
+// Program is Policy.Program of the current policy.
+func (f *File) Program(user string, prog Program) error { return f.Current().Program(user, prog) }
 
 // Names is Policy.Names of the current policy.
 func (f *File) Names(account string) bool { return f.Current().Names(account) }
