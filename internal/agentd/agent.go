@@ -186,7 +186,7 @@ func (a *Agent) openPolicy() (err error) {
 
 func (a *Agent) openHost() (err error) {
 	a.host, err = host.New(host.Options{Instance: string(a.id), StateDir: a.options.Data, Log: a.options.Log,
-		AllowSetuid: a.options.AllowSetuid, Permit: a.rules.Folder})
+		AllowSetuid: a.options.AllowSetuid, Permit: a.rules.Folder, Programs: a.rules})
 	if err != nil {
 		return err
 	}

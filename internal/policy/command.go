@@ -34,7 +34,7 @@ func (p *Policy) commands(acct account, s *gozzard.Spec) error {
 // plainCommand checks a command that runs without a shell, by the path of its program. The host asks again about the
 // file that it executes.
 func (p *Policy) plainCommand(acct account, dir, name, text string) error {
-	words, ok := PlainWords(text)
+	words, ok := plainWords(text)
 	if !ok {
 		return p.rejectBecause(setShell, "only a program by its path and plain arguments are",
 			"%s with the words of a shell", name)
@@ -47,7 +47,7 @@ func (p *Policy) plainCommand(acct account, dir, name, text string) error {
 	case err != nil:
 		return p.rejectBecause(setPathPrefixes, err.Error(), "%s with program %s", name, quoted(words[0]))
 	}
-	return p.program(acct, Program{Command: name, File: real})
+	return p.program(acct, executed{command: name, file: real})
 }
 
 // shellCommand checks the programs and scripts that the text of a command names, if it runs as root. An account that
@@ -76,9 +76,9 @@ func absolute(dir, word string) string {
 	return filepath.Join(dir, word)
 }
 
-// PlainWords splits a command at its blanks, if a shell would only do that and start the program, which must be named
+// plainWords splits a command at its blanks, if a shell would only do that and start the program, which must be named
 // by its path. The result is the program and its arguments.
-func PlainWords(text string) (words []string, ok bool) {
+func plainWords(text string) (words []string, ok bool) {
 	if !isPlain(strings.ReplaceAll(strings.TrimSpace(text), " ", "")) {
 		return nil, false
 	}

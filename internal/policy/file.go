@@ -64,11 +64,15 @@ func (f *File) Definition(namespace string, s *gozzard.Spec) error {
 // Folder is Policy.Folder of the current policy.
 func (f *File) Folder(user, real string) error { return f.Current().Folder(user, real) }
 
-// WithoutShell is Policy.WithoutShell of the current policy.
-func (f *File) WithoutShell() bool { return f.Current().WithoutShell() }
+// Plain is Policy.Plain of the current policy.
+func (f *File) Plain(command string) (words []string, held bool, err error) {
+	return f.Current().Plain(command)
+}
 
 // Program is Policy.Program of the current policy.
-func (f *File) Program(user string, prog Program) error { return f.Current().Program(user, prog) }
+func (f *File) Program(user, command, file string, interpreter bool) error {
+	return f.Current().Program(user, command, file, interpreter)
+}
 
 // Names is Policy.Names of the current policy.
 func (f *File) Names(account string) bool { return f.Current().Names(account) }

@@ -61,11 +61,10 @@ func TestTE13Programs(t *testing.T) {
 	}
 
 	// What the host asks about the opened file.
-	wants(t, "program", folders.Program("root", policy.Program{Command: "start_cmd", File: "/bin/sh"}),
+	wants(t, "program", folders.Program("root", "start_cmd", "/bin/sh", false),
 		"start_cmd with program /bin/sh is not allowed by local policy (path_prefixes in")
-	wants(t, "interpreter", folders.Program("root", policy.Program{File: "/usr/bin/env", Interpreter: true}), "")
-	wants(t, "open interpreter", folders.Program("root",
-		policy.Program{Command: "start_cmd", File: top + "/app/wide/svc", Interpreter: true}), "(shell in")
+	wants(t, "interpreter", folders.Program("root", "start_cmd", "/usr/bin/env", true), "")
+	wants(t, "open interpreter", folders.Program("root", "start_cmd", top+"/app/wide/svc", true), "(shell in")
 	if s := listed.String(); !strings.Contains(s, "commands without shell only, programs: "+top+"/app/bin/s*, ") {
 		t.Error(s)
 	}

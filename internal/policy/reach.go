@@ -12,8 +12,8 @@ type Rules interface {
 	Processes(n int) error
 	Definition(namespace string, s *gozzard.Spec) error
 	Folder(user, real string) error
-	WithoutShell() bool
-	Program(user string, prog Program) error
+	Plain(command string) (words []string, held bool, err error)
+	Program(user, command, file string, interpreter bool) error
 	Names(account string) bool
 }
 
