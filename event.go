@@ -16,6 +16,9 @@ const (
 	EventHealth             EventKind = "health"   // its health check began to fail, or passed again
 	EventRan                EventKind = "ran"      // a periodic or one-shot process ended by itself
 	EventOrphaned           EventKind = "orphaned" // its main process ended, others of its processes still run
+
+	// EventPolicyChanged is about a host and has no process: its policy or its release key is not what it was.
+	EventPolicyChanged EventKind = "policy_changed"
 )
 
 // Event is something that happened to one process on one host. The agent numbers its events with Seq, which only grows

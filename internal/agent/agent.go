@@ -70,6 +70,9 @@ type Options struct {
 	// the server has opened a session.
 	Trial bool
 
+	// PolicyDigest identifies the policy of the host as it is now. It may be nil.
+	PolicyDigest func() string
+
 	// Failpoint is nil in production. It is called when an operation passes "intent", "after-intent", "after-effect"
 	// and "after-done", for crash tests.
 	Failpoint func(name string)

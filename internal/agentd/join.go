@@ -12,6 +12,7 @@ import (
 	"github.com/gozzard/gozzard/internal/agent"
 	"github.com/gozzard/gozzard/internal/atomicfile"
 	"github.com/gozzard/gozzard/internal/enrol"
+	"github.com/gozzard/gozzard/internal/host"
 	"github.com/gozzard/gozzard/internal/journal"
 )
 
@@ -62,7 +63,11 @@ func Join(ctx context.Context, o JoinOptions) (j Joined, err error) {
 	if err != nil {
 		return j, err
 	}
-	if _, err := firstPolicy(o.Data, o.AllowRoot); err != nil {
+	own, err := host.OwnPrivileges()
+	if err != nil {
+		return j, err
+	}
+	if _, _, err := (PolicyOptions{AllowRoot: o.AllowRoot}).create(o.Data, own); err != nil {
 		return j, err
 	}
 

@@ -37,20 +37,38 @@ func (r *EventRing) Add(agent gozzard.AgentID, addr gozzard.HostAddr, events []g
 			continue
 		}
 		r.seen[agent] = e.Seq
-		r.lastID++
 		// Cloned: a short string must not keep the whole message alive that it came in.
 		e.Message, e.Signal, e.Kind = strings.Clone(e.Message), strings.Clone(e.Signal),
 			gozzard.EventKind(strings.Clone(string(e.Kind)))
 		e.Key = gozzard.Key{Namespace: strings.Clone(e.Key.Namespace), Name: strings.Clone(e.Key.Name)}
-		ev := record.Event{ID: r.lastID, Agent: agent, Addr: addr, Event: e}
-		if len(r.list) < r.most {
-			r.list = append(r.list, ev)
-			continue
-		}
-		r.list[r.first] = ev
-		r.first = (r.first + 1) % len(r.list)
+		r.put(agent, addr, e)
 	}
 
+	r.announce()
+}
+
+// AddOwn adds an event about a host that the server itself has noticed.
+func (r *EventRing) AddOwn(agent gozzard.AgentID, addr gozzard.HostAddr, e gozzard.Event) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.put(agent, addr, e)
+	r.announce()
+}
+
+// put adds an event. The caller holds mu.
+func (r *EventRing) put(agent gozzard.AgentID, addr gozzard.HostAddr, e gozzard.Event) {
+	r.lastID++
+	ev := record.Event{ID: r.lastID, Agent: agent, Addr: addr, Event: e}
+	if len(r.list) < r.most {
+		r.list = append(r.list, ev)
+		return
+	}
+	r.list[r.first] = ev
+	r.first = (r.first + 1) % len(r.list)
+}
+
+// announce wakes the readers that wait. The caller holds mu.
+func (r *EventRing) announce() {
 	if r.changed != nil {
 		close(r.changed)
 		r.changed = nil
