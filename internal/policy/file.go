@@ -16,7 +16,7 @@ import (
 	"github.com/gozzard/gozzard/internal/atomicfile"
 )
 
-// FileName is the name of the policy file in an agent's state folder.
+// FileName is the name of the policy file, in /etc/gozzard or in an agent's state folder.
 const FileName = "policy.yaml"
 
 // File is a policy that follows its file. A change takes effect with the next operation. If the file cannot be read,
@@ -193,9 +193,11 @@ users: [%s]  # other accounts: a name, @group for the members of a group, "*" fo
 deny_uids: %q  # accounts that are rejected even if users lists them
 path_prefixes: [%s]  # setup_path must be in one of these folders; symbolic links are resolved first
 trusted_paths: true  # what runs as root must be in folders that only root can write
-shell: true  # commands run in a shell; with false, only the path of a program and plain arguments are allowed
+shell: true  # commands run in a shell; with false, only a program in path_prefixes and plain arguments are allowed
 ops: [%s]  # the operations that the server may ask for
 max_processes: %d  # the largest number of processes on this host
+# programs: [/opt/app/bin/*]  # with shell: false, the only programs that may be executed
+# namespaces: {"shop*": [shop]}  # which accounts the processes of a namespace may use
 `, c.AllowRoot, list(p.Users, quote), deny, list(p.PathPrefixes, quote),
 		list(p.Ops, gozzard.Action.String), p.MaxProcesses)
 	return b.String()
