@@ -60,7 +60,7 @@ Without --from the command shows which version is on trial and which versions fa
 	f := cmd.Flags()
 	f.StringVar(&u.Data, "data", "./agent", "state folder of the agent")
 	f.StringVar(&u.From, "from", "", "`FOLDER` of the release")
-	f.StringVar(&u.Policy.File, "policy", "", 
+	f.StringVar(&u.Policy.File, "policy", "",
 		"policy file of this host (default: policy.yaml in /etc/gozzard or in the state folder, as the agent finds it)")
 	f.BoolVar(&u.Again, "again", false, "install a version again that failed on this host")
 	f.DurationVar(&u.wait, "wait", 5*time.Minute,
