@@ -19,6 +19,8 @@ const (
 
 	// EventForeignAddress is about a host and has no process: its agent reported addresses that are not its own.
 	EventForeignAddress EventKind = "foreign_address"
+	// EventPolicyChanged is about a host and has no process: its policy or its release key is not what it was.
+	EventPolicyChanged EventKind = "policy_changed"
 )
 
 // Event is something that happened to one process on one host. The agent numbers its events with Seq, which only grows

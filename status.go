@@ -75,4 +75,8 @@ type HostInfo struct {
 	MemBytes  int64
 	Mode      AgentMode
 	Degraded  []string // what does not work on this host, in words
+
+	// PolicyDigest is the SHA-256 of the policy of the host in hexadecimal digits, and behind a slash the one of its
+	// release key, if it has a key. Agents of earlier versions send none.
+	PolicyDigest string
 }

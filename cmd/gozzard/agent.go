@@ -17,9 +17,10 @@ const agentHelp = `Run the agent. It starts, stops and supervises the processes 
 reports their status. The agent stores on disk what must run, so it supervises also while the server
 cannot be reached. When the agent ends, no process is touched.
 
-Policy. The file policy.yaml limits what the server can do on this host: accounts, folders,
-operations. The server cannot change it. The first start writes a policy that rejects commands as
-root, unless you give --allow-root. Edit the file to allow more or less. "gozzard agent doctor"
+Policy. The file policy.yaml limits what the server can do on this host: accounts, folders, programs,
+operations. An agent of root with its state below /var/lib has it in /etc/gozzard, another agent in
+its state folder. The first start writes a policy that rejects commands as root, unless you give
+--allow-root. Edit the file to allow more or less. "gozzard agent doctor"
 explains what it means for this host.
 
 Mode. The account that starts the agent decides its mode. "gozzard agent doctor" and "gozzard hosts -o wide" show it.
@@ -102,7 +103,7 @@ func registerAgent(f *pflag.FlagSet, o *agentd.ServeOptions, socket, group *stri
 	f.BoolVar(&o.AllowSetuid, "allow-setuid", false,
 		"allow commands of accounts other than root to gain privileges, for example with sudo")
 	f.StringVar(&o.Policy.File, "policy", "",
-		"policy file of this host (default: policy.yaml in the state folder, written at the first start)")
+		"policy file of this host (default: policy.yaml in /etc/gozzard or in the state folder, written at the first start)")
 	f.BoolVar(&o.Policy.AllowRoot, "allow-root", false,
 		"allow commands as root in the policy that the first start writes")
 	f.StringVar(socket, "socket", agentd.SocketName,

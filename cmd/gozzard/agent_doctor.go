@@ -35,6 +35,6 @@ account of the agent and with its capabilities: they decide the mode of the agen
 
 	cmd.Flags().StringVar(&o.Data, "data", "./agent", "state folder of the agent")
 	cmd.Flags().StringVar(&o.Policy, "policy", "",
-		"policy file of this host (default: policy.yaml in the state folder)")
+		"policy file of this host (default: policy.yaml in /etc/gozzard or in the state folder, as the agent finds it)")
 	return cmd
 }

@@ -29,7 +29,7 @@ func newAgentUpdateCommand() *cobra.Command {
 of "make release". An update that the server orders ("gozzard release roll") follows the same rules.
 All checks come before anything is replaced:
 
-  - The key in release.pub of the state folder, or in the file that release_key of the policy names,
+  - The key in release.pub beside the policy, or in the file that release_key of the policy names,
     signed the manifest (release.json). A host without this key is never updated. Only root or the
     agent's account can write the key.
   - The release has not expired. It has a program for this platform. Size, SHA-256 and version of
@@ -60,7 +60,8 @@ Without --from the command shows which version is on trial and which versions fa
 	f := cmd.Flags()
 	f.StringVar(&u.Data, "data", "./agent", "state folder of the agent")
 	f.StringVar(&u.From, "from", "", "`FOLDER` of the release")
-	f.StringVar(&u.Policy.File, "policy", "", "policy file of this host (default: policy.yaml in the state folder)")
+	f.StringVar(&u.Policy.File, "policy", "",
+		"policy file of this host (default: policy.yaml in /etc/gozzard or in the state folder, as the agent finds it)")
 	f.BoolVar(&u.Again, "again", false, "install a version again that failed on this host")
 	f.DurationVar(&u.wait, "wait", 5*time.Minute,
 		"how long to wait until the server accepts the connection of the new program")

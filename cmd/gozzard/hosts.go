@@ -102,7 +102,7 @@ func (env *cliEnv) hostTable(hosts []client.HostInfo, wide bool) *textTable {
 		header = append(header, "FLAG")
 	}
 	if wide {
-		header = append(header, "AGENT", "MODE", "OTHER ADDRESSES", "MISSING")
+		header = append(header, "AGENT", "MODE", "POLICY", "OTHER ADDRESSES", "MISSING")
 	}
 
 	// Add a row for each host.
@@ -132,10 +132,20 @@ func (env *cliEnv) hostTable(hosts []client.HostInfo, wide bool) *textTable {
 			cells = append(cells, h.Flag)
 		}
 		if wide {
-			cells = append(cells, string(h.Agent), h.Mode, strings.Join(addrs[1:], ","), strings.Join(h.Degraded, "; "))
+			cells = append(cells, string(h.Agent), h.Mode, shortDigest(h.PolicyDigest), strings.Join(addrs[1:], ","),
+				strings.Join(h.Degraded, "; "))
 		}
 		t.add(cells...)
 	}
 
 	return t
+}
+
+// shortDigest is the beginning of the digests of a policy and a release key: enough to compare hosts by eye.
+func shortDigest(digest string) string {
+	parts := strings.Split(digest, "/")
+	for i, p := range parts {
+		parts[i] = p[:min(len(p), 12)]
+	}
+	return strings.Join(parts, "/")
 }

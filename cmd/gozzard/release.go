@@ -23,7 +23,7 @@ func newReleaseCommand(env *cliEnv) *cobra.Command {
 		Long: `Upgrade the agents of enrolled hosts to a release of this program. A release is made and signed
 elsewhere ("make release" with RELEASE_KEY). The server stores it and orders the hosts to install
 it, in stages. Each host checks the signature with the release key that its owner put into
-release.pub of the agent's state folder. So no server can make a host run a program that this key
+release.pub beside the policy of the host. So no server can make a host run a program that this key
 did not sign, or an older version. "gozzard agent update --help" has the rules.
 
 An upgrade asks the hosts of its first stage and waits until each of them runs the release and is

@@ -26,9 +26,10 @@ type Link interface {
 
 // Policy is what the owner of the host allows. Callers see its errors: one line that names the setting and its file.
 type Policy interface {
-	Action(gozzard.Action) error    // reports whether an action is allowed
-	Definition(*gozzard.Spec) error // reports whether a process with this definition is allowed
-	Processes(n int) error          // reports whether so many processes are allowed
+	Action(gozzard.Action) error // reports whether an action is allowed
+	// Definition reports whether a process with this definition is allowed in a namespace.
+	Definition(namespace string, s *gozzard.Spec) error
+	Processes(n int) error // reports whether so many processes are allowed
 }
 
 // Options of an agent. Dir and Host are required.
@@ -71,6 +72,9 @@ type Options struct {
 	// Trial says that the previous program may have to take over again: the journal keeps a form that it can read until
 	// the server has opened a session.
 	Trial bool
+
+	// PolicyDigest identifies the policy of the host as it is now. It may be nil.
+	PolicyDigest func() string
 
 	// Failpoint is nil in production. It is called when an operation passes "intent", "after-intent", "after-effect"
 	// and "after-done", for crash tests.
@@ -176,7 +180,7 @@ func New(o Options) (*Agent, error) {
 		Held:    a.recordHeld,
 	}
 	if o.Policy != nil {
-		so.Permit = o.Policy.Definition
+		so.Permit = func(k gozzard.Key, s *gozzard.Spec) error { return o.Policy.Definition(k.Namespace, s) }
 	}
 	a.sup = supervise.New(so)
 	a.sup.SetGroups(slices.Clone(a.state.groups))

@@ -72,6 +72,13 @@ func (a *Agent) Receive(cmd *gozzard.Command) {
 	a.wake()
 }
 
+// Introduce opens a new session, so that the server gets a new description of the host.
+func (a *Agent) Introduce() {
+	if a.contact.requestSession(0) {
+		a.wake()
+	}
+}
+
 // Connected is called whenever the fabric has a new connection. Each connection gets a new session.
 func (a *Agent) Connected() {
 	a.contact.setConnected(true)

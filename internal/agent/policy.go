@@ -80,7 +80,7 @@ func (a *Agent) policyError(op *operation, given []byte) error {
 	}
 
 	// Check it.
-	if err := a.o.Policy.Definition(spec); err != nil {
+	if err := a.o.Policy.Definition(op.key.Namespace, spec); err != nil {
 		return err
 	}
 	if op.action.ReadOnly() {

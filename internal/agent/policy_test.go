@@ -36,7 +36,7 @@ func (p *rules) Action(a gozzard.Action) error {
 	return nil
 }
 
-func (p *rules) Definition(s *gozzard.Spec) error {
+func (p *rules) Definition(_ string, s *gozzard.Spec) error {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if p.deny != "" && s.Identity.User == p.deny {

@@ -219,6 +219,9 @@ func (a *Agent) stateFault() string {
 // hostInfo is the description of the host, with the present fault of the state folder.
 func (a *Agent) hostInfo() gozzard.HostInfo {
 	info := a.info
+	if a.o.PolicyDigest != nil {
+		info.PolicyDigest = a.o.PolicyDigest()
+	}
 	if fault := a.stateFault(); fault != "" {
 		info.Degraded = append(slices.Clone(info.Degraded), gozzard.StateUnwritable+" ("+fault+
 			"): supervision goes on, but what cannot be recorded is lost if the agent restarts, and output is dropped")

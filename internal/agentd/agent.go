@@ -9,6 +9,7 @@ import (
 	"path/filepath"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/gozzard/gozzard"
@@ -53,18 +54,20 @@ type Options struct {
 
 // Agent is the agent of one host with all its parts.
 type Agent struct {
-	options Options
-	id      gozzard.AgentID
-	addrs   []gozzard.HostAddr
-	keys    *signing.KeyRing
-	own     host.Privileges
-	rules   *policy.Reach
-	host    *host.Host
-	acts    *actLog
-	agent   *agent.Agent
-	renewer *enrol.Renewer // nil: the host is not enrolled
-	link    *nats.Link
-	local   *agentsock.Server // nil: there is no local socket
+	options    Options
+	id         gozzard.AgentID
+	addrs      []gozzard.HostAddr
+	keys       *signing.KeyRing
+	own        host.Privileges
+	rules      *policy.Reach
+	policyFile *policy.File           // nil: the rules are not in a file
+	reported   atomic.Pointer[string] // the digest of the policy that the server was sent last
+	host       *host.Host
+	acts       *actLog
+	agent      *agent.Agent
+	renewer    *enrol.Renewer // nil: the host is not enrolled
+	link       *nats.Link
+	local      *agentsock.Server // nil: there is no local socket
 }
 
 // New opens the parts of an agent. When a part cannot be opened, the parts before it are closed.
@@ -107,6 +110,9 @@ func (a *Agent) Run(ctx context.Context) error {
 	parts := []func(context.Context) error{
 		func(ctx context.Context) error { return a.agent.Run(ctx, a.link) },
 		a.link.Run,
+	}
+	if a.policyFile != nil {
+		parts = append(parts, a.watchPolicy)
 	}
 	if a.renewer != nil {
 		parts = append(parts, a.renewer.Run)
@@ -180,13 +186,16 @@ func (a *Agent) openPolicy() (err error) {
 		return err
 	}
 
-	a.rules, err = a.options.Policy.open(a.options.Data, a.own, a.options.Log)
-	return err
+	if a.rules, err = a.options.Policy.open(a.options.Data, a.own, a.options.Log); err != nil {
+		return err
+	}
+	a.policyFile, _ = a.rules.Rules.(*policy.File)
+	return nil
 }
 
 func (a *Agent) openHost() (err error) {
 	a.host, err = host.New(host.Options{Instance: string(a.id), StateDir: a.options.Data, Log: a.options.Log,
-		AllowSetuid: a.options.AllowSetuid, Permit: a.rules.Folder})
+		AllowSetuid: a.options.AllowSetuid, Permit: a.rules.Folder, Programs: a.rules})
 	if err != nil {
 		return err
 	}
@@ -207,6 +216,7 @@ func (a *Agent) openAgent() (err error) {
 	o := agent.Options{
 		Dir: a.options.Data, Info: info, Host: a.host, Policy: a.rules, Log: a.options.Log, Fatal: a.options.Fatal,
 		SampleEvery: a.options.Sample, Failpoint: failpoint(), Acted: a.acts.acted, IsRoot: isRoot,
+		PolicyDigest: a.reportDigest,
 	}
 	if a.options.updates != nil {
 		o.Update, o.Welcomed = a.options.updates.Order, a.options.updates.Welcomed

@@ -13,6 +13,7 @@ import (
 	"github.com/gozzard/gozzard/internal/agent"
 	"github.com/gozzard/gozzard/internal/atomicfile"
 	"github.com/gozzard/gozzard/internal/enrol"
+	"github.com/gozzard/gozzard/internal/host"
 	"github.com/gozzard/gozzard/internal/journal"
 )
 
@@ -64,7 +65,11 @@ func Join(ctx context.Context, o JoinOptions) (j Joined, err error) {
 	if err != nil {
 		return j, err
 	}
-	if _, err := firstPolicy(o.Data, o.AllowRoot); err != nil {
+	own, err := host.OwnPrivileges()
+	if err != nil {
+		return j, err
+	}
+	if _, _, err := (PolicyOptions{AllowRoot: o.AllowRoot}).create(o.Data, own); err != nil {
 		return j, err
 	}
 

@@ -5,7 +5,6 @@ import (
 	"log/slog"
 	"os"
 	"os/user"
-	"path/filepath"
 
 	"github.com/gozzard/gozzard"
 	"github.com/gozzard/gozzard/internal/host"
@@ -14,7 +13,7 @@ import (
 
 // PolicyOptions say where the policy of a host is.
 type PolicyOptions struct {
-	File      string       // "": the one in the state folder, which is made when it is not there
+	File      string       // "": the one that Find finds, which is made when it is not there
 	AllowRoot bool         // written into a policy that is made
 	Rules     policy.Rules // used instead of a file; nil: there is a file
 }
@@ -35,21 +34,16 @@ func (o PolicyOptions) open(data string, own host.Privileges, log *slog.Logger) 
 		return reach, nil
 	}
 
-	// Find the file; the one in the state folder is made at the first start.
-	path := o.File
-	if path == "" && own.Mode == gozzard.ModeCap && own.UID != 0 {
+	// Find the file; it is made at the first start.
+	if o.File == "" && own.Mode == gozzard.ModeCap && own.UID != 0 {
 		return nil, fmt.Errorf("cannot run in mode cap without --policy: %s", NeedsRootPolicy)
 	}
-
-	if path == "" {
-		path = filepath.Join(data, policy.FileName)
-		made, err := firstPolicy(data, o.AllowRoot)
-		if err != nil {
-			return nil, err
-		}
-		if made {
-			log.Warn("this host had no policy, one was written", "file", path, "allow_root", o.AllowRoot)
-		}
+	path, made, err := o.create(data, own)
+	if err != nil {
+		return nil, err
+	}
+	if made {
+		log.Warn("this host had no policy, one was written", "file", path, "allow_root", o.AllowRoot)
 	}
 
 	// Read it.
@@ -60,6 +54,7 @@ func (o PolicyOptions) open(data string, own host.Privileges, log *slog.Logger) 
 
 	p := f.Current()
 	log.Info("policy of this host", "file", path, "policy", p.String())
+	o.warn(path, data, p, own, log)
 
 	if o.AllowRoot && !p.AllowRoot {
 		log.Warn("--allow-root changes no policy that exists: set allow_root in it", "file", path)
@@ -98,8 +93,8 @@ func TrustProgram(file string) error {
 	return policy.TrustBounds(own.Mode).Check(file)
 }
 
-// firstPolicy writes the policy of a new state folder. It does not change a policy that exists.
-func firstPolicy(data string, allowRoot bool) (made bool, err error) {
+// firstPolicy writes the policy of a host. It does not change a policy that exists.
+func firstPolicy(path string, allowRoot bool) (made bool, err error) {
 	choice := policy.Choice{AllowRoot: allowRoot, OwnUID: os.Geteuid()}
 	if choice.OwnUID != 0 {
 		u, err := user.Current()
@@ -108,5 +103,5 @@ func firstPolicy(data string, allowRoot bool) (made bool, err error) {
 		}
 		choice.Own = u.Username
 	}
-	return policy.Create(filepath.Join(data, policy.FileName), choice)
+	return policy.Create(path, choice)
 }

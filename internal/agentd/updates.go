@@ -8,7 +8,6 @@ import (
 	"io"
 	"io/fs"
 	"log/slog"
-	"path/filepath"
 	"time"
 
 	"github.com/gozzard/gozzard"
@@ -19,27 +18,25 @@ import (
 	"github.com/gozzard/gozzard/internal/selfupdate"
 )
 
-// releaseKeyFile is where a host has its release key when its policy names no other place.
+// releaseKeyFile is the release key of a host beside its policy, when the policy names no other place.
 const releaseKeyFile = "release.pub"
 
 // hostRules reads the policy of a host as it is now; one that is not there yet is the default.
-func (o PolicyOptions) hostRules(data string) (*policy.Policy, error) {
-	path := o.File
-	if path == "" {
-		path = filepath.Join(data, policy.FileName)
-	}
-
+func (o PolicyOptions) hostRules(data string) (path string, _ *policy.Policy, _ error) {
 	own, err := host.OwnPrivileges()
 	if err != nil {
-		return nil, err
+		return "", nil, err
+	}
+	if path, err = o.Find(data, own); err != nil {
+		return "", nil, err
 	}
 
 	p, err := policy.Load(path, policy.TrustBounds(own.Mode))
 	if errors.Is(err, fs.ErrNotExist) && o.File == "" {
-		return policy.Default(), nil
+		return path, policy.Default(), nil
 	}
 
-	return p, err
+	return path, p, err
 }
 
 // ReleaseKey is the key that the owner of the host has put there. The server has no way to write or to change it.
@@ -53,15 +50,11 @@ func (o PolicyOptions) ReleaseKey(data string) (ed25519.PublicKey, error) {
 			"sends SIGUSR2", ErrNoReleaseKey)
 	}
 
-	p, err := o.hostRules(data)
+	file, p, err := o.hostRules(data)
 	if err != nil {
 		return nil, err
 	}
-
-	path := p.ReleaseKey
-	if path == "" {
-		path = filepath.Join(data, releaseKeyFile)
-	}
+	path := releaseKeyPath(file, p)
 
 	text, err := policy.TrustBounds(own.Mode).Read(path, release.MaxManifest)
 	if errors.Is(err, fs.ErrNotExist) {
@@ -89,7 +82,7 @@ func (o PolicyOptions) updater(data, program, running string, limit time.Duratio
 		Dir: data, Program: program, Version: running, Args: args, Limit: limit, Log: log,
 		Key: func() (ed25519.PublicKey, error) { return o.ReleaseKey(data) },
 		AllowDowngrade: func() bool {
-			p, err := o.hostRules(data)
+			_, p, err := o.hostRules(data)
 			return err == nil && p.AllowDowngrade
 		},
 	})

@@ -33,7 +33,7 @@ func (a *api) renderHost(h *fleet.Host) client.HostInfo {
 	i := &h.Info
 	out := client.HostInfo{Agent: i.Agent, Addrs: []client.HostAddr{}, Online: h.Online, Hostname: i.Hostname,
 		OS: i.OS, Arch: i.Arch, Version: i.Version, StartedAt: i.StartedAt, CPUs: i.CPUs, MemBytes: i.MemBytes,
-		Mode: i.Mode.String(), Degraded: i.Degraded}
+		Mode: i.Mode.String(), Degraded: i.Degraded, PolicyDigest: i.PolicyDigest}
 
 	if !h.LastSeen.IsZero() {
 		seen := h.LastSeen.UTC()

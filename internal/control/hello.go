@@ -2,6 +2,7 @@ package control
 
 import (
 	"context"
+	"strings"
 
 	"github.com/gozzard/gozzard"
 	"github.com/gozzard/gozzard/internal/delivery"
@@ -61,6 +62,9 @@ func (p *Plane) openSession(ctx context.Context, h hello) error {
 	info := r.Hello.Host
 	info.Agent = h.from
 	info.Addrs = p.addrsOf(h.from, h.cloud, r.Hello.Host.Addrs)
+	if !isDigest(info.PolicyDigest) {
+		info.PolicyDigest = ""
+	}
 
 	// Register it in the record.
 	now := p.o.Now()
@@ -84,6 +88,7 @@ func (p *Plane) openSession(ctx context.Context, h hello) error {
 		Behind: rec.Lift.To > 0}, now)
 	p.protocols.opened(h.from, r.Session, rec.Protocol)
 	lost := p.restorer.lostState(h.from, &rec)
+	p.comparePolicy(h, &info)
 	p.o.Live.PutHost(fleet.Host{Info: info, Session: r.Session, Online: true, LastSeen: now})
 
 	// Answer.
@@ -105,6 +110,40 @@ func (p *Plane) openSession(ctx context.Context, h hello) error {
 
 	p.restorer.add(h.from, lost)
 	return nil
+}
+
+// comparePolicy says when a host has another policy or release key than in its session before. The host itself reports
+// it, so an attacker that controls the agent can hide it; one that controls only its commands cannot.
+func (p *Plane) comparePolicy(h hello, info *gozzard.HostInfo) {
+	before, ok := p.o.Live.Host(h.from)
+	if !ok || before.Info.PolicyDigest == "" || before.Info.PolicyDigest == info.PolicyDigest {
+		return
+	}
+
+	now := info.PolicyDigest
+	if now == "" {
+		now = "not reported"
+	}
+	p.o.Log.Warn("a host has another policy or release key than before", "agent", h.from, "digest", now,
+		"before", before.Info.PolicyDigest)
+
+	addr := gozzard.HostAddr{Cloud: h.cloud}
+	if len(info.Addrs) > 0 {
+		addr = info.Addrs[0]
+	}
+	p.events.Note(h.from, addr, gozzard.Event{Kind: gozzard.EventPolicyChanged, At: p.o.Now().UnixMilli(),
+		Message: "the policy or the release key of this host was changed: digest " + now + ", before " +
+			before.Info.PolicyDigest})
+}
+
+// maxDigest is the length of two SHA-256 sums with a slash between them.
+const maxDigest = 2*64 + 1
+
+// isDigest reports whether a text can be the digest of a policy. It comes from a host that may be hostile.
+func isDigest(s string) bool {
+	return len(s) <= maxDigest && !strings.ContainsFunc(s, func(r rune) bool {
+		return (r < 'a' || r > 'z') && (r < '0' || r > '9') && r != '/'
+	})
 }
 
 // logLift says that an agent has operations on record that this server does not know.

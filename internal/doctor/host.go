@@ -21,7 +21,7 @@ const askAgent = 5 * time.Second
 // HostOptions say which agent a host is checked for.
 type HostOptions struct {
 	Data    string // the state folder
-	Policy  string // "": the one in the state folder
+	Policy  string // "": the one that an agent with this state folder finds
 	Version string // of this program
 }
 
@@ -80,12 +80,12 @@ func checkProgram(version string) Finding {
 
 // checkPolicy describes the policy of a state folder.
 func checkPolicy(data, file string, own host.Privileges) Finding {
-	path := file
-	if path == "" && own.Mode == gozzard.ModeCap && own.UID != 0 {
+	if file == "" && own.Mode == gozzard.ModeCap && own.UID != 0 {
 		return Finding{Fail, "policy", "none is named with --policy: " + agentd.NeedsRootPolicy}
 	}
-	if path == "" {
-		path = filepath.Join(data, policy.FileName)
+	path, err := agentd.PolicyOptions{File: file}.Find(data, own)
+	if err != nil {
+		return Finding{Fail, "policy", err.Error()}
 	}
 
 	p, err := policy.Load(path, policy.TrustBounds(own.Mode))
@@ -96,6 +96,9 @@ func checkPolicy(data, file string, own host.Privileges) Finding {
 		return Finding{Fail, "policy", err.Error()}
 	}
 
+	if why := agentd.Unguarded(path, data, p, own); why != "" {
+		return Finding{Warn, "policy", path + ": " + p.String() + ". But " + why}
+	}
 	return Finding{OK, "policy", path + ": " + p.String()}
 }
 

@@ -26,7 +26,8 @@ const (
 type command struct {
 	run    supervise.Run
 	runAs  account
-	dir    *folder // open until the shell is in it
+	dir    *folder  // open until the shell is in it
+	prog   *program // nil: the command runs in a shell
 	cmd    *exec.Cmd
 	plain  bool      // the program was started in place of the shell
 	group  *runGroup // nil without cgroups
@@ -70,8 +71,13 @@ func (h *Host) prepare(r supervise.Run) (*command, error) {
 		return nil, err
 	}
 
-	// Make the group that the shell starts in.
 	c := &command{run: r, runAs: runAs, dir: dir, exited: make(chan struct{})}
+	if c.prog, err = h.openProgram(r, dir, runAs.name, cred); err != nil {
+		h.discard(c)
+		return nil, err
+	}
+
+	// Make the group that the shell starts in.
 	name := runName(r)
 	attr := &syscall.SysProcAttr{Setsid: true, Credential: cred}
 	if h.groups != nil {
@@ -95,6 +101,10 @@ func (h *Host) prepare(r supervise.Run) (*command, error) {
 		Env:    append(environment(r, runAs), mark{agent: h.instance, key: r.Key, run: name}.environment()...),
 		Stdout: c.out.file, Stderr: c.out.file, SysProcAttr: attr,
 	}
+	if c.prog != nil {
+		c.plain, c.cmd.Path, c.cmd.Args = true, c.prog.path, c.prog.words
+		c.cmd.Env = append(c.cmd.Env, "PWD="+dir.real) // as the shell does
+	}
 	h.record(c, name)
 	return c, nil
 }
@@ -102,7 +112,7 @@ func (h *Host) prepare(r supervise.Run) (*command, error) {
 // withoutShell returns the same command without its shell, or nil when it needs one: because it does more than
 // exec, or because it runs as another account, which is checked on the shell.
 func (c *command) withoutShell() *exec.Cmd {
-	if c.run.Front <= 0 || c.cmd.SysProcAttr.Credential != nil {
+	if c.prog != nil || c.run.Front <= 0 || c.cmd.SysProcAttr.Credential != nil {
 		return nil
 	}
 	args, ok := plainExec(c.run.Command)
@@ -165,6 +175,9 @@ func (h *Host) start(c *command) error {
 	})
 	if err != nil {
 		h.discard(c)
+		if c.prog != nil {
+			return c.prog.explain(err, c.runAs.name)
+		}
 		if errors.Is(err, unix.EACCES) {
 			return fmt.Errorf("setup_path %s: user %s may not enter it", c.dir.name, c.runAs.name)
 		}
@@ -177,6 +190,7 @@ func (h *Host) start(c *command) error {
 
 	// Close what only the start needed.
 	_ = c.dir.file.Close()
+	c.prog.close()
 	if c.group != nil {
 		_ = c.group.fd.Close()
 	}
@@ -222,6 +236,7 @@ func (h *Host) checkStarted(c *command) error {
 func (h *Host) discard(c *command) {
 	h.strike(c)
 	_ = c.dir.file.Close()
+	c.prog.close()
 	if c.group != nil {
 		_ = c.group.fd.Close()
 		h.groups.release(c.group)

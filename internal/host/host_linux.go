@@ -46,7 +46,8 @@ type Host struct {
 	hasPidfd bool
 	setuid   bool // commands of accounts other than root may gain privileges
 	permit   func(user, dir string) error
-	oomScore int // of this program
+	programs Programs // nil: every command runs in a shell
+	oomScore int      // of this program
 	instance string
 	degraded []string
 
@@ -91,8 +92,9 @@ func New(o Options) (*Host, error) {
 	h := &Host{
 		log: o.Log, proc: procfs.New(o.ProcRoot), bootID: o.BootID, pageSize: int64(os.Getpagesize()),
 		self: ownAccount(), instance: o.Instance,
-		setuid: o.AllowSetuid, permit: o.Permit, oomScore: oomScore("/proc/self/oom_score_adj"),
-		shells: shells{pids: map[int]*command{}}, fronts: fronts{byProc: map[supervise.Proc]*front{}},
+		setuid: o.AllowSetuid, permit: o.Permit, programs: o.Programs,
+		oomScore: oomScore("/proc/self/oom_score_adj"),
+		shells:   shells{pids: map[int]*command{}}, fronts: fronts{byProc: map[supervise.Proc]*front{}},
 		accounts: newAccounts(), closing: make(chan struct{}), tidied: make(chan struct{}),
 	}
 	if err := h.learn(); err != nil {

@@ -33,8 +33,20 @@ type Options struct {
 	// Permit decides whether a command of an account may run in a folder, given by its real path. nil allows every
 	// folder. Only Linux asks: on other systems commands run as the account of the agent.
 	Permit func(user, dir string) error
+	// Programs decides about the files that commands execute. With nil every command runs in a shell. Only Linux asks.
+	Programs Programs
 	// BootID replaces the id of this boot in tests.
 	BootID string
+}
+
+// Programs is what the policy of the host says about the files that commands execute.
+type Programs interface {
+	// Plain splits a command into its program and arguments, if commands must run without a shell. held is false if
+	// they run in a shell.
+	Plain(command string) (words []string, held bool, err error)
+	// Program checks a file that a command of an account is about to execute, by its real path. command is the setting
+	// of the definition. interpreter says that a script names the file in its first line.
+	Program(user, command, file string, interpreter bool) error
 }
 
 func (o *Options) check() error {

@@ -266,7 +266,7 @@ func TestTT4SwappedFolderStaysInside(t *testing.T) {
 
 	for i := 0; !enough() && (i < 1000**reuses || time.Since(begin) < *swapFor || swapped.Load() < *fewestSwaps); i++ {
 		// As in the agent: the definition is checked before the operation, the folder when its command starts.
-		if err := p.Definition(s); err != nil {
+		if err := p.Definition("gse", s); err != nil {
 			refused++
 			continue
 		}
@@ -383,7 +383,7 @@ func TestTE4AccountInThreeGroups(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if err := p.Definition(s); (err == nil) != member {
+		if err := p.Definition("gse", s); (err == nil) != member {
 			t.Errorf("%s: %v", group, err)
 		}
 	}

@@ -159,16 +159,18 @@ func onOwnThread(fn func() error) error {
 
 // checkCredentials checks that a command for another account runs as this account and nothing else. A failed change
 // of the account is already an error of the start; this check is a second barrier. It is valid only while the shell
-// is the program that was started: a later program may have changed its account legally. The reason is empty when
+// is the program that was started: a later program may have changed its account legally. A program that was started
+// without a shell, as an account that cannot gain privileges, is checked too. The reason is empty when
 // everything is right.
 func (h *Host) checkCredentials(c *command) string {
 	cred := c.cmd.SysProcAttr.Credential
-	if cred == nil && h.mode != gozzard.ModeCap || h.shellImage(c) != imageShell {
+	stays := c.prog != nil && c.runAs.uid != 0 && !h.setuid // such a program cannot change its account
+	if cred == nil && h.mode != gozzard.ModeCap || !stays && h.shellImage(c) != imageShell {
 		return ""
 	}
 
 	has, err := h.proc.Credentials(c.cmd.Process.Pid)
-	if err != nil || h.shellImage(c) != imageShell {
+	if err != nil || !stays && h.shellImage(c) != imageShell {
 		return "" // it has ended
 	}
 

@@ -1,6 +1,8 @@
 package policy
 
 import (
+	"errors"
+	"io/fs"
 	"path/filepath"
 	"strings"
 
@@ -17,11 +19,11 @@ func (p *Policy) commands(acct account, s *gozzard.Spec) error {
 		if strings.TrimSpace(cmd.text) == "" {
 			continue
 		}
-		if !p.Shell && !plain(cmd.text) {
-			return p.rejectBecause(setShell, "only a program by its path and plain arguments are",
-				"%s with the words of a shell", cmd.name)
+		check := p.plainCommand
+		if p.Shell {
+			check = p.shellCommand
 		}
-		if err := p.executable(acct, s.Identity.SetupPath, cmd.name, cmd.text); err != nil {
+		if err := check(acct, s.Identity.SetupPath, cmd.name, cmd.text); err != nil {
 			return err
 		}
 	}
@@ -29,57 +31,62 @@ func (p *Policy) commands(acct account, s *gozzard.Spec) error {
 	return nil
 }
 
-// executable checks the program at the beginning of a command that runs as root, if it is named by a path. An account
-// that can replace the program, or a folder of its path, would become root with the next start. The rest of the
-// command is not checked, because only the shell knows what it means.
-func (p *Policy) executable(acct account, dir, name, text string) error {
+// plainCommand checks a command that runs without a shell, by the path of its program. The host asks again about the
+// file that it executes.
+func (p *Policy) plainCommand(acct account, dir, name, text string) error {
+	words, ok := plainWords(text)
+	if !ok {
+		return p.rejectBecause(setShell, "only a program by its path and plain arguments are",
+			"%s with the words of a shell", name)
+	}
+
+	real, err := walk(absolute(dir, words[0]), nil)
+	switch {
+	case errors.Is(err, fs.ErrPermission) && !acct.root: // an agent that is not root may see less than the account
+		return nil
+	case err != nil:
+		return p.rejectBecause(setPathPrefixes, err.Error(), "%s with program %s", name, quoted(words[0]))
+	}
+	return p.program(acct, executed{command: name, file: real})
+}
+
+// shellCommand checks the programs and scripts that the text of a command names, if it runs as root. An account that
+// can replace one of them, or a folder of its path, would become root with the next start. The check knows the words
+// that stand in the text; it does not know what the shell makes of variables and patterns, nor what a script executes.
+func (p *Policy) shellCommand(acct account, dir, name, text string) error {
 	if !acct.root || !p.TrustedPaths {
 		return nil
 	}
-
-	path := program(text)
-	if path == "" {
-		return nil
-	}
-
-	if !filepath.IsAbs(path) {
-		if dir == "" {
-			dir = rootFolder()
+	for _, file := range programs(dir, text) {
+		if _, err := walk(file, rootOnly); err != nil {
+			return p.rejectBecause(setTrustedPaths, err.Error(), "%s as root", name)
 		}
-		path = filepath.Join(dir, path)
 	}
-
-	if _, err := walk(path, rootOnly); err != nil {
-		return p.rejectBecause(setTrustedPaths, err.Error(), "%s as root", name)
-	}
-
 	return nil
 }
 
-// program returns the first word of a command if it is a path and nothing in it has a meaning for a shell.
-func program(text string) string {
-	words := strings.FieldsFunc(text, func(r rune) bool { return strings.ContainsRune(" \t\n;&|()<>", r) })
-	if len(words) > 1 && words[0] == "exec" {
-		words = words[1:]
+// absolute is the path of a word in a folder.
+func absolute(dir, word string) string {
+	if filepath.IsAbs(word) {
+		return filepath.Clean(word)
 	}
-	if len(words) == 0 || !strings.ContainsRune(words[0], '/') || !isPlain(words[0]) ||
-		strings.ContainsRune(words[0], '=') {
-		return ""
+	if dir == "" {
+		dir = rootFolder()
 	}
-	return words[0]
+	return filepath.Join(dir, word)
 }
 
-// plain reports whether a shell would only split the command at its blanks and start the program, which must be named
-// by its path.
-func plain(text string) bool {
+// plainWords splits a command at its blanks, if a shell would only do that and start the program, which must be named
+// by its path. The result is the program and its arguments.
+func plainWords(text string) (words []string, ok bool) {
 	if !isPlain(strings.ReplaceAll(strings.TrimSpace(text), " ", "")) {
-		return false
+		return nil, false
 	}
-	words := strings.Fields(text)
+	words = strings.Fields(text)
 	if len(words) > 1 && words[0] == "exec" {
 		words = words[1:]
 	}
-	return len(words) > 0 && strings.ContainsRune(words[0], '/') && !strings.ContainsRune(words[0], '=') &&
+	return words, len(words) > 0 && strings.ContainsRune(words[0], '/') && !strings.ContainsRune(words[0], '=') &&
 		words[0][0] != '-'
 }
 

@@ -16,7 +16,7 @@ import (
 	"github.com/gozzard/gozzard/internal/atomicfile"
 )
 
-// FileName is the name of the policy file in an agent's state folder.
+// FileName is the name of the policy file, in /etc/gozzard or in an agent's state folder.
 const FileName = "policy.yaml"
 
 // File is a policy that follows its file. A change takes effect with the next operation. If the file cannot be read,
@@ -57,10 +57,22 @@ func (f *File) Action(a gozzard.Action) error { return f.Current().Action(a) }
 func (f *File) Processes(n int) error { return f.Current().Processes(n) }
 
 // Definition is Policy.Definition of the current policy.
-func (f *File) Definition(s *gozzard.Spec) error { return f.Current().Definition(s) }
+func (f *File) Definition(namespace string, s *gozzard.Spec) error {
+	return f.Current().Definition(namespace, s)
+}
 
 // Folder is Policy.Folder of the current policy.
 func (f *File) Folder(user, real string) error { return f.Current().Folder(user, real) }
+
+// Plain is Policy.Plain of the current policy.
+func (f *File) Plain(command string) (words []string, held bool, err error) {
+	return f.Current().Plain(command)
+}
+
+// Program is Policy.Program of the current policy.
+func (f *File) Program(user, command, file string, interpreter bool) error {
+	return f.Current().Program(user, command, file, interpreter)
+}
 
 // Names is Policy.Names of the current policy.
 func (f *File) Names(account string) bool { return f.Current().Names(account) }
@@ -181,9 +193,11 @@ users: [%s]  # other accounts: a name, @group for the members of a group, "*" fo
 deny_uids: %q  # accounts that are rejected even if users lists them
 path_prefixes: [%s]  # setup_path must be in one of these folders; symbolic links are resolved first
 trusted_paths: true  # what runs as root must be in folders that only root can write
-shell: true  # commands run in a shell; with false, only the path of a program and plain arguments are allowed
+shell: true  # commands run in a shell; with false, only a program in path_prefixes and plain arguments are allowed
 ops: [%s]  # the operations that the server may ask for
 max_processes: %d  # the largest number of processes on this host
+# programs: [/opt/app/bin/*]  # with shell: false, the only programs that may be executed
+# namespaces: {"shop*": [shop]}  # which accounts the processes of a namespace may use
 `, c.AllowRoot, list(p.Users, quote), deny, list(p.PathPrefixes, quote),
 		list(p.Ops, gozzard.Action.String), p.MaxProcesses)
 	return b.String()

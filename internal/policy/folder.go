@@ -43,13 +43,8 @@ func (p *Policy) folder(acct account, path string) error {
 	}
 
 	// Allow what is in one of the folders of the policy.
-	for _, prefix := range p.PathPrefixes {
-		if inside(real, prefix) {
-			return nil
-		}
-		if resolved, err := walk(prefix, nil); err == nil && inside(real, resolved) {
-			return nil
-		}
+	if p.inPrefixes(real) {
+		return nil
 	}
 
 	// Reject the rest.

@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"path/filepath"
+	"runtime"
 	"slices"
 	"strconv"
 	"strings"
@@ -41,6 +42,8 @@ func Parse(file string, src []byte) (*Policy, error) {
 		d.fault(root, "the policy", "must be a mapping, is %s", root.Kind)
 	}
 
+	d.checkPrograms()
+
 	if len(d.faults) > 0 {
 		return nil, fmt.Errorf("policy %s: %w", file, errors.Join(d.faults...))
 	}
@@ -49,8 +52,9 @@ func Parse(file string, src []byte) (*Policy, error) {
 
 // decoder fills a policy and collects the errors.
 type decoder struct {
-	p      *Policy
-	faults []error
+	p        *Policy
+	programs *yamldoc.Node // the setting programs, if the file has it
+	faults   []error
 }
 
 func (d *decoder) fault(n *yamldoc.Node, what, format string, args ...any) {
@@ -83,10 +87,16 @@ func (d *decoder) setting(n *yamldoc.Node) {
 			d.fault(n, n.Key, "must be a whole number up to %d", maxProcesses)
 		}
 		d.p.MaxProcesses = i
+	case setNamespaces:
+		d.p.Namespaces = d.namespaces(n)
+	case setPrograms:
+		d.p.Programs = entries(d, n, d.program)
+		d.programs = n
 	default:
 		d.fault(n, strconv.Quote(n.Key), "is not a setting; the settings are %s",
 			strings.Join([]string{setAllowRoot, setUsers, setDenyUIDs, setPathPrefixes,
-				setTrustedPaths, setShell, setOps, setMaxProcesses, setReleaseKey, setDowngrade}, ", "))
+				setTrustedPaths, setShell, setOps, setMaxProcesses, setNamespaces, setPrograms, setReleaseKey,
+				setDowngrade}, ", "))
 	}
 }
 
@@ -149,6 +159,50 @@ func (d *decoder) file(n *yamldoc.Node) string {
 		return ""
 	}
 	return path
+}
+
+// namespaces reads patterns of namespaces, each with the accounts that it allows.
+func (d *decoder) namespaces(n *yamldoc.Node) []NamespaceRule {
+	if n.Kind != yamldoc.Mapping {
+		d.fault(n, n.Key, "must be a mapping from patterns of namespaces to lists of accounts, is %s", n.Kind)
+		return nil
+	}
+	if len(n.Kids) > maxListed {
+		d.fault(n, n.Key, "has %d patterns, at most %d are allowed", len(n.Kids), maxListed)
+		return nil
+	}
+
+	all := make([]NamespaceRule, len(n.Kids))
+	for i := range n.Kids {
+		kid := &n.Kids[i]
+		if kid.Key == "" || len(kid.Key) > maxPattern || strings.Contains(kid.Key, "**") || shown(kid.Key) != kid.Key {
+			d.fault(kid, n.Key, "has a pattern that is empty, longer than %d characters, or has blanks, quotes, ** or "+
+				"characters other than ASCII", maxPattern)
+		}
+		all[i] = NamespaceRule{Pattern: strings.Clone(kid.Key), Users: entries(d, kid, d.user)}
+	}
+	return all
+}
+
+// program reads a pattern of programs.
+func (d *decoder) program(key string, n *yamldoc.Node) string {
+	path, ok := text(n)
+	_, err := filepath.Match(path, "")
+	if !ok || err != nil || !filepath.IsAbs(path) || filepath.Clean(path) != path || path == rootFolder() {
+		d.fault(n, key, "must be clean absolute paths of programs; * and ? stand for a part of one name")
+	}
+	return path
+}
+
+// checkPrograms rejects a list of programs that cannot be enforced.
+func (d *decoder) checkPrograms() {
+	switch {
+	case d.programs == nil:
+	case d.p.Shell:
+		d.fault(d.programs, setPrograms, "needs shell: false, because the text of a shell can execute every program")
+	case runtime.GOOS != "linux":
+		d.fault(d.programs, setPrograms, "can be enforced on Linux only")
+	}
 }
 
 func (d *decoder) op(key string, n *yamldoc.Node) gozzard.Action {

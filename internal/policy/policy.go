@@ -20,6 +20,8 @@ const (
 	setShell        = "shell"
 	setOps          = "ops"
 	setMaxProcesses = "max_processes"
+	setNamespaces   = "namespaces"
+	setPrograms     = "programs"
 	setReleaseKey   = "release_key"
 	setDowngrade    = "allow_downgrade"
 )
@@ -29,6 +31,7 @@ const (
 	defaultProcesses = 2000
 	maxProcesses     = 1_000_000
 	maxListed        = 1024 // entries of one list
+	maxPattern       = 64   // characters of a pattern of namespaces
 )
 
 // anyone stands in users for every account that the other settings do not reject.
@@ -44,6 +47,8 @@ type Policy struct {
 	Shell        bool
 	Ops          []gozzard.Action
 	MaxProcesses int
+	Namespaces   []NamespaceRule // in the order of the file; nil: every namespace may use every account
+	Programs     []string        // patterns of the only programs that may be executed; nil: there is no list
 
 	// The agent's program may be replaced by releases that are signed with this key. An older release needs
 	// AllowDowngrade.
@@ -122,11 +127,14 @@ func (p *Policy) Processes(n int) error {
 	return nil
 }
 
-// Definition checks a definition: its account, its folder and all its commands. All commands are checked, because some
+// Definition checks a definition of a namespace: its account, its folder and all its commands. All commands are checked, because some
 // run without a request.
-func (p *Policy) Definition(s *gozzard.Spec) error {
+func (p *Policy) Definition(namespace string, s *gozzard.Spec) error {
 	acct, err := p.account(s.Identity.User)
 	if err != nil {
+		return err
+	}
+	if err := p.namespace(namespace, acct); err != nil {
 		return err
 	}
 	if err := p.folder(acct, s.Identity.SetupPath); err != nil {
@@ -156,8 +164,11 @@ func (p *Policy) String() string {
 	}
 
 	shell := "commands without shell only"
-	if p.Shell {
+	switch {
+	case p.Shell:
 		shell = "shell commands"
+	case p.Programs != nil:
+		shell += ", programs: " + list(p.Programs, quoted)
 	}
 
 	ops := "all operations"
@@ -165,8 +176,8 @@ func (p *Policy) String() string {
 		ops = "operations " + list(p.Ops, gozzard.Action.String)
 	}
 
-	return fmt.Sprintf("%s; other accounts: %s; folders: %s; %s; %s; at most %d processes",
-		root, list(p.Users, itself), list(p.PathPrefixes, itself), ops, shell, p.MaxProcesses)
+	return fmt.Sprintf("%s; other accounts: %s; folders: %s; %s; %s; at most %d processes%s",
+		root, list(p.Users, itself), list(p.PathPrefixes, itself), ops, shell, p.MaxProcesses, p.namespaceText())
 }
 
 func itself(s string) string { return s }

@@ -54,12 +54,12 @@ func TestTE5RootNeedsTheOwnersWord(t *testing.T) {
 	needsRoot(t)
 	refusing, allowing := parse(t, `path_prefixes: ["/"]`), parse(t, `{allow_root: true, path_prefixes: ["/"]}`)
 	for _, user := range []string{"", "root"} {
-		wants(t, "refused "+user, refusing.Definition(spec(user, "/usr", "")),
+		wants(t, "refused "+user, refusing.Definition("gse", spec(user, "/usr", "")),
 			"account root is not allowed by local policy (allow_root in /etc/gozzard/policy.yaml)")
-		wants(t, "allowed "+user, allowing.Definition(spec(user, "/usr", "")), "")
+		wants(t, "allowed "+user, allowing.Definition("gse", spec(user, "/usr", "")), "")
 	}
 	wants(t, "everybody is not root", parse(t,
-		`{users: ["*"], deny_uids: "", path_prefixes: ["/"]}`).Definition(spec("root", "/usr", "")), "allow_root in")
+		`{users: ["*"], deny_uids: "", path_prefixes: ["/"]}`).Definition("gse", spec("root", "/usr", "")), "allow_root in")
 }
 
 func TestAccounts(t *testing.T) {
@@ -79,7 +79,7 @@ func TestAccounts(t *testing.T) {
 		{`users: [nobody]`, strings.Repeat("é", 4000), "(users in"},
 		{`users: ["*"]`, "../../root", ""}, // not an account: the host reports it
 	} {
-		wants(t, tt.rules+" "+tt.user, parse(t, "%s", tt.rules).Definition(spec(tt.user, "/opt", "")), tt.want)
+		wants(t, tt.rules+" "+tt.user, parse(t, "%s", tt.rules).Definition("gse", spec(tt.user, "/opt", "")), tt.want)
 	}
 }
 
@@ -119,9 +119,9 @@ func TestFolders(t *testing.T) {
 		"/etc\n/x":                       `"/etc\n/x"`,
 		"/" + strings.Repeat("a/", 4000): "(path_prefixes in",
 	} {
-		wants(t, path, p.Definition(spec("nobody", path, "")), want)
+		wants(t, path, p.Definition("gse", spec("nobody", path, "")), want)
 		if path != top+"/inside" {
-			wants(t, "aliased "+path, aliased.Definition(spec("nobody", path, "")), want)
+			wants(t, "aliased "+path, aliased.Definition("gse", spec("nobody", path, "")), want)
 		}
 	}
 }
@@ -191,16 +191,16 @@ func TestTE2WritableParents(t *testing.T) {
 		{"good", "exec ../wide/in/run.sh", "wide is writable by others"},
 		{"good", "./run.sh&", ""},
 	} {
-		err := p.Definition(spec("root", filepath.Join(top, tt.dir), tt.start))
+		err := p.Definition("gse", spec("root", filepath.Join(top, tt.dir), tt.start))
 		wants(t, tt.dir+" "+tt.start, err, tt.want)
 		if tt.want != "" && (err == nil || !strings.Contains(err.Error(), "(trusted_paths in")) {
 			t.Errorf("%s %s: %v", tt.dir, tt.start, err)
 		}
-		wants(t, "nobody", p.Definition(spec("nobody", filepath.Join(top, tt.dir), tt.start)), "")
+		wants(t, "nobody", p.Definition("gse", spec("nobody", filepath.Join(top, tt.dir), tt.start)), "")
 	}
 
 	lax := parse(t, `{allow_root: true, trusted_paths: false, path_prefixes: ["/"]}`)
-	wants(t, "lax", lax.Definition(spec("root", filepath.Join(top, "wide"), "./x")), "")
+	wants(t, "lax", lax.Definition("gse", spec("root", filepath.Join(top, "wide"), "./x")), "")
 }
 
 func TestWithoutShell(t *testing.T) {
@@ -218,12 +218,12 @@ func TestWithoutShell(t *testing.T) {
 		if good {
 			want = ""
 		}
-		wants(t, text, p.Definition(spec("nobody", "/opt", text)), want)
+		wants(t, text, p.Definition("gse", spec("nobody", "/opt", text)), want)
 	}
 
 	s := spec("nobody", "/opt", "./x")
 	s.Control.Health = "curl localhost | grep ok"
-	wants(t, "health_cmd", p.Definition(s), "health_cmd with the words of a shell")
+	wants(t, "health_cmd", p.Definition("gse", s), "health_cmd with the words of a shell")
 }
 
 func TestActionsAndProcesses(t *testing.T) {
@@ -235,7 +235,7 @@ func TestActionsAndProcesses(t *testing.T) {
 	wants(t, "4", p.Processes(4), "process number 4 is not allowed by local policy (max_processes in")
 	var none policy.Policy
 	if none.Action(gozzard.ActionStart) == nil || none.Processes(1) == nil ||
-		none.Definition(spec("nobody", "/opt", "")) == nil {
+		none.Definition("gse", spec("nobody", "/opt", "")) == nil {
 		t.Error("the zero value allows something")
 	}
 }
@@ -387,7 +387,7 @@ func BenchmarkDefinition(b *testing.B) {
 	p.Users = []string{"@nogroup"}
 	s := spec("nobody", "/usr/local/bin", "exec ./x")
 	for b.Loop() {
-		if err := p.Definition(s); err != nil {
+		if err := p.Definition("gse", s); err != nil {
 			b.Fatal(err)
 		}
 	}

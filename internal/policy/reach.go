@@ -10,8 +10,10 @@ import (
 type Rules interface {
 	Action(gozzard.Action) error
 	Processes(n int) error
-	Definition(*gozzard.Spec) error
+	Definition(namespace string, s *gozzard.Spec) error
 	Folder(user, real string) error
+	Plain(command string) (words []string, held bool, err error)
+	Program(user, command, file string, interpreter bool) error
 	Names(account string) bool
 }
 
@@ -26,14 +28,14 @@ type Reach struct {
 }
 
 // Definition checks a definition. A definition without an account means root.
-func (r *Reach) Definition(s *gozzard.Spec) error {
+func (r *Reach) Definition(namespace string, s *gozzard.Spec) error {
 	name := s.Identity.User
 	switch {
 	case !hasModes || r.Mode == gozzard.ModeRoot: // where accounts have no numbers, the host checks the account
 	case r.Mode == gozzard.ModeCap && name == "":
 		named := *s
 		named.Identity.User = "root"
-		return r.Rules.Definition(&named)
+		return r.Rules.Definition(namespace, &named)
 	case r.Mode == gozzard.ModeCap:
 		if r.UID != 0 && r.isOwn(name) && !r.Names(r.Account) {
 			return fmt.Errorf("permission: account %s is the agent's own, in mode cap: its commands could change "+
@@ -45,7 +47,7 @@ func (r *Reach) Definition(s *gozzard.Spec) error {
 		return r.outOfReach("account " + shown(name) + " cannot be used")
 	}
 
-	return r.Rules.Definition(s)
+	return r.Rules.Definition(namespace, s)
 }
 
 // isOwn reports whether a name means the agent's account.

@@ -44,7 +44,7 @@ func TestReachOfModes(t *testing.T) {
 		{gozzard.ModeRoot, all, "root", "(allow_root in"},
 	} {
 		r := policy.Reach{Rules: parse(t, "%s", tt.rules), Mode: tt.mode, Account: "nobody", UID: 65534}
-		err := r.Definition(spec(tt.user, "/", ""))
+		err := r.Definition("gse", spec(tt.user, "/", ""))
 		if (err == nil) != (tt.want == "") || err != nil && !strings.Contains(err.Error(), tt.want) || err != nil &&
 			strings.ContainsRune(err.Error(), '\n') {
 			t.Errorf("%s %s as %.20q: %v, want %s", tt.mode, tt.rules, tt.user, err, tt.want)
@@ -54,12 +54,12 @@ func TestReachOfModes(t *testing.T) {
 	self := policy.Reach{Rules: policy.Everything(), Mode: gozzard.ModeUser, Account: "nobody", UID: 65534}
 
 	if os.Geteuid() == 0 { // Everything: no account means the agent's account
-		if err := self.Definition(spec("", "/", "")); err != nil {
+		if err := self.Definition("gse", spec("", "/", "")); err != nil {
 			t.Error(err)
 		}
 	}
 
-	if err := self.Definition(spec("daemon", "/", "")); err == nil {
+	if err := self.Definition("gse", spec("daemon", "/", "")); err == nil {
 		t.Error("another account is out of reach there, too")
 	}
 }

@@ -27,6 +27,7 @@ type hostDoc struct {
 	MemBytes  int64     `json:"mem_bytes,omitempty"`
 	Degraded  []string  `json:"degraded,omitempty"`
 	Mode      string    `json:"mode,omitempty"`
+	Policy    string    `json:"policy_digest,omitempty"`
 }
 
 type addrDoc struct {
@@ -38,6 +39,7 @@ func encodeHost(h *gozzard.HostInfo) (string, error) {
 	d := hostDoc{
 		Hostname: h.Hostname, OS: h.OS, Arch: h.Arch, Version: h.Version, BootID: h.BootID, StartedAt: h.StartedAt,
 		CPUs: h.CPUs, MemBytes: h.MemBytes, Degraded: h.Degraded, Mode: h.Mode.String(),
+		Policy: h.PolicyDigest,
 	}
 	for _, a := range h.Addrs {
 		d.Addrs = append(d.Addrs, addrDoc{Cloud: a.Cloud, IP: ipText(a.IP)})
@@ -55,7 +57,7 @@ func decodeHost(agent gozzard.AgentID, s string) (gozzard.HostInfo, error) {
 	h := gozzard.HostInfo{
 		Agent: agent, Hostname: d.Hostname, OS: d.OS, Arch: d.Arch, Version: d.Version, BootID: d.BootID,
 		StartedAt: d.StartedAt, CPUs: d.CPUs, MemBytes: d.MemBytes, Degraded: d.Degraded,
-		Mode: gozzard.ParseAgentMode(d.Mode),
+		Mode: gozzard.ParseAgentMode(d.Mode), PolicyDigest: d.Policy,
 	}
 	for _, a := range d.Addrs {
 		addr, err := hostAddr(int64(a.Cloud), a.IP)

@@ -79,7 +79,7 @@ func (a *actor) probeHealth() {
 	}
 
 	// Skip a probe that the policy forbids. Unknown health does not mean unhealthy.
-	if err := a.s.permit(a.spec); err != nil {
+	if err := a.s.permit(a.key, a.spec); err != nil {
 		a.resetHealth()
 		a.health.at = time.Now().Add(orDefault(a.spec.Policy.HealthInterval, healthEvery))
 		a.notes.health = "health_cmd is not run: " + err.Error()
@@ -170,7 +170,7 @@ func (a *actor) healthRestartDue() bool {
 func (a *actor) restartUnhealthy(ctx context.Context) {
 	why := a.notes.health
 	a.health.restartAt = time.Time{}
-	if err := a.s.permit(a.spec); err != nil { // checked first: a process that may not be started must not be stopped
+	if err := a.s.permit(a.key, a.spec); err != nil { // checked first: a process that may not be started must not be stopped
 		a.finishRestart(failed(gozzard.CodeRefused, "%v", err), why)
 		return
 	}

@@ -114,7 +114,7 @@ func (a *actor) actOnBreach(ctx context.Context) {
 	// Decide what to do. If the policy forbids it, only report.
 	act := limitAct(a.spec.Resource.Act, a.rec.Hosted)
 	if act != gozzard.ActAlert {
-		if err := a.s.permit(a.spec); err != nil {
+		if err := a.s.permit(a.key, a.spec); err != nil {
 			act, b.text = gozzard.ActAlert, b.text+"; nothing is done about it: "+err.Error()
 		}
 	}

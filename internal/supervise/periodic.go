@@ -86,7 +86,7 @@ func (a *actor) startPlannedRun(ctx context.Context) {
 // runOnce carries out the run that was due at the given time.
 func (a *actor) runOnce(ctx context.Context, due time.Time) gozzard.Outcome {
 	// Skip the run if the policy forbids it.
-	if err := a.s.permit(a.spec); err != nil {
+	if err := a.s.permit(a.key, a.spec); err != nil {
 		return failed(gozzard.CodeRefused, "the run of %s was skipped: %v", clock(due), err)
 	}
 

@@ -74,7 +74,7 @@ func (a *actor) pullUp(ctx context.Context) {
 	a.pullAt = time.Time{}
 	out := a.execute(func() gozzard.Outcome {
 		// A rejected start is retried like any start that fails, because the policy may change.
-		if err := a.s.permit(a.spec); err != nil {
+		if err := a.s.permit(a.key, a.spec); err != nil {
 			return failed(gozzard.CodeRefused, "%v", err)
 		}
 		return a.start(ctx, launch{action: gozzard.ActionStart, pullUp: true})

@@ -69,7 +69,7 @@ func (r *rig) up() {
 	r.s = supervise.New(supervise.Options{
 		Host: r.host,
 		Rand: func() float64 { return 0.5 },
-		Permit: func(*gozzard.Spec) error {
+		Permit: func(gozzard.Key, *gozzard.Spec) error {
 			if r.forbids.Load() {
 				return errForbidden
 			}

@@ -178,7 +178,7 @@ func (a *actor) runVersion(ctx context.Context, run uint64, spec *gozzard.Spec) 
 	}
 
 	// Skip what the policy forbids.
-	if err := a.s.permit(spec); err != nil {
+	if err := a.s.permit(a.key, spec); err != nil {
 		a.log.Debug("policy forbids version_cmd", "err", err)
 		return
 	}

@@ -48,7 +48,7 @@ type Options struct {
 	// Permit decides whether the supervisor may act on a definition without a request: pull-ups, planned runs,
 	// restarts of unhealthy processes, actions on limits, and probes. Operations are checked by the caller of
 	// Apply. Nil permits everything.
-	Permit func(*gozzard.Spec) error
+	Permit func(gozzard.Key, *gozzard.Spec) error
 
 	// SampleEvery is the time between two measurements. One pass measures all processes. The default is 10 s.
 	SampleEvery time.Duration
@@ -69,7 +69,7 @@ type Supervisor struct {
 	changed     func(gozzard.Status)
 	removed     func(gozzard.Key)
 	event       func(gozzard.Event) // may be nil
-	permit      func(*gozzard.Spec) error
+	permit      func(gozzard.Key, *gozzard.Spec) error
 	sampleEvery time.Duration
 	now         func() time.Time
 	rand        func() float64
@@ -117,7 +117,7 @@ func New(o Options) *Supervisor {
 		s.removed = func(gozzard.Key) {}
 	}
 	if s.permit == nil {
-		s.permit = func(*gozzard.Spec) error { return nil }
+		s.permit = func(gozzard.Key, *gozzard.Spec) error { return nil }
 	}
 	if s.sampleEvery <= 0 {
 		s.sampleEvery = defaultSampleEvery

@@ -63,6 +63,7 @@ func appendHost(b []byte, num protowire.Number, h *gozzard.HostInfo) []byte {
 	}
 
 	b = appendUint(b, 12, uint64(h.Mode))
+	b = appendString(b, 13, h.PolicyDigest)
 	return end(b, start)
 }
 
@@ -100,6 +101,8 @@ func decodeHost(d decoder, h *gozzard.HostInfo) error {
 			if m := d.uint(); m <= uint64(gozzard.ModeUser) {
 				h.Mode = gozzard.AgentMode(m)
 			}
+		case 13:
+			h.PolicyDigest = d.string()
 		default:
 			d.skip()
 		}

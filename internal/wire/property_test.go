@@ -119,6 +119,7 @@ var genReport = rapid.Custom(func(t *rapid.T) *gozzard.Report {
 		fill(t, &r.Hello.Host)
 		r.Hello.Host.Agent = gozzard.AgentID(genText.Draw(t, "agent"))
 		r.Hello.Host.Addrs = listOf(genAddr).Draw(t, "addrs")
+		r.Hello.Host.PolicyDigest = genText.Draw(t, "policy digest")
 		r.Hello.Host.Degraded = listOf(genText).Draw(t, "degraded")
 		r.Hello.Host.Mode = gozzard.AgentMode(rapid.IntRange(0, int(gozzard.ModeUser)).Draw(t, "mode"))
 	}

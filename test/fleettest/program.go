@@ -41,6 +41,12 @@ func Start(t testing.TB, name string, env []string, args ...string) *Program {
 	return start(t, name, Binary(t), nil, env, args...)
 }
 
+// StartThrough is Start through a command that execs the program.
+func StartThrough(t testing.TB, name string, wrap []string, args ...string) *Program {
+	t.Helper()
+	return start(t, name, Binary(t), wrap, nil, args...)
+}
+
 // start starts a program through wrap, a command that execs it.
 func start(t testing.TB, name, program string, wrap, env []string, args ...string) *Program {
 	t.Helper()

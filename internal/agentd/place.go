@@ -1,0 +1,171 @@
+package agentd
+
+import (
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"io/fs"
+	"log/slog"
+	"os"
+	"path/filepath"
+	"strings"
+	"time"
+
+	"github.com/gozzard/gozzard"
+	"github.com/gozzard/gozzard/internal/host"
+	"github.com/gozzard/gozzard/internal/policy"
+	"github.com/gozzard/gozzard/internal/release"
+)
+
+// An agent of root with its state below systemState is an installed one. Its policy is in systemFolder, where the unit
+// of the agent lets no command write. A state folder elsewhere has its policy inside.
+const (
+	systemState  = "/var/lib/"
+	systemFolder = "/etc/gozzard"
+)
+
+// isSystem reports whether the policy of a state folder belongs into systemFolder.
+func isSystem(data string, own host.Privileges) bool {
+	return filepath.Separator == '/' && own.Mode == gozzard.ModeRoot && strings.HasPrefix(data, systemState)
+}
+
+// Find returns the path of the policy of an agent. A policy in the state folder of an earlier installation counts as
+// long as there is none in the place for policies.
+func (o PolicyOptions) Find(data string, own host.Privileges) (string, error) {
+	if o.File != "" {
+		return o.File, nil
+	}
+	data, err := filepath.Abs(data)
+	if err != nil {
+		return "", fmt.Errorf("cannot find the state folder: %w", err)
+	}
+
+	inState := filepath.Join(data, policy.FileName)
+	if !isSystem(data, own) {
+		return inState, nil
+	}
+	inSystem := filepath.Join(systemFolder, policy.FileName)
+	if exists(inState) && !exists(inSystem) {
+		return inState, nil
+	}
+	return inSystem, nil
+}
+
+func exists(path string) bool {
+	_, err := os.Lstat(path)
+	return !errors.Is(err, fs.ErrNotExist)
+}
+
+// create writes the policy of a host that has none, and returns its path. Where the place for policies cannot be
+// written, as in some containers, the state folder has to do.
+func (o PolicyOptions) create(data string, own host.Privileges) (path string, made bool, err error) {
+	if path, err = o.Find(data, own); err != nil || o.File != "" {
+		return path, false, err
+	}
+	if filepath.Dir(path) == systemFolder {
+		err = os.MkdirAll(systemFolder, 0o755)
+		if err == nil {
+			made, err = firstPolicy(path, o.AllowRoot)
+		}
+		if err == nil {
+			return path, made, nil
+		}
+		path = filepath.Join(data, policy.FileName)
+	}
+	made, err = firstPolicy(path, o.AllowRoot)
+	return path, made, err
+}
+
+// Unguarded says how to move a policy that the commands that it limits could change, or "".
+func Unguarded(path, data string, p *policy.Policy, own host.Privileges) string {
+	data, err := filepath.Abs(data)
+	if err != nil || filepath.Dir(path) != data || !p.AllowRoot && own.Mode == gozzard.ModeRoot && !isSystem(data, own) {
+		return ""
+	}
+	why := "commands of the agent's account can change this policy, because it is in the state folder; as root, run: " +
+		"install -D -m 0644 " + path + " " + filepath.Join(systemFolder, policy.FileName) + " && rm " + path
+	if key := filepath.Join(data, releaseKeyFile); exists(key) {
+		why += "; move " + key + " to " + systemFolder + " too"
+	}
+	if !isSystem(data, own) {
+		why += "; then start the agent with --policy " + filepath.Join(systemFolder, policy.FileName)
+	}
+	return why
+}
+
+// warn logs what the owner of the host should know about the place of the policy.
+func (o PolicyOptions) warn(path, data string, p *policy.Policy, own host.Privileges, log *slog.Logger) {
+	if why := Unguarded(path, data, p, own); why != "" {
+		log.Warn("policy is in the state folder: "+why, "file", path)
+	}
+	if old := filepath.Join(data, policy.FileName); o.File == "" && old != path && exists(old) {
+		log.Warn("there are two policies; the one in the state folder has no effect, remove it", "file", path,
+			"without_effect", old)
+	}
+}
+
+// releaseKeyPath is where the release key of a host is: where its policy says, else beside the policy.
+func releaseKeyPath(path string, p *policy.Policy) string {
+	if p.ReleaseKey != "" {
+		return p.ReleaseKey
+	}
+	return filepath.Join(filepath.Dir(path), releaseKeyFile)
+}
+
+// digest identifies the policy file of a host and its release key, as they are on disk: the SHA-256 of the policy, and
+// behind a slash the one of the key, if there is a key. A file that cannot be read is named as such.
+func (a *Agent) digest() string {
+	if a.rules == nil || a.policyFile == nil {
+		return ""
+	}
+	trust := policy.TrustBounds(a.own.Mode)
+	text := digestOf(trust, a.policyFile.Path(), policy.MaxSize)
+	key := releaseKeyPath(a.policyFile.Path(), a.policyFile.Current())
+	if exists(key) {
+		text += "/" + digestOf(trust, key, release.MaxManifest)
+	}
+	return text
+}
+
+// watchEvery is how often the policy is compared with what the server knows about it.
+const watchEvery = 5 * time.Second
+
+// reportDigest is digest for a description of the host that is sent to the server.
+func (a *Agent) reportDigest() string {
+	now := a.digest()
+	a.reported.Store(&now)
+	return now
+}
+
+// watchPolicy informs the server when the policy or the release key was changed.
+func (a *Agent) watchPolicy(ctx context.Context) error {
+	tick := time.NewTicker(watchEvery)
+	defer tick.Stop()
+	for known := a.digest(); ; {
+		select {
+		case <-ctx.Done():
+			return nil
+		case <-tick.C:
+		}
+		now := a.digest()
+		if now != known {
+			a.options.Log.Warn("the policy or the release key of this host was changed", "file", a.policyFile.Path(),
+				"digest", now, "before", known)
+			known = now
+		}
+		if sent := a.reported.Load(); sent != nil && *sent != now {
+			a.agent.Introduce() // does nothing while there is no session; then the next one describes the host
+		}
+	}
+}
+
+func digestOf(trust policy.Trust, path string, max int64) string {
+	b, err := trust.Read(path, max)
+	if err != nil {
+		return "unreadable"
+	}
+	sum := sha256.Sum256(b)
+	return hex.EncodeToString(sum[:])
+}
