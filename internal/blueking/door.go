@@ -156,7 +156,7 @@ func (h *Handler) Owns(r *http.Request) bool {
 // ServeHTTP answers one request. A panic becomes an internal error.
 func (h *Handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	began := time.Now()
-	a := answer{id: gozzard.NewRequestID(), status: http.StatusOK}
+	a := answer{id: gozzard.RequestIDOf(r.Context()), status: http.StatusOK}
 	name := "unknown"
 	defer func() {
 		if p := recover(); p != nil {

@@ -66,7 +66,7 @@ func (p *Plane) draft(ctx context.Context, op *gozzard.Operation) (*draft, error
 	}
 
 	// Complete them.
-	d.task.Audit.HostsHash = gozzard.HashHosts(d.task.Attempts)
+	d.task.Audit.SetHosts(gozzard.HostLines(d.task.Attempts))
 	return d, p.fillDefinitions(ctx, d)
 }
 

@@ -81,7 +81,9 @@ func (p *Plane) Rebind(ctx context.Context, caller gozzard.Caller, addr gozzard.
 	if h.Info.Agent != agent {
 		return gozzard.Errorf(gozzard.ErrConflict, "host %s is served by agent %s, not %s", addr, h.Info.Agent, agent)
 	}
-	if err := p.o.Store.Rebind(ctx, addr, agent); err != nil {
+	audit := gozzard.AuditRow{At: p.o.Now(), Caller: caller, Act: fmt.Sprintf("rebind:%s:%s", addr, agent),
+		RequestHash: requestHash}
+	if err := p.o.Store.Rebind(ctx, addr, agent, audit); err != nil {
 		return err
 	}
 

@@ -92,7 +92,8 @@ func (g *Guard) Handler(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		setSecurityHeaders(w.Header(), r)
 		w = setDeadlines(w, r, g.o.Drain)
-		next.ServeHTTP(w, r.WithContext(auth.WithGate(r.Context(), &gate{g: g, from: g.address(r)})))
+		ctx := gozzard.WithOrigin(r.Context(), gozzard.Origin{Source: g.source(r), RequestID: gozzard.NewRequestID()})
+		next.ServeHTTP(w, r.WithContext(auth.WithGate(ctx, &gate{g: g, from: g.address(r)})))
 	})
 }
 
@@ -147,18 +148,34 @@ func (g *Guard) reject(rule string, wait time.Duration, text string) error {
 // address is the network of the caller. All IPv6 addresses of one /64 network count as one, because one machine can use
 // any number of them.
 func (g *Guard) address(r *http.Request) netip.Prefix {
-	peer, err := netip.ParseAddrPort(r.RemoteAddr)
-	if err != nil {
+	from, ok := g.peer(r)
+	if !ok {
 		return netip.Prefix{} // not TCP: all callers of such a listener count as one
 	}
+	return network(from)
+}
 
-	from := peer.Addr()
+// peer is the address of the caller; ok is false when the connection is not TCP.
+func (g *Guard) peer(r *http.Request) (from netip.Addr, ok bool) {
+	peer, err := netip.ParseAddrPort(r.RemoteAddr)
+	if err != nil {
+		return netip.Addr{}, false
+	}
+	from = peer.Addr()
 	if g.o.Proxy && from.Unmap().IsLoopback() {
 		if named, ok := forwarded(r.Header.Values("X-Forwarded-For")); ok {
 			from = named
 		}
 	}
-	return network(from)
+	return from.Unmap().WithZone(""), true
+}
+
+// source is the address of the caller for the audit; "" when the connection is not TCP.
+func (g *Guard) source(r *http.Request) string {
+	if from, ok := g.peer(r); ok {
+		return from.String()
+	}
+	return ""
 }
 
 // forwarded is the last address of X-Forwarded-For, which the proxy has added. The caller can have written the

@@ -145,6 +145,7 @@ func (s *Store) SaveTasks(ctx context.Context, j *record.Job, tasks []record.Job
 // Reopen implements waves.Store.
 func (s *Store) Reopen(ctx context.Context, j *record.Job, tasks []record.JobTask, audit gozzard.AuditRow) (err error) {
 	defer s.timed("reopen", &err)()
+	audit = withOrigin(ctx, audit)
 
 	return s.w.submit(ctx, &job{op: "the retry of a job", rows: len(tasks) + 1, grows: true,
 		run: func(ctx context.Context, c *conn) error {
@@ -157,11 +158,7 @@ func (s *Store) Reopen(ctx context.Context, j *record.Job, tasks []record.JobTas
 				return gozzard.Errorf(gozzard.ErrConflict, "job %d has not ended, or was removed", j.ID)
 			}
 
-			a := audit
-			if a.Seq, err = nextNumber(ctx, c); err != nil {
-				return err
-			}
-			if err := insertAudit(ctx, c, &a); err != nil {
+			if err := addAudit(ctx, c, audit); err != nil {
 				return err
 			}
 
