@@ -36,6 +36,10 @@ type AuditRow struct {
 	Count       int               `json:"count,omitempty"`   // of equal events; missing: one
 	Content     string            `json:"content,omitempty"` // SHA-256 of what it was about
 	Hash        gozzard.AuditHash `json:"hash"`
+
+	// The hash does not cover these: they come from the row that refers to this one.
+	Result    string `json:"result,omitempty"` // counts of verdicts by code
+	ResultRow int64  `json:"result_row,omitempty"`
 }
 
 // AuditPage is one page of the audit in the order of its chain. Head is the newest row of all, as it was before the
@@ -43,6 +47,7 @@ type AuditRow struct {
 type AuditPage struct {
 	Rows []AuditRow        `json:"rows"`
 	Head gozzard.AuditHead `json:"head"`
+	Next int64             `json:"next,omitempty"` // the value of after, or of before, for the next page; 0 at the end
 }
 
 // Audit lists at most limit rows that follow the row with the number after.

@@ -241,7 +241,8 @@ func (a *Accounts) Login(ctx context.Context, name, password string) (secret str
 		return "", t, err
 	}
 	if !ok || !known || u.Disabled {
-		return "", t, a.directory.refuse("password", gozzard.ErrUnauthenticated, "user or password is wrong")
+		err := a.directory.refuse("password", gozzard.ErrUnauthenticated, "user or password is wrong")
+		return "", t, aboutKnown(err, known, "user "+name)
 	}
 	return a.session(ctx, name, "password", func(now User) bool { return now.Password == u.Password })
 }

@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/gozzard/gozzard"
+	"github.com/gozzard/gozzard/internal/audit"
 	"github.com/gozzard/gozzard/internal/auth"
 	"github.com/gozzard/gozzard/internal/strictjson"
 )
@@ -213,6 +214,7 @@ func (h *Handler) serve(r *http.Request, route *Route, numbers []number) (any, e
 		return app, err
 	})
 	if err != nil {
+		audit.Refused(r.Context(), gozzard.Caller{}, err)
 		return nil, err
 	}
 
@@ -242,7 +244,9 @@ func (h *Handler) serve(r *http.Request, route *Route, numbers []number) (any, e
 	c := &Call{Caller: in.caller, App: in.app, Body: root, Faults: &faults, IdempotencyKey: key, Request: r,
 		numbers: numbers}
 	sum.Sum(c.Hash[:0])
-	return route.Handle(r.Context(), c)
+	data, err := route.Handle(r.Context(), c)
+	audit.Refused(r.Context(), in.caller, err)
+	return data, err
 }
 
 // failed turns an error into an answer. Errors that the caller cannot correct are also logged, with their cause.

@@ -73,7 +73,8 @@ func (g *Guard) Operation(op *gozzard.Operation, native bool, visible func() int
 // needsConfirm is an error about the field confirm.
 func needsConfirm(format string, args ...any) error {
 	e := gozzard.Errorf(gozzard.ErrInvalid, format, args...)
-	return &gozzard.Error{Kind: e.Kind, Faults: []gozzard.Fault{{Path: "confirm", Text: e.Message}}}
+	return &gozzard.Error{Kind: e.Kind, Faults: []gozzard.Fault{{Path: "confirm", Text: e.Message}},
+		Refusal: gozzard.Refusal{Act: "refused:limit", About: e.Message}}
 }
 
 // spendQuota counts processes against the quota of the app.
@@ -89,11 +90,12 @@ func (g *Guard) spendQuota(op *gozzard.Operation, n int, verb string) error {
 	if n > quota { // waiting does not help
 		g.o.Refused(RuleQuota)
 		return &gozzard.Error{
-			Kind: gozzard.ErrRateLimited, Retry: time.Hour,
+			Kind: gozzard.ErrRateLimited, Retry: time.Hour, Refusal: gozzard.Refusal{Act: "refused:limit", About: text},
 			Message: text + ": ask for fewer at once, or have its quota raised",
 		}
 	}
-	return g.reject(RuleQuota, g.quotas.wait(app, n, now), text)
+	return gozzard.Refused(g.reject(RuleQuota, g.quotas.wait(app, n, now), text),
+		gozzard.Refusal{Act: "refused:limit", About: text})
 }
 
 // destructive counts the processes that an operation stops, kills or restarts.

@@ -113,7 +113,8 @@ func (t *gate) Enter() error {
 	if wait <= 0 {
 		return nil
 	}
-	return t.g.reject(RuleFailures, wait, "too many requests with wrong credentials came from this address")
+	err := t.g.reject(RuleFailures, wait, "too many requests with wrong credentials came from this address")
+	return gozzard.Refused(err, gozzard.Refusal{Act: "login:locked"})
 }
 
 // Known implements auth.Gate: it counts a request of an app.

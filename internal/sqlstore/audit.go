@@ -84,6 +84,20 @@ func insertAudit(ctx context.Context, c *conn, a *gozzard.AuditRow) error {
 	return err
 }
 
+// AddAudit implements audit.Store.
+func (s *Store) AddAudit(ctx context.Context, rows []gozzard.AuditRow) (err error) {
+	defer s.timed("add_audit", &err)()
+	return s.w.submit(ctx, &job{op: "rows of the audit", rows: len(rows), grows: true,
+		run: func(ctx context.Context, c *conn) error {
+			for i := range rows {
+				if err := addAudit(ctx, c, rows[i]); err != nil {
+					return err
+				}
+			}
+			return nil
+		}})
+}
+
 func missingHead(found bool) error {
 	if found {
 		return nil

@@ -6,7 +6,6 @@ import (
 	"context"
 	"crypto/sha256"
 	"database/sql"
-	"errors"
 	"fmt"
 	"io"
 
@@ -111,10 +110,4 @@ func (f *AuditFile) AuditText(ctx context.Context, digest [sha256.Size]byte) ([]
 
 func errNoText(digest [sha256.Size]byte) error {
 	return gozzard.Errorf(gozzard.ErrNotFound, "the audit has no text %x", digest[:])
-}
-
-// isNoText reports whether the record has no such text, as for rows of earlier versions.
-func isNoText(err error) bool {
-	var e *gozzard.Error
-	return errors.As(err, &e) && e.Kind == gozzard.ErrNotFound
 }
