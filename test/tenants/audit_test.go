@@ -14,7 +14,7 @@ import (
 
 // rowsElsewhere lists routes at which the requests of this test change nothing, and the test that finds their rows.
 var rowsElsewhere = map[string]string{
-	"POST /api/v1/enrol":                          "test/storetest enrolments; test/faults TestTR1Refusals",
+	"POST /api/v1/enrol":                          "by a token and over TLS: internal/enrol TestTR1RenewalHasARow",
 	"POST /api/v1/enrol/renew":                    "by a certificate: internal/enrol TestTR1RenewalHasARow",
 	"PUT /api/v1/enrol/agents/{agent}":            "test/storetest enrolments",
 	"POST /api/v1/restore/confirm":                "internal/sqlstore restore tests",
