@@ -19,6 +19,19 @@ type AuditRow struct {
 	RequestHash [32]byte
 	Targets     int
 	HostsHash   [32]byte // HashHosts of the targets; zero when there are none
+
+	Origin
+	Accounts string   // the OS accounts of the definitions, sorted, with commas; see AuditItem.Account
+	Outcome  string   // what became of it, such as "ok=3,refused=1"; "" where the act itself is the outcome
+	Ref      int64    // the row that this one adds something to; 0 where there is none
+	Count    int      // how many equal events the row stands for; 0 means one
+	Content  [32]byte // SHA-256 of the AuditContent in JSON; zero when there is none
+
+	// Legacy marks a row that was written before Origin and the fields after it existed. Its hash does not cover them.
+	Legacy bool
+	// Texts go into the record with the row, and are found by their SHA-256 as long as the audit is kept. They are not
+	// read back with the row.
+	Texts [][]byte
 }
 
 // AuditHash identifies a row and all rows before it.
@@ -62,7 +75,11 @@ func (r *AuditRow) Chain(prev AuditHash) (sum AuditHash) {
 	}
 
 	// The place in the chain.
-	text("gozzard audit 1")
+	if r.Legacy {
+		text("gozzard audit 1")
+	} else {
+		text("gozzard audit 2")
+	}
 	b = append(b, prev[:]...)
 	number(r.Seq)
 
@@ -88,7 +105,27 @@ func (r *AuditRow) Chain(prev AuditHash) (sum AuditHash) {
 	b = append(b, r.RequestHash[:]...)
 	number(int64(r.Targets))
 	b = append(b, r.HostsHash[:]...)
+	if r.Legacy {
+		return sha256.Sum256(b)
+	}
+
+	// Where it came from, and what became of it.
+	text(r.Door)
+	text(r.Source)
+	text(r.RequestID)
+	text(r.Accounts)
+	text(r.Outcome)
+	number(r.Ref)
+	number(int64(r.Count))
+	b = append(b, r.Content[:]...)
 	return sha256.Sum256(b)
+}
+
+// Plain reports whether a row says nothing that rule 1 of the chain does not cover, as every row of that rule. A value
+// there was added later, by hand.
+func (r *AuditRow) Plain() bool {
+	return r.Origin == Origin{} && r.Accounts == "" && r.Outcome == "" && r.Ref == 0 && r.Count == 0 &&
+		r.Content == [32]byte{}
 }
 
 // AuditCheck verifies a chain from its first row. The zero value is ready to use.
@@ -103,7 +140,7 @@ func (c *AuditCheck) Follow(l *AuditLink) error {
 	if l.Seq <= c.Head.Seq {
 		return fmt.Errorf("audit row %d comes after row %d", l.Seq, c.Head.Seq)
 	}
-	if l.Chain(c.Head.Hash) != l.Hash {
+	if l.Chain(c.Head.Hash) != l.Hash || l.Legacy && !l.Plain() {
 		return fmt.Errorf("the audit is broken at row %d (last good row %d): "+
 			"this row or one before it was changed or removed", l.Seq, c.Head.Seq)
 	}
@@ -121,19 +158,5 @@ func (c *AuditCheck) End(head AuditHead) error {
 	return nil
 }
 
-// HashHosts is the digest of the hosts of an operation, in the order of its attempts. It is what an audit row stores
-// of them.
-func HashHosts(attempts []Attempt) (sum [32]byte) {
-	h := sha256.New()
-	line := make([]byte, 0, 128)
-	for i := range attempts {
-		a := &attempts[i]
-		line = append(line[:0], a.Agent...)
-		line = append(line, '\t')
-		line = append(line, a.Addr.String()...)
-		line = append(line, '\n')
-		_, _ = h.Write(line) // writing to a hash never fails
-	}
-	h.Sum(sum[:0])
-	return sum
-}
+// HashHosts is the digest of the hosts of an operation, in the order of its attempts.
+func HashHosts(attempts []Attempt) [32]byte { return sha256.Sum256(HostLines(attempts)) }

@@ -36,6 +36,25 @@ type Error struct {
 	Faults  []Fault // everything that is wrong with the request
 	Cause   error
 	Retry   time.Duration // of ErrRateLimited: how long to wait
+	Refusal Refusal       // for the audit; callers do not see it
+}
+
+// Refusal is what the audit says about a request that was refused. Both may be empty: the kind of the error says
+// enough then.
+type Refusal struct {
+	Act   string // such as "login:locked"
+	About string // such as the app whose secret was wrong; never a text that a stranger wrote
+}
+
+// Refused adds to an error what the audit says about it. Errors of other types stay as they are.
+func Refused(err error, r Refusal) error {
+	var e *Error
+	if !errors.As(err, &e) {
+		return err
+	}
+	with := *e
+	with.Refusal = r
+	return &with
 }
 
 // Fault is one thing wrong with a request.

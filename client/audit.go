@@ -1,11 +1,13 @@
 package client
 
 import (
+	"cmp"
 	"context"
 	"encoding/hex"
 	"fmt"
 	"net/url"
 	"strconv"
+	"strings"
 	"time"
 
 	"github.com/gozzard/gozzard"
@@ -24,7 +26,20 @@ type AuditRow struct {
 	RequestHash string            `json:"request_hash"`
 	Targets     int               `json:"targets"`
 	HostsHash   string            `json:"hosts_hash"`
+	Rule        int               `json:"rule"` // by which it is hashed; rows of earlier versions have 1 or none
+	Door        string            `json:"door,omitempty"`
+	Source      string            `json:"source,omitempty"` // address of the caller
+	RequestID   string            `json:"request_id,omitempty"`
+	Accounts    []string          `json:"accounts,omitempty"` // OS accounts of the definitions
+	Outcome     string            `json:"outcome,omitempty"`
+	Ref         int64             `json:"ref,omitempty"`     // the row that this one adds something to
+	Count       int               `json:"count,omitempty"`   // of equal events; missing: one
+	Content     string            `json:"content,omitempty"` // SHA-256 of what it was about
 	Hash        gozzard.AuditHash `json:"hash"`
+
+	// The hash does not cover these: they come from the row that refers to this one.
+	Result    string `json:"result,omitempty"` // counts of verdicts by code
+	ResultRow int64  `json:"result_row,omitempty"`
 }
 
 // AuditPage is one page of the audit in the order of its chain. Head is the newest row of all, as it was before the
@@ -32,6 +47,7 @@ type AuditRow struct {
 type AuditPage struct {
 	Rows []AuditRow        `json:"rows"`
 	Head gozzard.AuditHead `json:"head"`
+	Next int64             `json:"next,omitempty"` // the value of after, or of before, for the next page; 0 at the end
 }
 
 // Audit lists at most limit rows that follow the row with the number after.
@@ -46,13 +62,33 @@ func NewAuditRow(l *gozzard.AuditLink) AuditRow {
 	if !l.At.IsZero() {
 		at = l.At.UTC().Format(time.RFC3339Nano)
 	}
-	return AuditRow{
+	row := AuditRow{
 		Seq: l.Seq, At: at, App: l.Caller.App, User: l.Caller.User, Asserted: l.Caller.Asserted, Act: l.Act,
 		TaskID:      l.TaskID,
 		RequestHash: hex.EncodeToString(l.RequestHash[:]), Targets: l.Targets,
-		HostsHash: hex.EncodeToString(l.HostsHash[:]), Hash: l.Hash,
+		HostsHash: hex.EncodeToString(l.HostsHash[:]), Hash: l.Hash, Rule: newRule,
+		Door: l.Door, Source: l.Source, RequestID: l.RequestID, Outcome: l.Outcome, Ref: l.Ref, Count: l.Count,
 	}
+	if l.Legacy {
+		row.Rule = oldRule
+	}
+	if l.Accounts != "" {
+		row.Accounts = strings.Split(l.Accounts, ",")
+	}
+	if l.Content != [32]byte{} {
+		row.Content = hex.EncodeToString(l.Content[:])
+	}
+	return row
 }
+
+// The rules of the chain.
+const (
+	oldRule = 1 // without Door and the fields after it
+	newRule = 2
+)
+
+// noHash stands for a content that is missing.
+const noHash = "0000000000000000000000000000000000000000000000000000000000000000"
 
 // Link is the inverse of NewAuditRow, for gozzard.AuditCheck.
 func (r *AuditRow) Link() (l gozzard.AuditLink, err error) {
@@ -65,7 +101,16 @@ func (r *AuditRow) Link() (l gozzard.AuditLink, err error) {
 		}
 	}
 
-	for to, text := range map[*[32]byte]string{&l.RequestHash: r.RequestHash, &l.HostsHash: r.HostsHash} {
+	l.Origin = gozzard.Origin{Door: r.Door, Source: r.Source, RequestID: r.RequestID}
+	l.Accounts, l.Outcome, l.Ref, l.Count = strings.Join(r.Accounts, ","), r.Outcome, r.Ref, r.Count
+	if r.Rule > newRule {
+		return l, fmt.Errorf("audit row %d is hashed by rule %d, which this program does not know: use a newer version",
+			r.Seq, r.Rule)
+	}
+	l.Legacy = r.Rule < newRule
+
+	for to, text := range map[*[32]byte]string{&l.RequestHash: r.RequestHash, &l.HostsHash: r.HostsHash,
+		&l.Content: cmp.Or(r.Content, noHash)} {
 		b, err := hex.DecodeString(text)
 		if err != nil || len(b) != len(to) {
 			return l, fmt.Errorf("audit row %d: %.70q is not a hash", r.Seq, text)

@@ -5,7 +5,6 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
-	"strconv"
 
 	"github.com/spf13/cobra"
 
@@ -26,9 +25,10 @@ func newAuditCommand(env *cliEnv) *cobra.Command {
 		Use:   "audit",
 		Short: "Show and verify the audit of all changes",
 		Long: `The audit has a row for every change: the app and the user (marked when only the app named the
-user), the action, the request, and the hosts with their number. The row is written in the same
-transaction as the change. When the results of a task are removed, a second row records how many of
-its attempts had which result.
+user), the address and the request id, the action, the accounts, the hosts and the definitions. The
+row is written in the same transaction as the change. When a task has its last result, a second row
+records how many of its attempts had which result. Failed logins, requests without a right and hosts
+that were refused are rows, too; equal ones within a minute are one row with their number.
 
 Every row contains a hash over itself and over the hash of the previous row. If a row is changed,
 removed or inserted, the chain is broken from there on.
@@ -39,67 +39,9 @@ data folder of a server, running or not.`,
 	}
 	cmd.PersistentFlags().StringVar(&flags.data, "data", "",
 		"read the audit from the data `FOLDER` of a server on this machine, without asking the server")
-	cmd.AddCommand(newAuditListCommand(env, &flags), newAuditVerifyCommand(env, &flags),
-		newAuditExportCommand(env, &flags))
+	cmd.AddCommand(newAuditListCommand(env, &flags), newAuditShowCommand(env, &flags),
+		newAuditVerifyCommand(env, &flags), newAuditExportCommand(env, &flags), newAuditVerifyExportCommand(env))
 	return cmd
-}
-
-// newAuditListCommand is `gozzard audit list`.
-func newAuditListCommand(env *cliEnv, flags *auditFlags) *cobra.Command {
-	var output outputFlag
-	var last int
-	cmd := &cobra.Command{
-		Use:     "list",
-		Short:   "List the newest rows",
-		Long:    "List the newest rows of the audit, the oldest of them first.",
-		Example: "  gozzard audit list\n  gozzard audit list --last 1000 -o json",
-		Args:    cobra.NoArgs,
-		RunE: func(cmd *cobra.Command, _ []string) error {
-			if err := output.check(); err != nil {
-				return err
-			}
-			if last < 1 || last > 1_000_000 {
-				return usage("--last %d: use 1 to 1000000", last)
-			}
-
-			rows, err := env.newestAudit(cmd.Context(), flags, last)
-			if err != nil {
-				return withExitCode(err)
-			}
-			if output.structured() {
-				return output.write(env.out, rows)
-			}
-
-			t := newTable("ROW", "AT", "APP", "USER", "ACT", "TARGETS", "TASK")
-			for i := range rows {
-				r := &rows[i]
-				user := r.User
-				if r.Asserted {
-					user += " (named by the app)"
-				}
-				t.add(strconv.FormatInt(r.Seq, 10), r.At, r.App, user, r.Act, strconv.Itoa(r.Targets), r.TaskID)
-			}
-
-			return t.write(env.out)
-		},
-	}
-
-	cmd.Flags().IntVar(&last, "last", 50, "number of `ROWS` to list")
-	output.register(cmd, cmd.Flags(), "table", "json", "yaml")
-	return cmd
-}
-
-// newestAudit reads the whole audit and returns its newest rows.
-func (env *cliEnv) newestAudit(ctx context.Context, flags *auditFlags, last int) ([]client.AuditRow, error) {
-	rows := make([]client.AuditRow, 0, last)
-	_, err := env.eachAudit(ctx, flags, func(r *client.AuditRow) error {
-		if len(rows) == 2*last { // drop half at once: to move the rows for every new one would be slow
-			rows = append(rows[:0], rows[last:]...)
-		}
-		rows = append(rows, *r)
-		return nil
-	})
-	return rows[max(0, len(rows)-last):], err
 }
 
 // newAuditExportCommand is `gozzard audit export`.

@@ -34,6 +34,9 @@ not changed. If a process is gone from CMDB but still supervised, it is named in
 business stays as it was, until you stop the process or stop supervising it. --cmdb-prune removes
 such processes.
 
+Audit. With --audit-syslog, --audit-webhook and --audit-file the server sends every row of its audit
+to other systems, in order and at least once. The first time it begins with the oldest row.
+
 Backups. With --backup-to and --backup-recipient the server makes encrypted backups by itself
 ("gozzard backup --help"). It has only the public key.`
 
@@ -89,6 +92,7 @@ func newServerCommand() *cobra.Command {
 	registerCMDB(f, &o.CMDB)
 	registerBackup(f, &o.Backup)
 	registerRelease(f, &o.Release)
+	registerExport(f, &o.Export)
 	logs.register(f, "info")
 	return cmd
 }

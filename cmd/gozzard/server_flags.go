@@ -151,3 +151,22 @@ func (p *prefixes) String() string {
 
 // Type implements pflag.Value.
 func (p *prefixes) Type() string { return "CIDR" }
+
+// registerExport adds the flags about the live export of the audit.
+func registerExport(f *pflag.FlagSet, o *server.ExportOptions) {
+	f.StringVar(&o.Syslog.Address, "audit-syslog", "",
+		"send the audit to the syslog receiver at `HOST:PORT`: RFC 5424 over TLS, each message with its length")
+	f.StringVar(&o.Syslog.CA, "audit-syslog-ca", "",
+		"`FILE` with the authorities (PEM) of the syslog receiver (default: those of the system)")
+	f.StringVar(&o.Syslog.Name, "audit-syslog-name", "",
+		"`NAME` in the certificate of the syslog receiver (default: the host of --audit-syslog)")
+	f.StringVar(&o.Webhook, "audit-webhook", "", "post the audit to this `URL`, signed")
+	f.StringVar(&o.WebhookSecret, "audit-webhook-secret-file", "",
+		"`FILE` with the key of the signatures, at least 16 bytes, readable by its owner only")
+	f.StringVar(&o.WebhookCA, "audit-webhook-ca", "",
+		"`FILE` with the authorities (PEM) of the webhook (default: those of the system)")
+	f.StringVar(&o.File, "audit-file", "", "append the audit to this `FILE`, as lines of JSON for a collector")
+	f.IntVar(&o.FileSize, "audit-file-size", 100,
+		"`MIB` at which the server moves the file of --audit-file away; 0: never, because logrotate does it")
+	f.IntVar(&o.FileKeep, "audit-file-keep", 10, "`NUMBER` of files that were moved away to keep")
+}

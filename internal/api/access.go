@@ -22,7 +22,8 @@ const (
 	AccessHost                     // a host, over TLS 1.3: its token or its certificate is checked by the route
 )
 
-// checkAccess identifies the caller of a request and rejects a caller that the route does not accept.
+// checkAccess identifies the caller of a request and rejects a caller that the route does not accept. It returns a known
+// caller also with an error, for the audit.
 func (a *api) checkAccess(r *http.Request, need Access) (gozzard.Caller, error) {
 	switch {
 	case need == AccessOpen || need == AccessLocal && fromLoopback(r):
@@ -38,10 +39,10 @@ func (a *api) checkAccess(r *http.Request, need Access) (gozzard.Caller, error) 
 	}
 
 	if need == AccessAdmin && !caller.Rights.All() {
-		return gozzard.Caller{}, gozzard.Errorf(gozzard.ErrUserForbidden, "this needs the role admin on everything")
+		return caller, gozzard.Errorf(gozzard.ErrUserForbidden, "this needs the role admin on everything")
 	}
 	if need == AccessLocal && !caller.Rights.SeesAll() { // the answer counts the whole fleet
-		return gozzard.Caller{}, gozzard.Errorf(gozzard.ErrUserForbidden, "this needs a role that sees the whole fleet")
+		return caller, gozzard.Errorf(gozzard.ErrUserForbidden, "this needs a role that sees the whole fleet")
 	}
 
 	return caller, nil

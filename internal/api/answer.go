@@ -44,7 +44,7 @@ func (a *api) fail(w http.ResponseWriter, r *http.Request, err error) {
 // failStatus answers with an error under a given status. The cause of the error is written to the log only, because
 // it may name files and hosts of the server.
 func (a *api) failStatus(w http.ResponseWriter, r *http.Request, status int, err error) {
-	detail := client.ErrorDetail{Kind: gozzard.KindOf(err), RequestID: gozzard.NewRequestID()}
+	detail := client.ErrorDetail{Kind: gozzard.KindOf(err), RequestID: gozzard.RequestIDOf(r.Context())}
 	var e *gozzard.Error
 	if errors.As(err, &e) && e.Kind != gozzard.ErrInternal {
 		detail.Message, detail.Faults = strings.ToValidUTF8(e.Message, "\uFFFD"), e.Faults

@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"net/http"
+	"strings"
 	"testing"
 	"time"
 
@@ -33,9 +34,34 @@ func newAudit() heldAudit {
 	return list
 }
 
-func (h heldAudit) AuditAfter(_ context.Context, seq int64, limit int) ([]gozzard.AuditLink, error) {
-	seq = min(seq, int64(len(h)))
-	return h[seq:min(int(seq)+limit, len(h))], nil
+func (h heldAudit) FindAudit(_ context.Context, f gozzard.AuditFilter, limit int) (list []gozzard.AuditFound, next int64,
+	err error) {
+	for _, l := range h {
+		if l.Seq > f.After && f.Match(&l.AuditRow) {
+			list = append(list, gozzard.AuditFound{AuditLink: l})
+		}
+		if len(list) == limit {
+			return list, l.Seq, nil
+		}
+	}
+	return list, 0, nil
+}
+
+func (h heldAudit) AuditRow(_ context.Context, seq int64) (gozzard.AuditFound, error) {
+	if seq < 1 || seq > int64(len(h)) {
+		return gozzard.AuditFound{}, gozzard.Errorf(gozzard.ErrNotFound, "the audit has no row %d", seq)
+	}
+	return gozzard.AuditFound{AuditLink: h[seq-1], Result: "ok=7", ResultRow: 9}, nil
+}
+
+func (h heldAudit) AuditText(_ context.Context, digest [32]byte) ([]byte, error) {
+	switch digest[0] {
+	case 2:
+		return []byte("one\t0:10.0.0.1\ntwo\t0:10.0.0.2\n"), nil
+	case 3:
+		return []byte(`{"control":{"start_cmd":"./run"}}`), nil
+	}
+	return nil, gozzard.Errorf(gozzard.ErrNotFound, "the audit has no text %x", digest[:])
 }
 
 func (h heldAudit) AuditHead(context.Context) (gozzard.AuditHead, error) {
@@ -90,10 +116,37 @@ func TestAudit(t *testing.T) {
 		t.Fatal(err)
 	}
 
-	for _, bad := range []string{"after=-1", "limit=0", "limit=1001", "before=1"} {
+	for _, bad := range []string{"after=-1", "limit=0", "limit=1001", "before=1", "newest=true&after=1", "since=now",
+		"until=1", "newest=maybe"} {
 		if res := s.call(http.MethodGet, "/api/v1/audit?"+bad, ""); res.code != 400 {
 			t.Errorf("%s: %d %s", bad, res.code, res.body)
 		}
+	}
+}
+
+func TestAuditRow(t *testing.T) {
+	s := auditServer(t)
+	res := s.call(http.MethodGet, "/api/v1/audit/2?start=1&limit=5", "")
+	var d client.AuditDetail
+	if err := json.Unmarshal([]byte(res.body), &d); err != nil || res.code != 200 || d.HostsTotal != 2 ||
+		len(d.Hosts) != 1 || d.Hosts[0].Agent != "two" || d.Row.Result != "ok=7" {
+		t.Fatalf("%d %s, %v", res.code, res.body, err)
+	}
+
+	digest := "03" + strings.Repeat("00", 31)
+	if res := s.call(http.MethodGet, "/api/v1/audit/definitions/"+digest, ""); res.code != 200 ||
+		!strings.Contains(res.body, "./run") {
+		t.Errorf("%d %s", res.code, res.body)
+	}
+	for path, want := range map[string]int{"9": 404, "x": 400, "definitions/" + strings.Repeat("0", 64): 404,
+		"definitions/02" + strings.Repeat("00", 31): 404, "definitions/zz": 400} {
+		if res := s.call(http.MethodGet, "/api/v1/audit/"+path, ""); res.code != want {
+			t.Errorf("%s: %d %s, want %d", path, res.code, res.body, want)
+		}
+	}
+	if res := s.call(http.MethodGet, "/api/v1/audit?action=kill", ""); !strings.Contains(res.body, `"seq":2`) ||
+		strings.Contains(res.body, `"seq":1,`) {
+		t.Errorf("%d %s", res.code, res.body)
 	}
 }
 

@@ -9,6 +9,7 @@ import (
 
 	"github.com/gozzard/gozzard"
 	"github.com/gozzard/gozzard/client"
+	"github.com/gozzard/gozzard/internal/audit"
 	"github.com/gozzard/gozzard/internal/auth"
 	"github.com/gozzard/gozzard/internal/enrol"
 	"github.com/gozzard/gozzard/internal/strictjson"
@@ -31,7 +32,7 @@ func (a *api) postJoin(w http.ResponseWriter, r *http.Request, _ gozzard.Caller)
 		return string(req.Agent), err
 	})
 	if err != nil {
-		return err
+		return refusedHost(err, "join")
 	}
 	return answer(w, http.StatusOK, got)
 }
@@ -57,9 +58,18 @@ func (a *api) postRenew(w http.ResponseWriter, r *http.Request, _ gozzard.Caller
 		return string(got.Agent), err
 	})
 	if err != nil {
-		return err
+		return refusedHost(err, "renew")
 	}
 	return answer(w, http.StatusOK, got)
+}
+
+// refusedHost marks an error for the audit: a host was refused. Faults of the server are no refusals.
+func refusedHost(err error, what string) error {
+	switch gozzard.KindOf(err) {
+	case gozzard.ErrInternal, gozzard.ErrUnavailable, gozzard.ErrStorageFull:
+		return err
+	}
+	return gozzard.Refused(err, gozzard.Refusal{Act: audit.ActEnrol, About: what})
 }
 
 // registry is the registry of enrolled hosts, for callers with the role enroller.

@@ -55,8 +55,14 @@ func (still) ChangeMember(_ context.Context, _ gozzard.AgentID,
 	return enrol.AgentRecord{}, errKept
 }
 
-func (still) AuditAfter(context.Context, int64, int) ([]gozzard.AuditLink, error) { return nil, nil }
-func (still) AuditHead(context.Context) (gozzard.AuditHead, error)                { return gozzard.AuditHead{}, nil }
+func (still) AuditHead(context.Context) (gozzard.AuditHead, error) { return gozzard.AuditHead{}, nil }
+func (still) FindAudit(context.Context, gozzard.AuditFilter, int) ([]gozzard.AuditFound, int64, error) {
+	return nil, 0, nil
+}
+func (still) AuditRow(context.Context, int64) (gozzard.AuditFound, error) {
+	return gozzard.AuditFound{}, errKept
+}
+func (still) AuditText(context.Context, [32]byte) ([]byte, error) { return nil, errKept }
 
 func (still) AddRelease(context.Context, upgrade.Release, upgrade.AuditEntry) error  { return errKept }
 func (still) RemoveRelease(context.Context, string, upgrade.AuditEntry) error        { return errKept }

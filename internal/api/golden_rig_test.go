@@ -12,6 +12,7 @@ import (
 	"net/http"
 	"net/netip"
 	"path/filepath"
+	"strings"
 	"testing"
 	"time"
 
@@ -195,15 +196,31 @@ func (goldenRestore) ConfirmRestore(context.Context, int, enrol.AuditEntry) ([]e
 // goldenAudit is an audit of two rows.
 type goldenAudit struct{}
 
-func (goldenAudit) AuditAfter(_ context.Context, seq int64, limit int) ([]gozzard.AuditLink, error) {
-	links := []gozzard.AuditLink{
+func (goldenAudit) rows() heldAudit {
+	return heldAudit{
 		{AuditRow: gozzard.AuditRow{Seq: 1, At: goldenNow(), Caller: gozzard.Caller{App: "app", User: "me", Asserted: true},
-			Act: "start", TaskID: "GSETASK:20240102030405:7", RequestHash: [32]byte{1}, Targets: 3, HostsHash: [32]byte{2}},
+			Act: "start", TaskID: "GSETASK:20240102030405:7", RequestHash: [32]byte{1}, Targets: 3, HostsHash: [32]byte{2},
+			Origin:   gozzard.Origin{Door: "api", Source: "192.0.2.7", RequestID: "00112233445566778899aabbccddeeff"},
+			Accounts: "root,shop", Content: [32]byte{5}},
 			Hash: gozzard.AuditHash{3}},
-		{AuditRow: gozzard.AuditRow{Seq: 2, Act: "app:delete shop"}, Hash: gozzard.AuditHash{4}},
+		{AuditRow: gozzard.AuditRow{Seq: 2, Act: "app:delete shop", Legacy: true}, Hash: gozzard.AuditHash{4}},
 	}
-	links = links[min(int(seq), len(links)):]
-	return links[:min(limit, len(links))], nil
+}
+
+func (g goldenAudit) FindAudit(ctx context.Context, f gozzard.AuditFilter, limit int) ([]gozzard.AuditFound, int64, error) {
+	return g.rows().FindAudit(ctx, f, limit)
+}
+
+func (g goldenAudit) AuditRow(ctx context.Context, seq int64) (gozzard.AuditFound, error) {
+	return g.rows().AuditRow(ctx, seq)
+}
+
+func (g goldenAudit) AuditText(ctx context.Context, digest [32]byte) ([]byte, error) {
+	if digest[0] == 5 {
+		return []byte(`{"items":[{"action":"start","namespace":"shop","name":"web","definition":"03` + strings.Repeat("0", 62) +
+			`","account":"shop","hosts":3}]}`), nil
+	}
+	return g.rows().AuditText(ctx, digest)
 }
 
 func (goldenAudit) AuditHead(context.Context) (gozzard.AuditHead, error) {

@@ -188,6 +188,10 @@ func playAudit(_ *testing.T, r *recorder) {
 	r.send("GET", "/api/v1/audit", "")
 	r.send("GET", "/api/v1/audit?after=1&limit=1", "")
 	r.send("GET", "/api/v1/audit?after=2", "")
+	r.send("GET", "/api/v1/audit?user=me&action=start", "")
+	r.send("GET", "/api/v1/audit/1", "")
+	r.send("GET", "/api/v1/audit/3", "")
+	r.send("GET", "/api/v1/audit/definitions/03"+strings.Repeat("0", 62), "")
 }
 
 func playServer(_ *testing.T, r *recorder) {

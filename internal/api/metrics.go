@@ -31,6 +31,10 @@ type Metrics struct {
 	lost     prometheus.Gauge
 	damaged  prometheus.Gauge
 	checked  prometheus.Gauge
+
+	exportRow    *prometheus.GaugeVec
+	exportLag    *prometheus.GaugeVec
+	exportFailed *prometheus.CounterVec
 }
 
 // NewMetrics makes metrics in a new registry, together with those of the Go runtime and the process.
@@ -48,6 +52,10 @@ func NewMetrics() *Metrics {
 
 	gauge := func(name, help string) prometheus.Gauge {
 		return prometheus.NewGauge(prometheus.GaugeOpts{Namespace: "gozzard", Name: name, Help: help})
+	}
+
+	gauges := func(name, help string, labels ...string) *prometheus.GaugeVec {
+		return prometheus.NewGaugeVec(prometheus.GaugeOpts{Namespace: "gozzard", Name: name, Help: help}, labels)
 	}
 
 	m := &Metrics{
@@ -75,9 +83,13 @@ func NewMetrics() *Metrics {
 		damaged: gauge("record_damaged_pages", "Pages of the record that did not fit their checksums in the last check."),
 		checked: gauge("record_checked_timestamp_seconds",
 			"When all pages of the record were last compared with their checksums; 0 before the first time."),
+		exportRow: gauges("audit_export_row", "Number of the newest row of the audit that an export has delivered.", "export"),
+		exportLag: gauges("audit_export_lag_seconds",
+			"How long the oldest row waits that an export could not deliver; 0 when it has delivered all.", "export"),
+		exportFailed: counter("audit_export_failures_total", "Tries of an export to deliver rows that failed.", "export"),
 	}
 	m.registry.MustRegister(m.requests, m.latency, m.tasks, m.attempts, m.settled, m.refused, m.store, m.failed,
-		m.fabric, m.backups, m.backedUp, m.lost, m.damaged, m.checked,
+		m.fabric, m.backups, m.backedUp, m.lost, m.damaged, m.checked, m.exportRow, m.exportLag, m.exportFailed,
 		collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
 	m.handler = promhttp.HandlerFor(m.registry, promhttp.HandlerOpts{DisableCompression: true})
 	return m
@@ -132,6 +144,16 @@ func (m *Metrics) BackedUp(at time.Time, err error) {
 
 // LastBackup sets the time of the newest successful backup, which an earlier run of the server may have made.
 func (m *Metrics) LastBackup(at time.Time) { m.backedUp.Set(float64(at.UnixMilli()) / 1000) }
+
+// AuditExported says how far an export of the audit is. name is a word of the program.
+func (m *Metrics) AuditExported(name string, row int64, lag time.Duration, err error) {
+	m.exportRow.WithLabelValues(name).Set(float64(row))
+	m.exportLag.WithLabelValues(name).Set(lag.Seconds())
+	failed := m.exportFailed.WithLabelValues(name)
+	if err != nil {
+		failed.Inc()
+	}
+}
 
 // RecordLost says why the record is lost, or that it is not ("").
 func (m *Metrics) RecordLost(reason string) {

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/gozzard/gozzard"
+	"github.com/gozzard/gozzard/internal/audit"
 )
 
 // onPath serves the methods of one path.
@@ -31,6 +32,7 @@ func (a *api) onPath(methods map[string]Route) http.Handler {
 			err = rt.serve(a, w, r, caller)
 		}
 		if err != nil {
+			audit.Refused(r.Context(), caller, err)
 			a.fail(w, r, err)
 		}
 	})

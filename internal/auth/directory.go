@@ -232,6 +232,15 @@ func (b *Directory) refuse(rule string, kind gozzard.ErrorKind, format string, a
 	return gozzard.Errorf(kind, format, args...)
 }
 
+// aboutKnown says in the audit which app or user an error is about, if there is one of that name. Other names are texts
+// of strangers, and sometimes passwords in the wrong field.
+func aboutKnown(err error, known bool, name string) error {
+	if !known {
+		name = "an unknown name"
+	}
+	return gozzard.Refused(err, gozzard.Refusal{About: name})
+}
+
 // CheckApp identifies the app alone. An unknown app and a wrong secret give the same error after the same work.
 func (b *Directory) CheckApp(c Credentials) (App, error) {
 	// Reject incomplete credentials.
@@ -262,8 +271,8 @@ func (b *Directory) CheckApp(c Credentials) (App, error) {
 	}
 
 	if match != 1 || !known {
-		return App{}, failedAs(b.refuse("app_secret", gozzard.ErrUnauthenticated, "%s or %s is wrong", c.names().App,
-			c.names().Secret), Failure{Name: "app:" + c.App, Known: known})
+		err := b.refuse("app_secret", gozzard.ErrUnauthenticated, "%s or %s is wrong", c.names().App, c.names().Secret)
+		return App{}, failedAs(aboutKnown(err, known, "app "+c.App), Failure{Name: "app:" + c.App, Known: known})
 	}
 
 	return e.app, nil

@@ -15,8 +15,9 @@ func (a *Accounts) failureAs(name string) Failure {
 
 // wrongPassword is the error of a failed login. It is the same whether the user exists or not.
 func (a *Accounts) wrongPassword(name string) error {
-	return failedAs(a.directory.refuse("password", gozzard.ErrUnauthenticated, "user or password is wrong"),
-		a.failureAs(name))
+	f := a.failureAs(name)
+	err := a.directory.refuse("password", gozzard.ErrUnauthenticated, "user or password is wrong")
+	return failedAs(aboutKnown(err, f.Known, "user "+name), f)
 }
 
 // checkPaced compares a password with the stored hash at the pace that the gate of the request allows. A name that no

@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/gozzard/gozzard"
+	"github.com/gozzard/gozzard/internal/audit"
 	"github.com/gozzard/gozzard/internal/auth"
 	"github.com/gozzard/gozzard/internal/strictjson"
 )
@@ -156,7 +157,7 @@ func (h *Handler) Owns(r *http.Request) bool {
 // ServeHTTP answers one request. A panic becomes an internal error.
 func (h *Handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	began := time.Now()
-	a := answer{id: gozzard.NewRequestID(), status: http.StatusOK}
+	a := answer{id: gozzard.RequestIDOf(r.Context()), status: http.StatusOK}
 	name := "unknown"
 	defer func() {
 		if p := recover(); p != nil {
@@ -213,6 +214,7 @@ func (h *Handler) serve(r *http.Request, route *Route, numbers []number) (any, e
 		return app, err
 	})
 	if err != nil {
+		audit.Refused(r.Context(), gozzard.Caller{}, err)
 		return nil, err
 	}
 
@@ -242,7 +244,9 @@ func (h *Handler) serve(r *http.Request, route *Route, numbers []number) (any, e
 	c := &Call{Caller: in.caller, App: in.app, Body: root, Faults: &faults, IdempotencyKey: key, Request: r,
 		numbers: numbers}
 	sum.Sum(c.Hash[:0])
-	return route.Handle(r.Context(), c)
+	data, err := route.Handle(r.Context(), c)
+	audit.Refused(r.Context(), in.caller, err)
+	return data, err
 }
 
 // failed turns an error into an answer. Errors that the caller cannot correct are also logged, with their cause.

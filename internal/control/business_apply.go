@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"reflect"
 	"strconv"
+	"strings"
 
 	"github.com/gozzard/gozzard"
 	"github.com/gozzard/gozzard/internal/record"
@@ -177,6 +178,9 @@ func (t *businesses) recordChange(ctx context.Context, req *record.ApplyRequest,
 		At: now, Caller: req.Caller, Act: "topology:apply:" + strconv.Itoa(b.ID), RequestHash: req.Hash,
 		Targets: len(plan.Added) + len(plan.Changed) + len(plan.Removed),
 	}
+	if err := audit.SetText(planText(plan)); err != nil {
+		return err
+	}
 	version, err := t.o.Topology.SaveBusiness(ctx, d.topo, req.Source, audit)
 	if err != nil {
 		return err
@@ -186,6 +190,20 @@ func (t *businesses) recordChange(ctx context.Context, req *record.ApplyRequest,
 	t.put(record.BusinessHead{ID: b.ID, Name: b.Name, Version: version, Source: req.Source, At: now}, b,
 		d.numbers)
 	return nil
+}
+
+// planText lists what a change adds, changes and removes, for the audit.
+func planText(p *topology.Plan) string {
+	var text strings.Builder
+	for _, part := range []struct {
+		word  string
+		items []topology.Item
+	}{{"added", p.Added}, {"changed", p.Changed}, {"removed", p.Removed}} {
+		for _, it := range part.items {
+			fmt.Fprintf(&text, "%s %s %d %s %s\n", part.word, it.Kind, it.ID, it.Name, strings.Join(it.Fields, ", "))
+		}
+	}
+	return text.String()
 }
 
 // unregisterLeft unregisters the instances that left. It comes after the change is recorded: what is not in a business

@@ -74,7 +74,7 @@ func (p *Plane) draft(ctx context.Context, op *gozzard.Operation) (*draft, error
 	}
 
 	// Complete them.
-	d.task.Audit.HostsHash = gozzard.HashHosts(d.task.Attempts)
+	d.task.Audit.SetHosts(gozzard.HostLines(d.task.Attempts))
 	recs, err := recorded(ctx, p.o.Store, d.missing)
 	if err != nil {
 		return d, err

@@ -3,8 +3,11 @@ package control
 import (
 	"context"
 	"fmt"
+	"strings"
+	"time"
 
 	"github.com/gozzard/gozzard"
+	"github.com/gozzard/gozzard/internal/audit"
 	"github.com/gozzard/gozzard/internal/record"
 )
 
@@ -23,6 +26,7 @@ func (p *Plane) SetGroups(ctx context.Context, req record.GroupRequest) ([]recor
 		}
 		if !req.Caller.Rights.MayOn(gozzard.ActionUpdate, req.Namespace, h.Info.Ref()) {
 			answers[i].Outcome = *p.notPermitted(req.Caller, gozzard.ActionUpdate, req.Namespace)
+			audit.Note(ctx, req.Caller, audit.ActRight, "set_groups:"+req.Namespace)
 			continue
 		}
 		for _, g := range req.Groups {
@@ -37,9 +41,11 @@ func (p *Plane) SetGroups(ctx context.Context, req record.GroupRequest) ([]recor
 		return answers, nil
 	}
 
-	audit := gozzard.AuditRow{At: p.o.Now(), Caller: req.Caller, Act: "set_groups:" + req.Namespace,
-		RequestHash: req.RequestHash, Targets: len(req.Targets)}
-	if err := p.o.Store.SetGroups(ctx, rows, audit); err != nil {
+	row, err := groupsRow(&req, rows, p.o.Now())
+	if err != nil {
+		return nil, err
+	}
+	if err := p.o.Store.SetGroups(ctx, rows, row); err != nil {
 		return nil, err
 	}
 
@@ -50,6 +56,28 @@ func (p *Plane) SetGroups(ctx context.Context, req record.GroupRequest) ([]recor
 
 	p.sendGroups(ctx, agents)
 	return answers, nil
+}
+
+// groupsRow is the audit row of pools: which limits on which hosts.
+func groupsRow(req *record.GroupRequest, rows []record.GroupLimits, now time.Time) (gozzard.AuditRow, error) {
+	row := gozzard.AuditRow{At: now, Caller: req.Caller, Act: "set_groups:" + req.Namespace,
+		RequestHash: req.RequestHash, Targets: len(req.Targets)}
+
+	hosts := make([]gozzard.Attempt, 0, len(rows))
+	for i := range rows {
+		at := gozzard.Attempt{Agent: rows[i].Agent, Addr: rows[i].Addr}
+		if n := len(hosts); n == 0 || hosts[n-1].Agent != at.Agent || hosts[n-1].Addr != at.Addr {
+			hosts = append(hosts, at)
+		}
+	}
+	row.SetHosts(gozzard.HostLines(hosts))
+
+	var text strings.Builder
+	for _, g := range req.Groups {
+		fmt.Fprintf(&text, "group %s: cpu %g %%, memory %g %%, weights %d and %d\n", g.ID, g.CPULimit, g.MemLimit, g.CPUWeight,
+			g.MemWeight)
+	}
+	return row, row.SetText(text.String())
 }
 
 // Groups lists the pools of a namespace on the hosts named, where the caller may see it.
@@ -77,12 +105,16 @@ func (p *Plane) Rebind(ctx context.Context, caller gozzard.Caller, addr gozzard.
 		return gozzard.Errorf(gozzard.ErrNotFound, "no agent has ever reported from host %s", addr)
 	}
 	if !caller.Rights.MayHost(ref) {
-		return gozzard.Errorf(gozzard.ErrAppForbidden, "app %s may not rebind host %s", caller.App, addr)
+		err := gozzard.Errorf(gozzard.ErrAppForbidden, "app %s may not rebind host %s", caller.App, addr)
+		audit.Refused(ctx, caller, err) // the answer says so for each host, and is no error
+		return err
 	}
 	if h.Info.Agent != agent {
 		return gozzard.Errorf(gozzard.ErrConflict, "host %s is served by agent %s, not %s", addr, h.Info.Agent, agent)
 	}
-	if err := p.o.Store.Rebind(ctx, addr, agent); err != nil {
+	row := gozzard.AuditRow{At: p.o.Now(), Caller: caller, Act: fmt.Sprintf("rebind:%s:%s", addr, agent),
+		RequestHash: requestHash}
+	if err := p.o.Store.Rebind(ctx, addr, agent, row); err != nil {
 		return err
 	}
 

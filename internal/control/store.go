@@ -66,8 +66,8 @@ type Store interface {
 	Processes(ctx context.Context, ids []gozzard.ProcID) iter.Seq2[record.Process, error]
 
 	// Rebind gives the processes and groups of all other agents last seen at an address to one agent. Definitions
-	// the agent already has win.
-	Rebind(ctx context.Context, addr gozzard.HostAddr, to gozzard.AgentID) error
+	// the agent already has win. The audit row is written in the same transaction.
+	Rebind(ctx context.Context, addr gozzard.HostAddr, to gozzard.AgentID, audit gozzard.AuditRow) error
 
 	// SetGroups upserts limits of process groups, with an audit row, in one transaction.
 	SetGroups(ctx context.Context, rows []record.GroupLimits, audit gozzard.AuditRow) error

@@ -29,6 +29,7 @@ const (
 	auditJoin        = "enrol:join:"
 	auditCreateToken = "enrol:token:"
 	auditRevokeToken = "enrol:untoken:"
+	auditRenew       = "enrol:renew:"
 	auditQuarantine  = "enrol:quarantine:"
 	auditApprove     = "enrol:approve:"
 	auditRevoke      = "enrol:revoke:"

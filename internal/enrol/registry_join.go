@@ -214,7 +214,7 @@ func (r *Registry) Renew(
 		a.Previous, a.Serial = id.serial, serialText(serial)
 		a.NotAfter, a.Restored = r.o.Now().Add(CertLife), time.Time{}
 		return a, nil
-	}, AuditEntry{})
+	}, AuditEntry{At: r.o.Now(), What: auditRenew + string(id.agent), Caller: gozzard.Caller{App: "enrolment"}})
 	if err != nil {
 		return Answer{}, err
 	}

@@ -61,7 +61,8 @@ func (g *Guard) Operation(op *gozzard.Operation, visible func() int) error {
 // needsConfirm is an error about the field confirm.
 func needsConfirm(format string, args ...any) error {
 	e := gozzard.Errorf(gozzard.ErrInvalid, format, args...)
-	return &gozzard.Error{Kind: e.Kind, Faults: []gozzard.Fault{{Path: "confirm", Text: e.Message}}}
+	return &gozzard.Error{Kind: e.Kind, Faults: []gozzard.Fault{{Path: "confirm", Text: e.Message}},
+		Refusal: overLimit(e.Message)}
 }
 
 // destructiveActions are the actions that count: they end a process, interrupt it, or leave it without supervision.

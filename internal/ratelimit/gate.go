@@ -8,8 +8,12 @@ import (
 
 	"golang.org/x/time/rate"
 
+	"github.com/gozzard/gozzard"
 	"github.com/gozzard/gozzard/internal/auth"
 )
+
+// lockedAct is the row of the audit about a login that had to wait.
+const lockedAct = "login:locked"
 
 // How passwords are checked for a name that had too many failures from an address: so many per second, and a login
 // waits so long for its turn.
@@ -66,7 +70,8 @@ func (t *gate) Failed(f auth.Failure) error {
 	if !f.Proven {
 		wait = max(wait, t.g.failures.wait(t.from, 1, now))
 	}
-	return t.g.reject(RuleFailures, wait, "too many requests with wrong credentials came from this address")
+	err := t.g.reject(RuleFailures, wait, "too many requests with wrong credentials came from this address")
+	return gozzard.Refused(err, gozzard.Refusal{Act: lockedAct})
 }
 
 // Password implements auth.Gate. A password of a known name that had too many failures from this address is checked in
@@ -85,8 +90,8 @@ func (t *gate) Password(ctx context.Context, f auth.Failure) (skip bool, err err
 
 	turn, ok := t.g.paces.reserve(key, passwordWait, now)
 	if !ok {
-		return false, t.g.reject(RuleFailures, passwordWait,
-			"too many wrong passwords for this name came from this address")
+		err := t.g.reject(RuleFailures, passwordWait, "too many wrong passwords for this name came from this address")
+		return false, gozzard.Refused(err, gozzard.Refusal{Act: lockedAct})
 	}
 	select {
 	case <-ctx.Done():

@@ -10,11 +10,28 @@ import (
 // address is the network of the caller. All IPv6 addresses of one /64 network count as one, because one machine can use
 // any number of them.
 func (g *Guard) address(r *http.Request) netip.Prefix {
-	peer, err := netip.ParseAddrPort(r.RemoteAddr)
-	if err != nil {
+	from, ok := g.caller(r)
+	if !ok {
 		return netip.Prefix{} // not TCP: all callers of such a listener count as one
 	}
-	return network(g.forwarded(peer.Addr().Unmap(), r.Header.Values("X-Forwarded-For")))
+	return network(from)
+}
+
+// source is the address of the caller for the audit; "" when the connection is not TCP.
+func (g *Guard) source(r *http.Request) string {
+	if from, ok := g.caller(r); ok {
+		return from.WithZone("").String()
+	}
+	return ""
+}
+
+// caller is the address that a request comes from; ok is false when the connection is not TCP.
+func (g *Guard) caller(r *http.Request) (from netip.Addr, ok bool) {
+	peer, err := netip.ParseAddrPort(r.RemoteAddr)
+	if err != nil {
+		return netip.Addr{}, false
+	}
+	return g.forwarded(peer.Addr().Unmap(), r.Header.Values("X-Forwarded-For")), true
 }
 
 // forwarded is the right-most address of X-Forwarded-For that is no proxy of ours. Each proxy adds the address that it

@@ -50,9 +50,10 @@ func (g *Guard) Spend(op *gozzard.Operation, n, rejected int, above Above) (undo
 	// Count what is rejected.
 	if q := g.o.RefusedQuota; q > 0 && rejected > 0 && !admin && above != AboveCount {
 		if !g.refused.allow(op.Caller.App, rejected, now) {
-			return nil, g.reject(RuleRefused, g.refused.wait(op.Caller.App, min(rejected, q), now), fmt.Sprintf(
-				"%d entries of the request name hosts that are not known or not permitted, and of app %s at most %d an "+
-					"hour are recorded", rejected, op.Caller.App, q))
+			text := fmt.Sprintf("%d entries of the request name hosts that are not known or not permitted, and of app %s "+
+				"at most %d an hour are recorded", rejected, op.Caller.App, q)
+			return nil, gozzard.Refused(g.reject(RuleRefused, g.refused.wait(op.Caller.App, min(rejected, q), now), text),
+				overLimit(text))
 		}
 	}
 
@@ -105,10 +106,10 @@ func (g *Guard) aboveQuota(op *gozzard.Operation, h holder, n, quota int, above 
 		return needsConfirm("%s: repeat it with confirm %d if that is meant", text, named)
 	case n > quota: // waiting does not help
 		g.o.Refused(RuleQuota)
-		return &gozzard.Error{Kind: gozzard.ErrRateLimited, Retry: time.Hour,
+		return &gozzard.Error{Kind: gozzard.ErrRateLimited, Retry: time.Hour, Refusal: overLimit(text),
 			Message: text + ": ask for fewer at once, or have its quota raised"}
 	}
-	return g.reject(RuleQuota, g.quotas.wait(h, n, now), text)
+	return gozzard.Refused(g.reject(RuleQuota, g.quotas.wait(h, n, now), text), overLimit(text))
 }
 
 // giveBack takes the count of an operation back.
@@ -132,3 +133,6 @@ func (g *Guard) Remember(c gozzard.Caller, n int, at time.Time) {
 		}
 	}
 }
+
+// overLimit is the row of the audit about a request that a limit rejected.
+func overLimit(text string) gozzard.Refusal { return gozzard.Refusal{Act: "refused:limit", About: text} }

@@ -122,7 +122,8 @@ func (g *Guard) Handler(next http.Handler) http.Handler {
 		defer held.release()
 
 		w = setDeadlines(w, r, g.o.Drain, held)
-		next.ServeHTTP(w, r.WithContext(auth.WithGate(r.Context(), &gate{g: g, from: from, held: held})))
+		ctx := gozzard.WithOrigin(r.Context(), gozzard.Origin{Source: g.source(r), RequestID: gozzard.NewRequestID()})
+		next.ServeHTTP(w, r.WithContext(auth.WithGate(ctx, &gate{g: g, from: from, held: held})))
 	})
 }
 

@@ -13,6 +13,9 @@ import (
 type Audit interface {
 	AuditHead(ctx context.Context) (gozzard.AuditHead, error)
 	AuditAfter(ctx context.Context, seq int64, limit int) ([]gozzard.AuditLink, error)
+	FindAudit(ctx context.Context, f gozzard.AuditFilter, limit int) ([]gozzard.AuditFound, int64, error)
+	AuditRow(ctx context.Context, seq int64) (gozzard.AuditFound, error)
+	AuditText(ctx context.Context, digest [32]byte) ([]byte, error)
 	Close() error
 }
 

@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"github.com/gozzard/gozzard"
+	"github.com/gozzard/gozzard/internal/audit"
 	"github.com/gozzard/gozzard/internal/control"
 	"github.com/gozzard/gozzard/internal/journal"
 	"github.com/gozzard/gozzard/internal/signing"
@@ -70,8 +71,9 @@ func (c *checkpoints) sign(ctx context.Context) {
 	c.last = head
 }
 
-// openCheckpoints opens the file of checkpoints.
-func (s *Server) openCheckpoints(context.Context) error {
+// openAudit opens what the server adds to the audit: rows about refusals, and the file of checkpoints.
+func (s *Server) openAudit(context.Context) error {
+	s.refusals = audit.New(audit.Options{Store: s.store, Log: s.options.Log})
 	if s.options.Checkpoint <= 0 {
 		return nil
 	}

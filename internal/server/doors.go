@@ -5,6 +5,7 @@ import (
 	"net/http"
 
 	"github.com/gozzard/gozzard/internal/api"
+	"github.com/gozzard/gozzard/internal/audit"
 	"github.com/gozzard/gozzard/internal/auth"
 	"github.com/gozzard/gozzard/internal/blueking"
 	"github.com/gozzard/gozzard/internal/blueking/gse"
@@ -29,7 +30,7 @@ func (s *Server) openDoors(context.Context) error {
 	book, log, observe := s.accounts.Directory(), s.options.Log, s.metrics.ObserveRequest
 	native := api.Options{
 		Plane: s.plane, Authenticate: blueking.ByHeaders(book), Challenge: blueking.AuthorizationHeader,
-		Accounts: s.accounts, Provider: provider, Metrics: s.metrics, Ready: s.plane.Ready, Detail: s.pages.Detail, Log: log,
+		Accounts: s.accounts, Provider: provider, Metrics: s.metrics, Ready: s.plane.Ready, Detail: s.detail, Log: log,
 		Enrol: s.trust.registry, Restore: s.restore, Audit: s.store, Flag: s.fabric.Flag, Releases: s.upgrades,
 		Stopping: s.stopping, Rights: book.RightsOf,
 	}
@@ -46,7 +47,10 @@ func (s *Server) openDoors(context.Context) error {
 		return err
 	}
 
-	s.handler = s.plane.guard.Handler(routes)
+	guarded := s.plane.guard.Handler(routes)
+	s.handler = http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		guarded.ServeHTTP(w, r.WithContext(audit.With(r.Context(), s.refusals)))
+	})
 	if s.options.dev {
 		s.handler = onlyLocalHost(s.handler)
 	}

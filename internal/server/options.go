@@ -28,6 +28,7 @@ type Options struct {
 	CMDB    CMDBOptions
 	Backup  BackupOptions
 	Release ReleaseOptions
+	Export  ExportOptions
 
 	// JoinSecret is what agents of this machine join with. "": the server keeps one in Data.
 	JoinSecret string

@@ -8,6 +8,7 @@ import (
 	"regexp"
 	"strings"
 
+	"github.com/gozzard/gozzard"
 	"github.com/gozzard/gozzard/internal/api"
 	"github.com/gozzard/gozzard/internal/blueking"
 )
@@ -89,7 +90,10 @@ func newRouter(doors ...door) (router, error) {
 }
 
 func (rt router) ServeHTTP(w http.ResponseWriter, r *http.Request) {
-	rt.find(r).handler.ServeHTTP(w, r)
+	d := rt.find(r)
+	o := gozzard.OriginOf(r.Context())
+	o.Door = d.name
+	d.handler.ServeHTTP(w, r.WithContext(gozzard.WithOrigin(r.Context(), o)))
 }
 
 // find is the door of a request.

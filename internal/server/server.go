@@ -10,6 +10,8 @@ import (
 
 	"github.com/gozzard/gozzard"
 	"github.com/gozzard/gozzard/internal/api"
+	"github.com/gozzard/gozzard/internal/audit"
+	"github.com/gozzard/gozzard/internal/auditexport"
 	"github.com/gozzard/gozzard/internal/auth"
 	"github.com/gozzard/gozzard/internal/backup"
 	"github.com/gozzard/gozzard/internal/blueking/gsekit"
@@ -44,6 +46,8 @@ type Server struct {
 	cmdb        *cmdb.Sync        // nil: businesses come from documents only
 	backups     *backup.Scheduler // nil: the server makes no backups
 	checkpoints *checkpoints      // nil: none are signed
+	refusals    *audit.Recorder   // rows about refused requests
+	exports     []*auditexport.Exporter
 	handler     http.Handler
 	listener    net.Listener
 
@@ -69,21 +73,22 @@ func New(ctx context.Context, o Options) (_ *Server, err error) {
 	}()
 
 	for _, open := range []func(context.Context) error{
-		s.openRecord,      // the data folder and the database
-		s.openSecrets,     // the signing key, the join secret
-		s.openTrust,       // the authority, and the registry of enrolled hosts
-		s.openRestore,     // whether hosts wait because the record came out of a backup
-		s.openFabric,      // the way to the agents
-		s.openPlane,       // the control plane behind its limits
-		s.openUpgrades,    // releases for enrolled hosts
-		s.openAccounts,    // apps, users and grants
-		s.openJobs,        // jobs in waves
-		s.openCMDB,        // businesses from BlueKing CMDB
-		s.openBackups,     // backups on a schedule
-		s.openCheckpoints, // signatures over the audit
-		s.openDoors,       // the APIs and their table of routes
-		s.openListener,    // the address of the APIs
-		s.firstAccounts,   // the accounts of a new record
+		s.openRecord,    // the data folder and the database
+		s.openSecrets,   // the signing key, the join secret
+		s.openTrust,     // the authority, and the registry of enrolled hosts
+		s.openRestore,   // whether hosts wait because the record came out of a backup
+		s.openFabric,    // the way to the agents
+		s.openPlane,     // the control plane behind its limits
+		s.openUpgrades,  // releases for enrolled hosts
+		s.openAccounts,  // apps, users and grants
+		s.openJobs,      // jobs in waves
+		s.openCMDB,      // businesses from BlueKing CMDB
+		s.openBackups,   // backups on a schedule
+		s.openAudit,     // rows about refusals, and signatures over the audit
+		s.openExports,   // the audit to other systems
+		s.openDoors,     // the APIs and their table of routes
+		s.openListener,  // the address of the APIs
+		s.firstAccounts, // the accounts of a new record
 	} {
 		if err := open(ctx); err != nil {
 			return nil, err
@@ -109,12 +114,15 @@ func (s *Server) run(ctx context.Context, others ...Part) error {
 	context.AfterFunc(ctx, func() { close(s.stopping) })
 
 	// List the parts of this server.
-	parts := []func(context.Context) error{s.plane.Run, s.fabric.Run, s.jobs.Run, s.pages.Run, s.serve}
+	parts := []func(context.Context) error{s.plane.Run, s.fabric.Run, s.jobs.Run, s.pages.Run, s.refusals.Run, s.serve}
 	if s.cmdb != nil && len(s.options.CMDB.Businesses) > 0 { // without any it only answers callers
 		parts = append(parts, s.cmdb.Run)
 	}
 	if s.checkpoints != nil {
 		parts = append(parts, s.checkpoints.Run)
+	}
+	for _, e := range s.exports {
+		parts = append(parts, e.Run)
 	}
 	if s.trust.registry != nil {
 		parts = append(parts, s.trust.registry.Run, s.upgrades.Run)

@@ -2,6 +2,7 @@ package sqlstore
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"crypto/sha256"
 	"fmt"
@@ -43,6 +44,9 @@ type acceptance struct {
 	// Set by run.
 	seq   gozzard.TaskSeq
 	known *gozzard.Task // the earlier task of the same idempotency key
+
+	texts []packedText // of the audit row
+	open  int          // attempts without a verdict
 }
 
 // item is what several attempts of a task have in common. A task for 20,000 hosts mostly has one item.
@@ -58,6 +62,8 @@ type item struct {
 // Accept implements control.Store.
 func (s *Store) Accept(ctx context.Context, t *record.NewTask) (acc record.Accepted, err error) {
 	defer s.timed("accept", &err)()
+	t.Audit.Door = cmp.Or(t.Audit.Door, t.Task.Door)
+	t.Audit = withOrigin(ctx, t.Audit)
 	a, err := newAcceptance(t)
 	if err != nil {
 		return record.Accepted{}, &gozzard.Error{Kind: gozzard.ErrInvalid, Message: "the task cannot be recorded",
@@ -102,7 +108,10 @@ func newAcceptance(t *record.NewTask) (*acceptance, error) {
 	if err := a.addAttempts(&labels); err != nil {
 		return nil, err
 	}
-	return a, a.addProcesses(&labels)
+	if err := a.addProcesses(&labels); err != nil {
+		return nil, err
+	}
+	return a, a.addAudit()
 }
 
 // addAttempts groups the attempts by what they have in common and encodes their outcomes.
@@ -195,8 +204,15 @@ func (a *acceptance) run(ctx context.Context, c *conn) error {
 	if err := a.insertAttempts(ctx, c); err != nil {
 		return err
 	}
+	if err := a.putProcesses(ctx, c); err != nil {
+		return err
+	}
 
-	return a.putProcesses(ctx, c)
+	// A task that has all its verdicts already has its outcome, too.
+	if a.open > 0 || len(a.t.Attempts) == 0 {
+		return nil
+	}
+	return addAudit(ctx, c, a.verdicts())
 }
 
 // nextNumber gives out the next number of tasks and audit rows. The row of the counter stays locked until the commit,
@@ -243,12 +259,15 @@ func (a *acceptance) insertTask(ctx context.Context, c *conn) error {
 	t := &a.t.Task
 	name := taskname.Of(gozzard.NewTaskID(a.seq, t.At))
 	_, err := c.change(ctx,
-		`INSERT INTO tasks (seq, task_id, app, caller, asserted, door, accepted_at, targets)
-			VALUES ($1, $2, $3, $4, $5, $6, $7, $8)`,
+		`INSERT INTO tasks (seq, task_id, app, caller, asserted, door, accepted_at, targets, unsettled)
+			VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9)`,
 		int64(a.seq), name, text(t.Caller.App), text(t.Caller.User), t.Caller.Asserted, text(t.Door),
-		millis(t.At), t.Targets)
+		millis(t.At), t.Targets, a.open)
 	if err != nil {
 		return err
+	}
+	if err := putTexts(ctx, c, a.texts); err != nil {
+		return fmt.Errorf("texts of the audit: %w", err)
 	}
 	audit := a.t.Audit
 	audit.Seq, audit.TaskID = int64(a.seq), name

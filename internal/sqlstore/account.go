@@ -7,6 +7,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"strings"
 
 	"github.com/gozzard/gozzard"
 	"github.com/gozzard/gozzard/internal/auth"
@@ -145,9 +146,14 @@ func (s *Store) ChangeAccounts(ctx context.Context, c auth.Change) (err error) {
 		return err
 	}
 
+	audit, err := accountsRow(ctx, &c, &rows)
+	if err != nil {
+		return err
+	}
+
 	n := len(c.Apps) + len(c.Users) + len(c.Tokens)
 	run := func(ctx context.Context, w *conn) error {
-		if err := auditAccounts(ctx, w, &c, &rows); err != nil {
+		if err := addAudit(ctx, w, audit); err != nil {
 			return err
 		}
 		if _, err := w.change(ctx, `UPDATE counters SET value = value + 1 WHERE name = 'accounts'`); err != nil {
@@ -162,13 +168,9 @@ func (s *Store) ChangeAccounts(ctx context.Context, c auth.Change) (err error) {
 	return s.w.submit(ctx, &job{op: "a change of accounts", rows: n + 1, grows: n > 0, run: run})
 }
 
-// auditAccounts writes the audit row of a change. Its hash covers what is written, with digests in place of secrets.
-func auditAccounts(ctx context.Context, w *conn, c *auth.Change, rows *accountRows) error {
-	n, err := nextNumber(ctx, w)
-	if err != nil {
-		return err
-	}
-
+// accountsRow is the audit row of a change. Its request hash covers what is written, with digests in place of secrets.
+// Its content has the grants of the apps and users that the change writes.
+func accountsRow(ctx context.Context, c *auth.Change, rows *accountRows) (row gozzard.AuditRow, err error) {
 	sum := sha256.New()
 	for _, list := range [][]string{rows.secrets, rows.appGrants, rows.userGrants} {
 		for _, s := range list {
@@ -177,9 +179,17 @@ func auditAccounts(ctx context.Context, w *conn, c *auth.Change, rows *accountRo
 		}
 	}
 
-	row := gozzard.AuditRow{Seq: n, At: c.At, Caller: c.By, Act: c.Act}
+	var text strings.Builder
+	for i := range c.Apps {
+		fmt.Fprintf(&text, "app %s: grants %s\n", c.Apps[i].Code, rows.appGrants[i])
+	}
+	for i := range c.Users {
+		fmt.Fprintf(&text, "user %s: disabled %t, grants %s\n", c.Users[i].Name, c.Users[i].Disabled, rows.userGrants[i])
+	}
+
+	row = withOrigin(ctx, gozzard.AuditRow{At: c.At, Caller: c.By, Act: c.Act})
 	sum.Sum(row.RequestHash[:0])
-	return insertAudit(ctx, w, &row)
+	return row, row.SetText(text.String())
 }
 
 // dropAccounts removes the accounts that a change removes, and tokens that have expired.

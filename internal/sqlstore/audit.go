@@ -1,31 +1,62 @@
 package sqlstore
 
 import (
+	"cmp"
 	"context"
 	"database/sql"
 	"errors"
 	"fmt"
-	"time"
 
 	"github.com/gozzard/gozzard"
-	"github.com/gozzard/gozzard/internal/taskname"
 )
 
-const auditColumns = "seq, at, app, caller, asserted, act, task_id, request_hash, targets, hosts_hash"
+const (
+	// legacyColumns are those that rule 1 of the chain covers.
+	legacyColumns = "seq, at, app, caller, asserted, act, task_id, request_hash, targets, hosts_hash"
+	auditColumns  = legacyColumns + ", rule, door, source, request_id, accounts, outcome, ref, events, content"
+)
 
-var countStates = withRows(`SELECT a.task_seq, a.state, COUNT(*)
-	FROM v JOIN attempts a ON a.task_seq = v.t GROUP BY a.task_seq, a.state ORDER BY a.task_seq, a.state`,
-	"t BIGINT")
+// The rules of the chain, as they are stored. gozzard.AuditRow.Legacy stands for the first.
+const (
+	legacyRule = 1
+	auditRule  = 2
+)
+
+// addAudit gives a row its number and inserts it.
+func addAudit(ctx context.Context, c *conn, a gozzard.AuditRow) (err error) {
+	if a.Seq, err = nextNumber(ctx, c); err != nil {
+		return err
+	}
+	return insertAudit(ctx, c, &a)
+}
+
+// withOrigin writes into a row where its request came from, unless the row says so already.
+func withOrigin(ctx context.Context, a gozzard.AuditRow) gozzard.AuditRow {
+	o := gozzard.OriginOf(ctx)
+	a.Door, a.Source, a.RequestID = cmp.Or(a.Door, o.Door), cmp.Or(a.Source, o.Source), cmp.Or(a.RequestID, o.RequestID)
+	return a
+}
 
 // insertAudit adds a row to the audit and chains it to the newest row. The caller got the row's number from nextNumber
 // in the same transaction. That locks the counter until the commit, so no other transaction adds a row meanwhile, even
 // when several servers share a database.
 func insertAudit(ctx context.Context, c *conn, a *gozzard.AuditRow) error {
+	texts, err := packTexts(a.Texts)
+	if err != nil {
+		return err
+	}
+	if err := putTexts(ctx, c, texts); err != nil {
+		return fmt.Errorf("texts of the audit: %w", err)
+	}
+
 	// Hash the values as they are stored and read back.
 	row := *a
+	row.Legacy = false
 	row.At = fromMillis(millis(a.At))
-	row.Caller.App, row.Caller.User = text(a.Caller.App), text(a.Caller.User)
-	row.Act, row.TaskID = text(a.Act), text(a.TaskID)
+	for _, s := range []*string{&row.Caller.App, &row.Caller.User, &row.Act, &row.TaskID, &row.Door, &row.Source,
+		&row.RequestID, &row.Accounts, &row.Outcome} {
+		*s = text(*s)
+	}
 
 	// Read the hash of the newest row.
 	var head []byte
@@ -40,10 +71,11 @@ func insertAudit(ctx context.Context, c *conn, a *gozzard.AuditRow) error {
 
 	// Add the row and make it the newest.
 	hash := row.Chain(prev)
-	_, err := c.change(ctx, `INSERT INTO audit (`+auditColumns+
-		`, hash) VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11)`,
+	_, err = c.change(ctx, `INSERT INTO audit (`+auditColumns+`, hash)
+		VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15, $16, $17, $18, $19, $20)`,
 		row.Seq, millis(row.At), row.Caller.App, row.Caller.User, row.Caller.Asserted, row.Act, row.TaskID,
-		row.RequestHash[:], row.Targets, row.HostsHash[:], hash[:])
+		row.RequestHash[:], row.Targets, row.HostsHash[:], auditRule, row.Door, row.Source, row.RequestID,
+		row.Accounts, row.Outcome, row.Ref, row.Count, row.Content[:], hash[:])
 	if err != nil {
 		return err
 	}
@@ -52,41 +84,18 @@ func insertAudit(ctx context.Context, c *conn, a *gozzard.AuditRow) error {
 	return err
 }
 
-// auditVerdicts writes into the audit how many attempts of each task had which verdict. Pruning calls it before it
-// removes the attempts.
-func auditVerdicts(ctx context.Context, c *conn, tasks []gozzard.Task, now time.Time) error {
-	counts := make(map[gozzard.TaskSeq]string, len(tasks))
-	err := c.queryRows(ctx, countStates, len(tasks),
-		func(i int, to []any) []any { return append(to, int64(tasks[i].Seq)) }, func(r *sql.Rows) error {
-			var seq gozzard.TaskSeq
-			var state gozzard.AttemptState
-			var n int
-			if err := r.Scan(&seq, &state, &n); err != nil {
-				return err
+// AddAudit implements audit.Store.
+func (s *Store) AddAudit(ctx context.Context, rows []gozzard.AuditRow) (err error) {
+	defer s.timed("add_audit", &err)()
+	return s.w.submit(ctx, &job{op: "rows of the audit", rows: len(rows), grows: true,
+		run: func(ctx context.Context, c *conn) error {
+			for i := range rows {
+				if err := addAudit(ctx, c, rows[i]); err != nil {
+					return err
+				}
 			}
-			if counts[seq] != "" {
-				counts[seq] += ","
-			}
-			counts[seq] += fmt.Sprintf("%s=%d", state, n)
 			return nil
-		})
-	if err != nil {
-		return err
-	}
-
-	for i := range tasks {
-		t := &tasks[i]
-		row := gozzard.AuditRow{At: now, Caller: t.Caller, Act: "verdicts:" + counts[t.Seq], TaskID: taskname.Of(t.ID),
-			Targets: t.Targets}
-		if row.Seq, err = nextNumber(ctx, c); err != nil {
-			return err
-		}
-		if err := insertAudit(ctx, c, &row); err != nil {
-			return err
-		}
-	}
-
-	return nil
+		}})
 }
 
 func missingHead(found bool) error {
@@ -141,17 +150,21 @@ func auditRows(ctx context.Context, db querier, which string, args ...any) (list
 	rows, err := db.QueryContext(ctx, `SELECT `+auditColumns+`, hash FROM audit `+which, args...)
 	err = scanAll(rows, err, func(r *sql.Rows) error {
 		var l gozzard.AuditLink
-		var request, hosts, hash []byte
+		var request, hosts, content, hash []byte
+		var rule int
 		err := r.Scan(&l.Seq, (*stamp)(&l.At), &l.Caller.App, &l.Caller.User, &l.Caller.Asserted, &l.Act, &l.TaskID,
-			&request, &l.Targets, &hosts, &hash)
+			&request, &l.Targets, &hosts, &rule, &l.Door, &l.Source, &l.RequestID, &l.Accounts, &l.Outcome, &l.Ref,
+			&l.Count, &content, &hash)
 		if err != nil {
 			return err
 		}
 
-		// A row with a hash of a wrong length gets no chain hash. Then it fits nowhere, and the check of the chain
-		// reports it.
-		if copy(l.RequestHash[:], request) == len(request) && copy(l.HostsHash[:], hosts) == len(hosts) &&
-			len(request)+len(hosts) == 64 {
+		// A row with a hash of a wrong length, or with an unknown rule, gets no chain hash. Then it fits nowhere, and the
+		// check of the chain reports it.
+		l.Legacy = rule == legacyRule
+		whole := copy(l.RequestHash[:], request) == len(request) && copy(l.HostsHash[:], hosts) == len(hosts) &&
+			copy(l.Content[:], content) == len(content) && len(request)+len(hosts) == 64
+		if whole && (l.Legacy && l.Plain() || rule == auditRule && len(content) == len(l.Content)) {
 			copy(l.Hash[:], hash)
 		}
 

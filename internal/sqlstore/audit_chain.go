@@ -41,12 +41,12 @@ func chainAudit(ctx context.Context, tx *sql.Tx, words *strings.Replacer) error 
 
 	var head gozzard.AuditHead
 	for {
-		rows, err := auditRows(ctx, tx, `WHERE seq > $1 ORDER BY seq LIMIT $2`, head.Seq, auditPageRows)
+		rows, err := legacyRows(ctx, tx, head.Seq)
 		if err != nil {
 			return fmt.Errorf("cannot read the audit: %w", err)
 		}
 		for i := range rows {
-			r := &rows[i].AuditRow
+			r := &rows[i]
 			head = gozzard.AuditHead{Seq: r.Seq, Hash: r.Chain(head.Hash)}
 			if _, err := tx.ExecContext(ctx, `UPDATE audit SET hosts_hash = $2, hash = $3 WHERE seq = $1`, r.Seq,
 				r.HostsHash[:], head.Hash[:]); err != nil {
@@ -60,4 +60,21 @@ func chainAudit(ctx context.Context, tx *sql.Tx, words *strings.Replacer) error 
 
 	_, err := tx.ExecContext(ctx, `INSERT INTO audit_head (one, seq, hash) VALUES (1, $1, $2)`, head.Seq, head.Hash[:])
 	return err
+}
+
+// legacyRows reads rows of the audit as it was before the migration that added the columns of rule 2.
+func legacyRows(ctx context.Context, tx *sql.Tx, after int64) (list []gozzard.AuditRow, err error) {
+	rows, err := tx.QueryContext(ctx, `SELECT `+legacyColumns+` FROM audit WHERE seq > $1 ORDER BY seq LIMIT $2`, after,
+		auditPageRows)
+	err = scanAll(rows, err, func(r *sql.Rows) error {
+		a := gozzard.AuditRow{Legacy: true}
+		var request, hosts []byte
+		err := r.Scan(&a.Seq, (*stamp)(&a.At), &a.Caller.App, &a.Caller.User, &a.Caller.Asserted, &a.Act, &a.TaskID,
+			&request, &a.Targets, &hosts)
+		copy(a.RequestHash[:], request)
+		copy(a.HostsHash[:], hosts)
+		list = append(list, a)
+		return err
+	})
+	return list, err
 }

@@ -2,6 +2,7 @@ package sqlstore_test
 
 import (
 	"bytes"
+	"fmt"
 	"os"
 	"path/filepath"
 	"strings"
@@ -68,20 +69,24 @@ func TestTR1AuditChainFindsChanges(t *testing.T) {
 		"all rows removed":   `DELETE FROM audit`,
 		"two rows exchanged": `UPDATE audit SET seq = CASE seq WHEN 3 THEN -4 ELSE -3 END
 			WHERE seq IN (3, 4); UPDATE audit SET seq = -seq WHERE seq < 0`,
-		"row added": `INSERT INTO audit SELECT 9, at, app, caller, asserted, act, task_id, request_hash,
-			targets, hosts_hash, hash FROM audit WHERE seq = 8`,
+		"row added": `CREATE TABLE t AS SELECT * FROM audit WHERE seq = 8; UPDATE t SET seq = 9;
+			INSERT INTO audit SELECT * FROM t`,
+		"older rule": `UPDATE audit SET rule = 1, door = '', source = '', request_id = '', accounts = '', content = x'',
+			outcome = '', ref = 0, events = 0 WHERE seq = 8`,
+		"unknown rule":        `UPDATE audit SET rule = 3 WHERE seq = 8`,
 		"head removed":        `DELETE FROM audit_head`,
 		"head and last moved": `DELETE FROM audit WHERE seq = 8; UPDATE audit_head SET seq = 7`,
 	}
-	for _, column := range []string{"app", "caller", "act", "task_id"} {
+	for _, column := range []string{"app", "caller", "act", "task_id", "door", "source", "request_id", "accounts",
+		"outcome"} {
 		changes[column] = `UPDATE audit SET ` + column + ` = 'another' WHERE seq = 5`
 	}
 
-	for _, column := range []string{"at", "targets"} {
+	for _, column := range []string{"at", "targets", "ref", "events"} {
 		changes[column] = `UPDATE audit SET ` + column + ` = ` + column + ` + 1 WHERE seq = 8`
 	}
 
-	for _, column := range []string{"request_hash", "hosts_hash", "hash"} {
+	for _, column := range []string{"request_hash", "hosts_hash", "content", "hash"} {
 		changes[column] = `UPDATE audit SET ` + column +
 			` = x'0102030405060708090a0b0c0d0e0f101112131415161718191a1b1c1d1e1f20' WHERE seq = 1`
 		changes[column+" emptied"] = `UPDATE audit SET ` + column + ` = x'' WHERE seq = 2`
@@ -130,10 +135,17 @@ func TestTR1RecalculatedChainDiffersFromANotedHead(t *testing.T) {
 	}
 }
 
+// dropAudit15 removes what migration 00015 added.
+const dropAudit15 = `DROP INDEX audit_by_ref; ALTER TABLE audit DROP COLUMN rule; ALTER TABLE audit DROP COLUMN door;
+	ALTER TABLE audit DROP COLUMN source; ALTER TABLE audit DROP COLUMN request_id; ALTER TABLE audit DROP COLUMN accounts;
+	ALTER TABLE audit DROP COLUMN outcome; ALTER TABLE audit DROP COLUMN ref; ALTER TABLE audit DROP COLUMN events;
+	ALTER TABLE audit DROP COLUMN content; ALTER TABLE tasks DROP COLUMN unsettled; DROP TABLE IF EXISTS audit_texts;
+	DROP TABLE IF EXISTS audit_exports; DELETE FROM schema_version WHERE version_id >= 15`
+
 func TestAuditOfAnOlderRecordIsChained(t *testing.T) {
 	path := recorded(t, 3)
 	// Remove what this and later versions of the schema added.
-	raw(t, path, `ALTER TABLE enrol_agents DROP COLUMN restored; DELETE
+	raw(t, path, dropAudit15, `ALTER TABLE enrol_agents DROP COLUMN restored; DELETE
 		FROM counters WHERE name IN ('restored', 'roll');
 		DROP TABLE releases; DROP TABLE rolls; DROP TABLE roll_hosts; DROP TABLE host_protocols;
 		ALTER TABLE items DROP COLUMN adopt; ALTER TABLE items DROP COLUMN account;
@@ -152,6 +164,62 @@ func TestAuditOfAnOlderRecordIsChained(t *testing.T) {
 	check, err := follow(t, s)
 	if err != nil || check.Rows != 4 {
 		t.Fatalf("%d rows: %v", check.Rows, err)
+	}
+}
+
+// TestTR1OldAndNewRowsInOneChain: a record whose rows were chained by rule 1 is continued by rule 2, and stays
+// verifiable from its first row. A change of an old row is still found.
+func TestTR1OldAndNewRowsInOneChain(t *testing.T) {
+	path := recorded(t, 3)
+	s := openSQLite(t, path, sqlstore.Options{})
+	page, err := s.AuditAfter(t.Context(), 0, 10)
+	if err != nil || len(page) != 3 {
+		t.Fatal(len(page), err)
+	}
+	if err := s.Close(); err != nil {
+		t.Fatal(err)
+	}
+
+	// Make the record what the version before wrote.
+	raw(t, path, dropAudit15)
+	var head gozzard.AuditHash
+	for i := range page {
+		old := gozzard.AuditRow{Seq: page[i].Seq, At: page[i].At, Caller: page[i].Caller, Act: page[i].Act,
+			TaskID: page[i].TaskID, RequestHash: page[i].RequestHash, Targets: page[i].Targets,
+			HostsHash: page[i].HostsHash, Legacy: true}
+		head = old.Chain(head)
+		raw(t, path, fmt.Sprintf(`UPDATE audit SET hash = x'%s' WHERE seq = %d; UPDATE audit_head SET hash = x'%s'`, head,
+			old.Seq, head))
+	}
+
+	s = openSQLite(t, path, sqlstore.Options{})
+	if _, err := s.Accept(t.Context(), benchTask(1)); err != nil {
+		t.Fatal(err)
+	}
+	if check, err := follow(t, s); err != nil || check.Rows != 4 {
+		t.Fatalf("%d rows: %v", check.Rows, err)
+	}
+	if page, err = s.AuditAfter(t.Context(), 0, 10); err != nil || !page[2].Legacy || page[3].Legacy {
+		t.Fatalf("the rules are not kept apart: %v", err)
+	}
+	if err := s.Close(); err != nil {
+		t.Fatal(err)
+	}
+
+	for _, change := range []string{`UPDATE audit SET act = 'x' WHERE seq = 2`, `UPDATE audit SET source = 'x' WHERE seq = 2`,
+		`UPDATE audit SET rule = 2, content = zeroblob(32) WHERE seq = 2`} {
+		raw(t, path, `CREATE TABLE kept AS SELECT * FROM audit`, change)
+		f, err := sqlstore.OpenAuditFile(t.Context(), path)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if _, err := follow(t, f); err == nil {
+			t.Errorf("%s: not found", change)
+		}
+		if err := f.Close(); err != nil {
+			t.Fatal(err)
+		}
+		raw(t, path, `DELETE FROM audit; INSERT INTO audit SELECT * FROM kept; DROP TABLE kept`)
 	}
 }
 

@@ -45,7 +45,7 @@ type businessChange struct {
 func (s *Store) SaveBusiness(ctx context.Context, c topology.Change, source string,
 	audit gozzard.AuditRow) (version int64, err error) {
 	defer s.timed("save_business", &err)()
-	b, err := newBusinessChange(&c, source, audit)
+	b, err := newBusinessChange(&c, source, withOrigin(ctx, audit))
 	if err != nil {
 		return 0, fmt.Errorf("cannot encode business %d: %w", c.Biz, err)
 	}

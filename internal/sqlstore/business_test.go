@@ -145,7 +145,7 @@ func firstSchema(t *testing.T, path string) {
 		t.Fatal(err)
 	}
 
-	raw(t, path, append(texts, `ALTER TABLE host_journals DROP COLUMN laid`, `ALTER TABLE audit DROP COLUMN hash`,
+	raw(t, path, append(texts, dropAudit15, `ALTER TABLE host_journals DROP COLUMN laid`, `ALTER TABLE audit DROP COLUMN hash`,
 		`ALTER TABLE audit DROP COLUMN hosts_hash`, `ALTER TABLE items DROP COLUMN adopt`,
 		`ALTER TABLE items DROP COLUMN account`,
 		`DELETE FROM counters WHERE name <> 'number'`, `DELETE FROM schema_version WHERE version_id > 1`)...)

@@ -26,17 +26,25 @@ const (
 		enrolled = excluded.enrolled, changed = excluded.changed, token = excluded.token, restored = excluded.restored`
 )
 
-// auditEnrolment writes an audit row, unless the entry is empty.
-func auditEnrolment(ctx context.Context, c *conn, audit enrol.AuditEntry) error {
-	if audit.What == "" {
+// enrolRow is the audit row of an entry.
+func enrolRow(ctx context.Context, audit enrol.AuditEntry) gozzard.AuditRow {
+	return withOrigin(ctx, gozzard.AuditRow{At: audit.At, Caller: audit.Caller, Act: audit.What, Targets: 1})
+}
+
+// auditEnrolment writes an audit row about an agent, or about none, unless the row has no act.
+func auditEnrolment(ctx context.Context, c *conn, row gozzard.AuditRow, of *enrol.AgentRecord) error {
+	if row.Act == "" {
 		return nil
 	}
-	n, err := nextNumber(ctx, c)
-	if err != nil {
-		return err
+	if of != nil {
+		addrs := make([]gozzard.HostAddr, 0, len(of.IPs))
+		for _, ip := range of.IPs {
+			addrs = append(addrs, gozzard.HostAddr{Cloud: of.Cloud, IP: ip})
+		}
+		row.SetHost(of.Agent, addrs...)
+		row.Outcome = text(string(of.State))
 	}
-	return insertAudit(ctx, c, &gozzard.AuditRow{Seq: n, At: audit.At, Caller: audit.Caller, Act: audit.What,
-		Targets: 1})
+	return addAudit(ctx, c, row)
 }
 
 // AddEnrolToken implements enrol.Store.
@@ -47,8 +55,9 @@ func (s *Store) AddEnrolToken(ctx context.Context, t enrol.TokenRecord, audit en
 		return fmt.Errorf("cannot encode the networks of a token: %w", err)
 	}
 
+	row := enrolRow(ctx, audit)
 	return s.w.submit(ctx, &job{op: "a token", rows: 1, grows: true, run: func(ctx context.Context, c *conn) error {
-		if err := auditEnrolment(ctx, c, audit); err != nil {
+		if err := auditEnrolment(ctx, c, row, nil); err != nil {
 			return err
 		}
 		_, err := c.change(ctx, `INSERT INTO enrol_tokens (`+enrolTokenColumns+
@@ -95,6 +104,7 @@ func (s *Store) EnrolTokens(ctx context.Context) (list []enrol.TokenRecord, err 
 // RevokeEnrolToken implements enrol.Store.
 func (s *Store) RevokeEnrolToken(ctx context.Context, id string, audit enrol.AuditEntry) (err error) {
 	defer s.timed("revoke_token", &err)()
+	row := enrolRow(ctx, audit)
 	return s.w.submit(ctx, &job{op: "a token", rows: 1, run: func(ctx context.Context, c *conn) error {
 		n, err := c.change(ctx, `UPDATE enrol_tokens SET revoked = $2 WHERE id = $1`, text(id), true)
 		if err != nil {
@@ -103,7 +113,7 @@ func (s *Store) RevokeEnrolToken(ctx context.Context, id string, audit enrol.Aud
 		if n == 0 {
 			return gozzard.Errorf(gozzard.ErrNotFound, "there is no such token")
 		}
-		return auditEnrolment(ctx, c, audit)
+		return auditEnrolment(ctx, c, row, nil)
 	}})
 }
 
@@ -146,6 +156,7 @@ func (s *Store) Enrol(ctx context.Context, token string, agent gozzard.AgentID,
 	decide func(enrol.TokenRecord, enrol.AgentRecord) (enrol.AgentRecord, error),
 	audit enrol.AuditEntry) (out enrol.AgentRecord, err error) {
 	defer s.timed("enrol", &err)()
+	row := enrolRow(ctx, audit)
 
 	err = s.w.submit(ctx, &job{op: "an enrolment", rows: 2, grows: true, run: func(ctx context.Context, c *conn) error {
 		// Read and lock the token and the agent.
@@ -175,7 +186,7 @@ func (s *Store) Enrol(ctx context.Context, token string, agent gozzard.AgentID,
 			return err
 		}
 
-		return auditEnrolment(ctx, c, audit)
+		return auditEnrolment(ctx, c, row, &out)
 	}})
 
 	return out, err
@@ -186,6 +197,7 @@ func (s *Store) ChangeMember(ctx context.Context, agent gozzard.AgentID,
 	change func(enrol.AgentRecord) (enrol.AgentRecord, error),
 	audit enrol.AuditEntry) (out enrol.AgentRecord, err error) {
 	defer s.timed("change_agent", &err)()
+	row := enrolRow(ctx, audit)
 
 	err = s.w.submit(ctx, &job{op: "an agent", rows: 1, run: func(ctx context.Context, c *conn) error {
 		known, err := member(ctx, c, agent)
@@ -202,7 +214,7 @@ func (s *Store) ChangeMember(ctx context.Context, agent gozzard.AgentID,
 			return err
 		}
 
-		return auditEnrolment(ctx, c, audit)
+		return auditEnrolment(ctx, c, row, &out)
 	}})
 
 	return out, err

@@ -28,6 +28,7 @@ var (
 // SetGroups implements control.Store.
 func (s *Store) SetGroups(ctx context.Context, rows []record.GroupLimits, audit gozzard.AuditRow) (err error) {
 	defer s.timed("set_groups", &err)()
+	audit = withOrigin(ctx, audit)
 
 	type key struct {
 		agent     gozzard.AgentID
@@ -56,12 +57,7 @@ func (s *Store) SetGroups(ctx context.Context, rows []record.GroupLimits, audit 
 
 	return s.w.submit(ctx, &job{op: "process groups", rows: len(put), grows: true,
 		run: func(ctx context.Context, c *conn) error {
-			a := audit
-			var err error
-			if a.Seq, err = nextNumber(ctx, c); err != nil {
-				return err
-			}
-			if err := insertAudit(ctx, c, &a); err != nil {
+			if err := addAudit(ctx, c, audit); err != nil {
 				return err
 			}
 

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"math"
 	"slices"
+	"strings"
 
 	"github.com/gozzard/gozzard"
 	"github.com/gozzard/gozzard/internal/record"
@@ -256,14 +257,16 @@ func putAddrs(ctx context.Context, c *conn, agent string, old, addrs []gozzard.H
 
 // Rebind implements control.Store. When several agents had the address, the processes of the one seen last take
 // precedence.
-func (s *Store) Rebind(ctx context.Context, addr gozzard.HostAddr, to gozzard.AgentID) (err error) {
+func (s *Store) Rebind(ctx context.Context, addr gozzard.HostAddr, to gozzard.AgentID,
+	audit gozzard.AuditRow) (err error) {
 	defer s.timed("rebind", &err)()
+	audit = withOrigin(ctx, audit)
 	return s.w.submit(ctx, &job{op: "an agent's address", rows: 1, run: func(ctx context.Context, c *conn) error {
-		return rebind(ctx, c, addr, text(string(to)))
+		return rebind(ctx, c, addr, text(string(to)), audit)
 	}})
 }
 
-func rebind(ctx context.Context, c *conn, addr gozzard.HostAddr, to string) error {
+func rebind(ctx context.Context, c *conn, addr gozzard.HostAddr, to string, audit gozzard.AuditRow) error {
 	// Find the agents that had the address.
 	var others []string
 	err := c.each(ctx, `SELECT h.agent_id FROM host_addrs a JOIN hosts h ON h.agent_id = a.agent_id
@@ -273,6 +276,16 @@ func rebind(ctx context.Context, c *conn, addr gozzard.HostAddr, to string) erro
 			return r.Scan(&others[len(others)-1])
 		})
 	if err != nil {
+		return err
+	}
+
+	// Record which agents lose what they have.
+	audit.Targets = len(others)
+	audit.SetHost(gozzard.AgentID(to), addr)
+	if err := audit.SetText("from: " + strings.Join(others, ", ")); err != nil {
+		return err
+	}
+	if err := addAudit(ctx, c, audit); err != nil {
 		return err
 	}
 

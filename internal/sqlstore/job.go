@@ -3,6 +3,7 @@ package sqlstore
 import (
 	"context"
 	"fmt"
+	"strings"
 
 	"github.com/gozzard/gozzard"
 	"github.com/gozzard/gozzard/internal/record"
@@ -29,13 +30,18 @@ func (s *Store) CreateJob(ctx context.Context, j *record.Job, tasks []record.Job
 	defer s.timed("create_job", &err)()
 
 	// Encode the tasks.
-	c := &jobCreation{j: j, tasks: tasks, labels: make([]string, len(tasks)), refs: make([]specRef, len(tasks))}
+	c := &jobCreation{audit: withOrigin(ctx, gozzard.AuditRow{At: j.Started, Caller: j.Caller, Targets: len(tasks)}), j: j,
+		tasks: tasks, labels: make([]string, len(tasks)), refs: make([]specRef, len(tasks))}
 	labels := labelCache{}
 	for i := range tasks {
 		c.refs[i] = c.specs.add(tasks[i].Spec)
 		if c.labels[i], err = labels.text(tasks[i].Labels); err != nil {
 			return fmt.Errorf("cannot encode the labels of %s: %w", tasks[i].Key, err)
 		}
+	}
+
+	if err := c.audit.SetText(strings.TrimSpace(j.Expression + "\n" + string(j.Request))); err != nil {
+		return err
 	}
 
 	rows := len(tasks) + len(c.specs.refs) + 1
@@ -54,6 +60,7 @@ func (s *Store) CreateJob(ctx context.Context, j *record.Job, tasks []record.Job
 
 // jobCreation is a new job on its way into the record. The caller encodes it before the transaction.
 type jobCreation struct {
+	audit  gozzard.AuditRow
 	j      *record.Job
 	tasks  []record.JobTask
 	labels []string  // the encoded labels of each task
@@ -80,6 +87,11 @@ func (n *jobCreation) run(ctx context.Context, c *conn) error {
 
 	// Record them.
 	if err := n.putJob(ctx, c); err != nil {
+		return err
+	}
+	audit := n.audit
+	audit.Act = fmt.Sprintf("job:%s job %d", n.j.Action, n.id)
+	if err := addAudit(ctx, c, audit); err != nil {
 		return err
 	}
 
@@ -145,6 +157,7 @@ func (s *Store) SaveTasks(ctx context.Context, j *record.Job, tasks []record.Job
 // Reopen implements waves.Store.
 func (s *Store) Reopen(ctx context.Context, j *record.Job, tasks []record.JobTask, audit gozzard.AuditRow) (err error) {
 	defer s.timed("reopen", &err)()
+	audit = withOrigin(ctx, audit)
 
 	return s.w.submit(ctx, &job{op: "the retry of a job", rows: len(tasks) + 1, grows: true,
 		run: func(ctx context.Context, c *conn) error {
@@ -157,11 +170,7 @@ func (s *Store) Reopen(ctx context.Context, j *record.Job, tasks []record.JobTas
 				return gozzard.Errorf(gozzard.ErrConflict, "job %d has not ended, or was removed", j.ID)
 			}
 
-			a := audit
-			if a.Seq, err = nextNumber(ctx, c); err != nil {
-				return err
-			}
-			if err := insertAudit(ctx, c, &a); err != nil {
+			if err := addAudit(ctx, c, audit); err != nil {
 				return err
 			}
 

@@ -68,6 +68,7 @@ func OpenPostgres(ctx context.Context, dsn string, o Options) (*Store, error) {
 		jsonTexts: func(arg string) string {
 			return "SELECT value FROM json_array_elements_text(CAST(" + arg + " AS JSON))"
 		},
+		verdicts:    selectVerdicts(`substring(a.outcome from '^\{"code":"([^"]*)"')`),
 		readContext: func(ctx context.Context) context.Context { return ctx },
 		classify:    classifyPostgres,
 	}

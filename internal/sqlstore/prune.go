@@ -3,7 +3,6 @@ package sqlstore
 import (
 	"context"
 	"database/sql"
-	"fmt"
 	"math"
 	"time"
 
@@ -26,7 +25,7 @@ const selectFinished = `SELECT seq FROM tasks WHERE accepted_at < $1
 
 var (
 	deleteTaskRows = withRows(`DELETE FROM tasks WHERE seq IN (SELECT t FROM v)
-		RETURNING seq, task_id, app, caller, asserted, door, accepted_at, targets`,
+		RETURNING seq, task_id, app, caller, asserted, door, accepted_at, targets, unsettled`,
 		"t BIGINT")
 	insertGarbage  = insertRows("garbage", "task_seq", " ON CONFLICT (task_seq) DO NOTHING")
 	deleteTaskKeys = withRows(`DELETE FROM idempotency WHERE task_seq IN (SELECT t FROM v)`, "t BIGINT")
@@ -70,19 +69,25 @@ func scanSeq(r *sql.Rows, to *[]int64) error {
 }
 
 // deleteTasks hides tasks from readers, with their idempotency keys, and lists them in the table garbage. Their
-// verdicts stay in the audit. It returns how many tasks it deleted: another server may have deleted some before.
+// verdicts stay in the audit; those of tasks of earlier versions are written there now. It returns how many tasks it deleted: another server may have deleted some before.
 func (s *Store) deleteTasks(ctx context.Context, c *conn, old []int64) (int, error) {
-	var gone []gozzard.Task
+	var gone, unsaid []gozzard.Task
 	err := c.queryRows(ctx, deleteTaskRows, len(old), func(i int, to []any) []any { return append(to, old[i]) },
 		func(r *sql.Rows) error {
-			gone = append(gone, gozzard.Task{})
-			return r.Scan(taskInto(&gone[len(gone)-1])...)
+			var t gozzard.Task
+			var left int
+			err := r.Scan(append(taskInto(&t), &left)...)
+			gone = append(gone, t)
+			if left != 0 {
+				unsaid = append(unsaid, t)
+			}
+			return err
 		})
 	if err != nil {
 		return 0, err
 	}
-	if err := auditVerdicts(ctx, c, gone, s.o.Now()); err != nil {
-		return 0, fmt.Errorf("verdicts: %w", err)
+	if err := auditVerdicts(ctx, c, unsaid, s.o.Now()); err != nil {
+		return 0, err
 	}
 
 	seq := func(i int, to []any) []any { return append(to, int64(gone[i].Seq)) }
@@ -169,6 +174,10 @@ func (s *Store) pruneSpecs(ctx context.Context) error {
 	}
 }
 
+// unusedSpecs finds the definitions between two hashes that neither a task since a number nor a process uses.
+const unusedSpecs = `hash > $1 AND hash <= $2 AND last_task < $3
+	AND NOT EXISTS (SELECT 1 FROM processes p WHERE p.spec_hash = specs.hash)`
+
 // pruneSomeSpecs is one step. It returns how many definitions it looked at and how many it removed.
 func (s *Store) pruneSomeSpecs(ctx context.Context, c *conn) (seen, gone int64, err error) {
 	// Find the oldest task. Definitions whose last task is older are not used by tasks.
@@ -193,11 +202,13 @@ func (s *Store) pruneSomeSpecs(ctx context.Context, c *conn) (seen, gone int64, 
 		return 0, 0, err
 	}
 
-	// Remove the unused ones.
+	// Remove the unused ones. The audit keeps them.
 	if seen > 0 {
-		gone, err = c.change(ctx, `DELETE FROM specs WHERE hash > $1 AND hash <= $2 AND last_task < $3
-			AND NOT EXISTS (SELECT 1 FROM processes p
-			WHERE p.spec_hash = specs.hash)`, s.specCursor, last, oldest.Int64)
+		if _, err := c.change(ctx, keepSpecs+unusedSpecs+` ON CONFLICT (digest) DO NOTHING`, s.specCursor, last,
+			oldest.Int64); err != nil {
+			return 0, 0, err
+		}
+		gone, err = c.change(ctx, `DELETE FROM specs WHERE `+unusedSpecs, s.specCursor, last, oldest.Int64)
 	}
 
 	// Remember where to go on; after the last definition start again.

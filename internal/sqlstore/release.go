@@ -14,6 +14,7 @@ var _ upgrade.Store = (*Store)(nil)
 // AddRelease implements upgrade.Store.
 func (s *Store) AddRelease(ctx context.Context, r upgrade.Release, audit upgrade.AuditEntry) (err error) {
 	defer s.timed("add_release", &err)()
+	row := upgradeRow(ctx, audit)
 
 	return s.w.submit(ctx, &job{op: "a release", rows: 1, grows: true, run: func(ctx context.Context, c *conn) error {
 		var manifest []byte
@@ -37,13 +38,14 @@ func (s *Store) AddRelease(ctx context.Context, r upgrade.Release, audit upgrade
 			return err
 		}
 
-		return auditUpgrade(ctx, c, audit)
+		return auditUpgrade(ctx, c, row, nil)
 	}})
 }
 
 // RemoveRelease implements upgrade.Store.
 func (s *Store) RemoveRelease(ctx context.Context, version string, audit upgrade.AuditEntry) (err error) {
 	defer s.timed("remove_release", &err)()
+	row := upgradeRow(ctx, audit)
 
 	return s.w.submit(ctx, &job{op: "a release", rows: 1, run: func(ctx context.Context, c *conn) error {
 		var id int64
@@ -64,7 +66,7 @@ func (s *Store) RemoveRelease(ctx context.Context, version string, audit upgrade
 			return gozzard.Errorf(gozzard.ErrNotFound, "release %s is not published", version)
 		}
 
-		return auditUpgrade(ctx, c, audit)
+		return auditUpgrade(ctx, c, row, nil)
 	}})
 }
 

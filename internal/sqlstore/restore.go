@@ -60,14 +60,8 @@ func (s *Store) MarkRestored(ctx context.Context, taken, now time.Time) (err err
 			}
 		}
 
-		n, err := nextNumber(ctx, c)
-		if err != nil {
-			return err
-		}
-
-		return insertAudit(ctx, c, &gozzard.AuditRow{Seq: n, At: now,
-			Caller: gozzard.Caller{App: "gozzard", User: "backup restore"},
-			Act:    "restore:" + taken.UTC().Format(time.RFC3339)})
+		return addAudit(ctx, c, gozzard.AuditRow{At: now, Caller: gozzard.Caller{App: "gozzard", User: "backup restore"},
+			Act: "restore:" + taken.UTC().Format(time.RFC3339)})
 	}})
 }
 
@@ -90,6 +84,8 @@ func (s *Store) RestoredFrom(ctx context.Context) (from time.Time, waiting int, 
 func (s *Store) ConfirmRestore(ctx context.Context, waiting int,
 	audit enrol.AuditEntry) (list []enrol.AgentRecord, err error) {
 	defer s.timed("confirm_restore", &err)()
+	row := enrolRow(ctx, audit)
+	row.Targets = waiting
 
 	err = s.w.submit(ctx, &job{op: "the confirmation of a restore", rows: 1,
 		run: func(ctx context.Context, c *conn) error {
@@ -126,13 +122,7 @@ func (s *Store) ConfirmRestore(ctx context.Context, waiting int,
 				return err
 			}
 
-			n, err := nextNumber(ctx, c)
-			if err != nil {
-				return err
-			}
-
-			return insertAudit(ctx, c, &gozzard.AuditRow{Seq: n, At: audit.At, Caller: audit.Caller, Act: audit.What,
-				Targets: waiting})
+			return addAudit(ctx, c, row)
 		}})
 
 	return list, err

@@ -5,6 +5,7 @@ import (
 	"database/sql"
 	"slices"
 	"strings"
+	"time"
 
 	"github.com/gozzard/gozzard"
 	"github.com/gozzard/gozzard/internal/record"
@@ -156,7 +157,7 @@ func (s *Store) Settle(ctx context.Context, rows []record.Settlement) (moved []b
 	}
 
 	j := &job{op: "verdicts", rows: len(rows), run: func(ctx context.Context, c *conn) (err error) {
-		moved, err = settle(ctx, c, rows, outcomes)
+		moved, err = settle(ctx, c, rows, outcomes, s.o.Now())
 		return err
 	}}
 
@@ -168,7 +169,8 @@ func (s *Store) Settle(ctx context.Context, rows []record.Settlement) (moved []b
 }
 
 // settle records verdicts, and what they mean for processes and journals.
-func settle(ctx context.Context, c *conn, rows []record.Settlement, outcomes []string) ([]bool, error) {
+func settle(ctx context.Context, c *conn, rows []record.Settlement, outcomes []string,
+	now time.Time) ([]bool, error) {
 	moved := make([]bool, len(rows))
 	all := make([]int, len(rows))
 	for i := range all {
@@ -185,6 +187,9 @@ func settle(ctx context.Context, c *conn, rows []record.Settlement, outcomes []s
 		return nil, err
 	}
 	if err := changeProcesses(ctx, c, rows, moved); err != nil {
+		return nil, err
+	}
+	if err := auditSettled(ctx, c, rows, moved, now); err != nil {
 		return nil, err
 	}
 

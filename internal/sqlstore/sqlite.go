@@ -48,6 +48,7 @@ func openLocked(ctx context.Context, path string, o Options, lock *databaseLock)
 		sessions:    selectSessions(""),
 		jsonNumbers: func(arg string) string { return "SELECT value FROM json_each(" + arg + ")" },
 		jsonTexts:   func(arg string) string { return "SELECT value FROM json_each(" + arg + ")" },
+		verdicts:    selectVerdicts(`CASE a.outcome WHEN '' THEN '' ELSE json_extract(a.outcome, '$.code') END`),
 		// To watch a context the driver starts a goroutine for each statement. Short reads take microseconds, so
 		// that would cost more than the read.
 		readContext: context.WithoutCancel,

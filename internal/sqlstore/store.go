@@ -63,6 +63,7 @@ type dialect struct {
 	sessions    *bulk                   // made by selectSessions
 	jsonNumbers func(arg string) string // a query for the integers of the JSON list in arg
 	jsonTexts   func(arg string) string // a query for the texts of the JSON list in arg
+	verdicts    *bulk                   // made by selectVerdicts
 	placeholder func(i int) string      // stands for argument i, counted from 1, in a bulk statement
 
 	// readContext makes the context of a short read from that of its caller, which has not ended yet.

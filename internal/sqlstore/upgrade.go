@@ -24,22 +24,30 @@ const (
 	openUpgrades   = `state IN ('waiting', 'running')`
 )
 
-// auditUpgrade writes an audit row, unless the entry is empty.
-func auditUpgrade(ctx context.Context, c *conn, audit upgrade.AuditEntry) error {
-	if audit.What == "" {
+// upgradeRow is the audit row of an entry.
+func upgradeRow(ctx context.Context, audit upgrade.AuditEntry) gozzard.AuditRow {
+	return withOrigin(ctx, gozzard.AuditRow{At: audit.At, Caller: audit.Caller, Act: audit.What, Targets: audit.Targets})
+}
+
+// auditUpgrade writes an audit row about an upgrade of hosts, or about none, unless the row has no act.
+func auditUpgrade(ctx context.Context, c *conn, row gozzard.AuditRow, hosts []upgrade.Host) error {
+	if row.Act == "" {
 		return nil
 	}
-	n, err := nextNumber(ctx, c)
-	if err != nil {
-		return err
+	if len(hosts) > 0 {
+		attempts := make([]gozzard.Attempt, len(hosts))
+		for i := range hosts {
+			attempts[i].Agent = hosts[i].Agent
+		}
+		row.SetHosts(gozzard.HostLines(attempts))
 	}
-	return insertAudit(ctx, c, &gozzard.AuditRow{Seq: n, At: audit.At, Caller: audit.Caller, Act: audit.What,
-		Targets: audit.Targets})
+	return addAudit(ctx, c, row)
 }
 
 // AddUpgrade implements upgrade.Store.
 func (s *Store) AddUpgrade(ctx context.Context, r *upgrade.Upgrade, audit upgrade.AuditEntry) (err error) {
 	defer s.timed("add_roll", &err)()
+	row := upgradeRow(ctx, audit)
 	stages, err := json.Marshal(r.Stages)
 	if err != nil {
 		return fmt.Errorf("cannot encode the stages of an upgrade: %w", err)
@@ -79,7 +87,7 @@ func (s *Store) AddUpgrade(ctx context.Context, r *upgrade.Upgrade, audit upgrad
 				return err
 			}
 
-			return auditUpgrade(ctx, c, audit)
+			return auditUpgrade(ctx, c, row, r.Hosts)
 		}})
 	if err == nil {
 		r.ID = id
@@ -92,6 +100,7 @@ func (s *Store) AddUpgrade(ctx context.Context, r *upgrade.Upgrade, audit upgrad
 func (s *Store) SaveUpgrade(ctx context.Context, r *upgrade.Upgrade, hosts []upgrade.Host,
 	audit upgrade.AuditEntry) (err error) {
 	defer s.timed("save_roll", &err)()
+	row := upgradeRow(ctx, audit)
 
 	return s.w.submit(ctx, &job{op: "the state of an upgrade", rows: len(hosts) + 1,
 		run: func(ctx context.Context, c *conn) error {
@@ -114,7 +123,7 @@ func (s *Store) SaveUpgrade(ctx context.Context, r *upgrade.Upgrade, hosts []upg
 				return err
 			}
 
-			return auditUpgrade(ctx, c, audit)
+			return auditUpgrade(ctx, c, row, hosts)
 		}})
 }
 

@@ -23,7 +23,7 @@ func contexts(t *testing.T, s control.Store) {
 		"dispatch": func() error { _, err := s.Dispatch(ended, []record.Dispatch{{}}); return err },
 		"settle":   func() error { _, err := s.Settle(ended, []record.Settlement{{}}); return err },
 		"session":  func() error { _, _, err := s.OpenSession(ended, host("a", 1, 1, 1)); return err },
-		"rebind":   func() error { return s.Rebind(ended, addr(1), "a") },
+		"rebind":   func() error { return s.Rebind(ended, addr(1), "a", gozzard.AuditRow{}) },
 		"groups":   func() error { return s.SetGroups(ended, nil, gozzard.AuditRow{}) },
 		"prune":    func() error { _, err := s.Prune(ended, start, 1); return err },
 		"task":     func() error { _, err := s.Task(ended, 1); return err },
@@ -128,9 +128,9 @@ func concurrency(t *testing.T, s control.Store) {
 	open, err := s.Open(t.Context(), "")
 	must(t, err)
 	equal(t, "open attempts at the end", len(open), 0)
-	rows, err := s.Audit(t.Context(), writers*rounds+1)
+	rows, err := s.Audit(t.Context(), 2*writers*rounds+1)
 	must(t, err)
-	equal(t, "audit rows", len(rows), writers*rounds)
+	equal(t, "audit rows: one of each task, and one of its verdicts", len(rows), 2*writers*rounds)
 }
 
 // runTask accepts a task, dispatches its attempts and records their verdicts.

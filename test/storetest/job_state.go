@@ -80,7 +80,7 @@ func reopen(t *testing.T, s JobRecord) {
 	equal(t, "tasks", tasksOf(t, s, record.JobTaskFilter{Job: j.ID, Limit: -1}).Tasks, tasks)
 	rows, err := s.Audit(t.Context(), 10)
 	must(t, err)
-	equal(t, "audit rows", len(rows), 0)
+	equal(t, "audit rows: that of the job", len(rows), 1)
 
 	j.State, j.Ended = record.JobFailed, start
 	must(t, s.SaveTasks(t.Context(), &j, nil))
@@ -93,7 +93,9 @@ func reopen(t *testing.T, s JobRecord) {
 	must(t, err)
 	audit := retryAudit()
 	audit.Seq = rows[0].Seq
-	equal(t, "audit", rows, []gozzard.AuditRow{audit})
+	equal(t, "audit rows", len(rows), 2)
+	equal(t, "audit", rows[0], audit)
+	equal(t, "act of the job", rows[1].Act, fmt.Sprintf("job:%s job %d", j.Action, j.ID))
 	unknown := again
 	unknown.ID = 4711
 	wantKind(t, s.Reopen(t.Context(), &unknown, nil, retryAudit()), gozzard.ErrConflict)

@@ -112,14 +112,14 @@ func rebind(t *testing.T, s control.Store) {
 	lesser.Agent, lesser.CPULimit = "old", 7
 	must(t, s.SetGroups(t.Context(), []record.GroupLimits{g, own, lesser}, gozzard.AuditRow{At: start}))
 
-	must(t, s.Rebind(t.Context(), addr(1), "new"))
+	must(t, s.Rebind(t.Context(), addr(1), "new", gozzard.AuditRow{At: start, Act: "rebind"}))
 	taken.ID.Agent, only.ID.Agent, g.Agent = "new", "new", "new"
 	equal(t, "processes", processes(t, s, nil), []record.Process{apart, kept, taken, only, cloud})
 	got, err := s.Groups(t.Context(), "ns", []gozzard.AgentID{"old", "older", "new"})
 	must(t, err)
 	equal(t, "groups", got, []record.GroupLimits{g, own})
-	must(t, s.Rebind(t.Context(), addr(1), "new"))
-	must(t, s.Rebind(t.Context(), addr(77), "new"))
+	must(t, s.Rebind(t.Context(), addr(1), "new", gozzard.AuditRow{At: start, Act: "rebind"}))
+	must(t, s.Rebind(t.Context(), addr(77), "new", gozzard.AuditRow{At: start, Act: "rebind"}))
 	equal(t, "processes after repeats", len(processes(t, s, nil)), 5)
 }
 

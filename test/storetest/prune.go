@@ -74,7 +74,7 @@ func prune(t *testing.T, s control.Store) {
 	equal(t, "the key of a pruned task is known", acc.Known, false)
 	rows, err := s.Audit(t.Context(), 100)
 	must(t, err)
-	equal(t, "audit rows: one of each task, and one of the verdicts of each pruned task", len(rows), 6+3)
+	equal(t, "audit rows: one of each task, and one of the verdicts of each finished task with attempts", len(rows), 6+3)
 
 	settle(t, s, []bool{true}, settlement(open.Attempts[1], gozzard.AttemptInterrupted))
 	step(10, 1)

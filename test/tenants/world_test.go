@@ -491,7 +491,7 @@ func (w *world) tasks() []gozzard.Task {
 		}
 		for _, l := range links {
 			w.rows = l.Seq
-			if l.TaskID == "" {
+			if l.TaskID == "" || l.Ref != 0 { // of no task, or of its verdicts
 				continue
 			}
 			t, err := w.Store.Task(w.t.Context(), gozzard.TaskSeq(l.Seq))

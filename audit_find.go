@@ -1,0 +1,53 @@
+package gozzard
+
+import (
+	"slices"
+	"strings"
+	"time"
+)
+
+// AuditFilter chooses rows of the audit. Empty fields choose all.
+type AuditFilter struct {
+	Host    string // an agent id, an address, or cloud:address
+	Account string // an OS account; root also finds definitions without an account
+	App     string
+	User    string
+	Action  string // a word of the act, such as stop, login:failed or enrol
+	Since   time.Time
+	Until   time.Time
+
+	After  int64 // rows after this number, oldest first
+	Before int64 // with Newest: rows before this number; 0 means from the newest on
+	Newest bool  // newest first
+}
+
+// AuditFound is a row that a filter chose.
+type AuditFound struct {
+	AuditLink
+	Result    string // the outcome in the row that refers to it; "" when there is none yet
+	ResultRow int64
+}
+
+// Match reports whether a row has everything that a filter asks for, except the host.
+func (f *AuditFilter) Match(r *AuditRow) bool {
+	return (f.App == "" || r.Caller.App == f.App) && (f.User == "" || r.Caller.User == f.User) &&
+		(f.Account == "" || r.hasAccount(f.Account)) && (f.Action == "" || r.hasAction(f.Action)) &&
+		(f.Since.IsZero() || !r.At.Before(f.Since)) && (f.Until.IsZero() || r.At.Before(f.Until))
+}
+
+// Bounded reports whether a filter asks for less than everything.
+func (f *AuditFilter) Bounded() bool {
+	return f.Host+f.Account+f.App+f.User+f.Action != "" || !f.Since.IsZero() || !f.Until.IsZero()
+}
+
+func (r *AuditRow) hasAccount(name string) bool {
+	list := strings.Split(r.Accounts, ",")
+	return slices.Contains(list, name) || name == "root" && slices.Contains(list, AgentAccount)
+}
+
+// hasAction reports whether an act is the action, begins with it, or has it among its words.
+func (r *AuditRow) hasAction(action string) bool {
+	words := strings.FieldsFunc(r.Act, func(c rune) bool { return c == ':' || c == ',' || c == ' ' })
+	return r.Act == action || strings.HasPrefix(r.Act, action+":") || strings.HasPrefix(r.Act, action+" ") ||
+		slices.Contains(words, action)
+}

@@ -1,0 +1,160 @@
+package tenants_test
+
+import (
+	"cmp"
+	"encoding/json"
+	"fmt"
+	"net/http"
+	"path"
+	"strings"
+	"testing"
+
+	"github.com/gozzard/gozzard"
+)
+
+// rowsElsewhere lists routes at which the requests of this test change nothing, and the test that finds their rows.
+var rowsElsewhere = map[string]string{
+	"POST /api/v1/enrol":                          "by a token and over TLS: internal/enrol TestTR1RenewalHasARow",
+	"POST /api/v1/enrol/renew":                    "by a certificate: internal/enrol TestTR1RenewalHasARow",
+	"PUT /api/v1/enrol/agents/{agent}":            "test/storetest enrolments",
+	"POST /api/v1/restore/confirm":                "internal/sqlstore restore tests",
+	"POST /api/v1/releases":                       "test/storetest releases",
+	"DELETE /api/v1/releases/{version}":           "test/storetest releases",
+	"PUT /api/v1/releases/{version}/files/{file}": "stores bytes whose digest the published manifest has: no change of what is known",
+	"POST /api/v1/rolls":                          "test/storetest releases",
+	"PUT /api/v1/rolls/{version}":                 "test/storetest releases",
+}
+
+// TestTR1EveryChangeHasARow sends requests of an admin to every route of all doors that changes something. Each request
+// that changes something adds a row to the audit, with its door, its source address and its request id.
+func TestTR1EveryChangeHasARow(t *testing.T) {
+	w := newWorld(t, "")
+	m := newMaker(w, *seed)
+	w.makeTargets()
+	m.jobs = 1
+
+	proven, doors := 0, map[string]int{}
+	for _, rt := range m.routes {
+		name := rt.method + " " + rt.path
+		if !rt.writes() || rowsElsewhere[name] != "" {
+			continue
+		}
+		// A retry needs a job that failed (its row: test/storetest reopen), and there is no CMDB to flush from.
+		if base := path.Base(rt.path); base == "retry" || base == "flush_process" {
+			continue
+		}
+
+		done := false
+		for try := 0; try < 60 && !done; try++ {
+			w.settle()
+			before := w.head()
+			r := cmp.Or(w.ownRequest(name), accountRequests(try % 3)[name], m.to(rt))
+			r.key = ""
+			code, got := w.sendAs(w.credentialsFor(name), r)
+			if w.outcome(rt, code, got) != isDone {
+				continue
+			}
+			done = true
+			if !w.hasRow(before) {
+				t.Errorf("%s changed something, and no row of the audit says so: %d %.300s", r, code, got)
+			}
+		}
+		if !done {
+			t.Errorf("%s: no request of the admin changed anything, which proves nothing", name)
+		}
+		proven++
+		doors[rt.door]++
+	}
+
+	if len(doors) != 4 {
+		t.Errorf("doors: %v", doors)
+	}
+	fmt.Printf("threat TR1: %d routes that change something, each with its row: %v\n", proven, doors)
+}
+
+// ownRequest makes requests that need something of their own: a token, or a session.
+func (w *world) ownRequest(name string) *request {
+	w.t.Helper()
+	made := func(path, body, field string) string {
+		_, got := w.post(path, body)
+		var v map[string]any
+		if err := json.Unmarshal([]byte(got), &v); err != nil {
+			w.t.Fatalf("%s: %v: %.300s", path, err, got)
+		}
+		return fmt.Sprint(v[field])
+	}
+
+	switch name {
+	case "DELETE /api/v1/enrol/tokens/{id}":
+		return &request{method: http.MethodDelete,
+			path: "/api/v1/enrol/tokens/" + made("/api/v1/enrol/tokens", `{"ttl":"1h","uses":1}`, "id")}
+	case "DELETE /api/v1/users/{name}/tokens/{id}":
+		return &request{method: http.MethodDelete,
+			path: "/api/v1/users/v1/tokens/" + made("/api/v1/users/v1/tokens", `{"note":"x","days":1}`, "id")}
+	case "POST /api/v1/login":
+		w.sessionUser()
+		return &request{method: http.MethodPost, path: "/api/v1/login", body: sessionLogin}
+	case "POST /api/v1/logout":
+		return &request{method: http.MethodPost, path: "/api/v1/logout"}
+	}
+	return nil
+}
+
+const sessionLogin = `{"user":"walker","password":"0123456789abcdef"}`
+
+// sessionUser makes the user that logs in.
+func (w *world) sessionUser() {
+	w.post("/api/v1/users", `{"name":"walker","password":"0123456789abcdef","grants":[]}`)
+}
+
+// credentialsFor are those of the admin, except where the route is about a session.
+func (w *world) credentialsFor(name string) string {
+	switch name {
+	case "POST /api/v1/login":
+		return ""
+	case "POST /api/v1/logout":
+		w.sessionUser()
+		_, got := w.post("/api/v1/login", sessionLogin)
+		var v struct{ Token string }
+		if err := json.Unmarshal([]byte(got), &v); err != nil || v.Token == "" {
+			w.t.Fatalf("login: %v: %.300s", err, got)
+		}
+		return "Bearer " + v.Token
+	}
+	return adminCredentials
+}
+
+const adminCredentials = `{"bk_app_code":"admin","bk_app_secret":"admin-secret","bk_username":"u"}`
+
+// post sends a request of the admin.
+func (w *world) post(path, body string) (int, string) {
+	return w.sendAs(adminCredentials, &request{method: http.MethodPost, path: path, body: body})
+}
+
+// head is the newest row of the audit.
+func (w *world) head() int64 {
+	w.t.Helper()
+	h, err := w.Store.AuditHead(w.t.Context())
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	return h.Seq
+}
+
+// hasRow reports whether there is a row of a request since another row.
+func (w *world) hasRow(since int64) bool {
+	w.t.Helper()
+	links, err := w.Store.AuditAfter(w.t.Context(), since, 1000)
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	for i := range links {
+		l := &links[i]
+		refusal := strings.HasPrefix(l.Act, "login:failed") || strings.HasPrefix(l.Act, "refused:")
+		if l.Ref == 0 && !refusal && l.Origin != (gozzard.Origin{}) && l.Source == "192.0.2.7" && l.RequestID != "" &&
+			l.Door != "" {
+			return true
+		}
+	}
+	return false
+}
