@@ -68,6 +68,8 @@ type Options struct {
 
 	Releases *upgrade.Runner // nil: the server has no releases
 
+	Keys Keys // nil: the server has no keys that callers can rotate
+
 	Stopping <-chan struct{} // closed when the server stops, which ends streams; may be nil
 }
 

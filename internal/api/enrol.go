@@ -19,6 +19,7 @@ func (a *api) postJoin(w http.ResponseWriter, r *http.Request, _ gozzard.Caller)
 	if err := readValue(w, r, maxShortBody, &req); err != nil {
 		return err
 	}
+	req.Moves = r.Header.Get(enrol.MovesHeader) != ""
 	from, err := netip.ParseAddrPort(r.RemoteAddr)
 	if err != nil {
 		return err
@@ -41,6 +42,7 @@ func (a *api) postRenew(w http.ResponseWriter, r *http.Request, _ gozzard.Caller
 		return err
 	}
 
+	req.Moves = r.Header.Get(enrol.MovesHeader) != ""
 	got, err := a.Enrol.Renew(r.Context(), r.TLS, req)
 	if err != nil {
 		return err

@@ -60,6 +60,8 @@ type Registry struct {
 	cut          func(agent gozzard.AgentID, cloud int) // closes the connections of an agent
 	quarantines  map[gozzard.AgentID]string             // in force but not stored yet; with the reason
 	certificates map[gozzard.AgentID]identity           // seen after a restore, not stored yet
+	authorities  map[gozzard.AgentID]string             // pin of the authority whose certificate an agent showed last
+	moves        map[gozzard.AgentID]string             // of authorities, not stored yet
 	wake         chan struct{}
 }
 
@@ -83,6 +85,7 @@ func NewRegistry(ctx context.Context, o RegistryOptions) (*Registry, error) {
 		cut:          func(gozzard.AgentID, int) {},
 		quarantines:  map[gozzard.AgentID]string{},
 		certificates: map[gozzard.AgentID]identity{},
+		moves:        map[gozzard.AgentID]string{},
 		wake:         make(chan struct{}, 1),
 	}
 
@@ -94,6 +97,10 @@ func NewRegistry(ctx context.Context, o RegistryOptions) (*Registry, error) {
 
 	for _, a := range list {
 		r.put(a)
+	}
+
+	if r.authorities, err = o.Store.ShownAuthorities(ctx); err != nil {
+		return nil, fmt.Errorf("cannot read which authorities the hosts know: %w", err)
 	}
 
 	return r, nil
@@ -144,6 +151,7 @@ func (r *Registry) Admit(cs *tls.ConnectionState, machine string) (gozzard.Agent
 	rule, err := r.checkMember(id, machine)
 	if err == nil {
 		r.noteCertificate(id)
+		r.noteAuthority(id)
 	}
 	r.mu.Unlock()
 	if err != nil {

@@ -23,12 +23,18 @@ type JoinRequest struct {
 	Machine  string          `json:"machine,omitempty"`
 	Hostname string          `json:"hostname,omitempty"`
 	CSR      string          `json:"csr"` // PEM
+
+	// Moves says that the host can have several authorities, so that it moves to the next one. It is a header of the
+	// request, because servers before it reject unknown fields.
+	Moves bool `json:"-"`
 }
 
 // RenewRequest is the request of a member for a new certificate.
 type RenewRequest struct {
 	Machine string `json:"machine,omitempty"`
 	CSR     string `json:"csr"` // PEM
+
+	Moves bool `json:"-"` // as in JoinRequest
 }
 
 // Answer is the server's answer to both requests.
@@ -40,6 +46,9 @@ type Answer struct {
 	Authority   string          `json:"authority"`   // PEM
 	Address     string          `json:"address"`     // of the fabric
 	Key         string          `json:"key"`         // with which the server signs commands
+
+	// Authorities are all authorities that are valid now, in PEM, for a host that can have several.
+	Authorities string `json:"authorities,omitempty"`
 }
 
 // Join makes a host a member if its token is valid. from is the address that the request came from.
@@ -72,7 +81,7 @@ func (r *Registry) Join(ctx context.Context, from netip.Addr, req JoinRequest) (
 
 		a := AgentRecord{
 			Agent: req.Agent, Cloud: t.Cloud, IPs: req.IPs, Machine: req.Machine, Hostname: req.Hostname,
-			State: StateActive, Serial: serialText(serial), NotAfter: now.Add(CertLife),
+			State: StateActive, Serial: serialText(serial), NotAfter: now.Add(r.o.Authority.o.Life),
 			Enrolled: now, Changed: now, Token: id,
 		}
 		if t.Approve {
@@ -99,7 +108,7 @@ func (r *Registry) Join(ctx context.Context, from netip.Addr, req JoinRequest) (
 
 	r.o.Log.Info("host enrolled", "agent", rec.Agent, "cloud", rec.Cloud, "state", string(rec.State),
 		"token", id, "from", from.String())
-	return r.answer(rec, csr, serial)
+	return r.answer(rec, csr, serial, req.Moves)
 }
 
 // readJoin checks the form of a request and returns the parts of its token and the certificate request.
@@ -189,7 +198,7 @@ func (r *Registry) Renew(ctx context.Context, cs *tls.ConnectionState, req Renew
 	// Store the new certificate.
 	rec, err := r.o.Store.ChangeMember(ctx, id.agent, func(a AgentRecord) (AgentRecord, error) {
 		a.Previous, a.Serial = id.serial, serialText(serial)
-		a.NotAfter, a.Restored = r.o.Now().Add(CertLife), time.Time{}
+		a.NotAfter, a.Restored = r.o.Now().Add(r.o.Authority.o.Life), time.Time{}
 		return a, nil
 	}, AuditEntry{})
 	if err != nil {
@@ -203,21 +212,26 @@ func (r *Registry) Renew(ctx context.Context, cs *tls.ConnectionState, req Renew
 	}
 	delete(r.certificates, rec.Agent)
 	r.put(rec)
+	r.noteAuthority(id)
 	r.mu.Unlock()
-	return r.answer(rec, csr, serial)
+	return r.answer(rec, csr, serial, req.Moves)
 }
 
 // answer issues the certificate.
-func (r *Registry) answer(rec AgentRecord, csr *x509.CertificateRequest, serial *big.Int) (Answer, error) {
-	der, err := r.o.Authority.sign(csr, rec.Agent, rec.Cloud, serial)
+func (r *Registry) answer(rec AgentRecord, csr *x509.CertificateRequest, serial *big.Int, moves bool) (Answer, error) {
+	der, err := r.o.Authority.sign(csr, rec.Agent, rec.Cloud, serial, moves)
 	if err != nil {
 		return Answer{}, err
 	}
-	return Answer{
+	out := Answer{
 		Agent: rec.Agent, Cloud: rec.Cloud, State: rec.State,
 		Certificate: string(certPEM(der)), Authority: string(r.o.Authority.PEM()),
 		Address: r.o.Address(), Key: r.o.Key().String(),
-	}, nil
+	}
+	if moves {
+		out.Authorities = string(r.o.Authority.Bundle())
+	}
+	return out, nil
 }
 
 // readCSR parses a certificate request. Only its key is used; the server decides about the identity.

@@ -23,6 +23,7 @@ type Options struct {
 	Checkpoint time.Duration // how often the newest row of the audit is signed; 0: never
 
 	Trust   TrustOptions
+	Keys    KeyOptions
 	Login   LoginOptions
 	Limits  Limits
 	CMDB    CMDBOptions

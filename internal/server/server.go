@@ -28,7 +28,9 @@ type Server struct {
 	options Options
 	metrics *api.Metrics
 
+	outside     signing.Outside // keys that are not in the data folder; nil: none
 	signer      *signing.Signer
+	joinFile    string // names the signing key to agents of this machine; "": there is none
 	store       *sqlstore.Store
 	replaced    bool        // the record is new, in place of a lost one
 	pages       *pageChecks // compares the pages of the record with their checksums
@@ -174,11 +176,12 @@ func (s *Server) Parts() Parts {
 }
 
 func (s *Server) openSecrets(context.Context) (err error) {
-	if s.signer, err = signing.OpenSigner(s.options.Data, nil); err != nil {
+	if err := s.openKeys(); err != nil {
 		return err
 	}
 	if s.options.JoinSecret == "" && !s.options.enrols() {
-		s.options.JoinSecret, err = keptJoinFile(filepath.Join(s.options.Data, backup.JoinFile), s.signer.Key())
+		s.joinFile = filepath.Join(s.options.Data, backup.JoinFile)
+		s.options.JoinSecret, err = keptJoinFile(s.joinFile, s.signer.Key())
 	}
 	return err
 }

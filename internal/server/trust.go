@@ -41,7 +41,8 @@ func (s *Server) openTrust(ctx context.Context) (err error) {
 	}
 
 	// Open the authority, and the certificate of the API.
-	if t.authority, err = enrol.OpenAuthority(o.Data, nil); err != nil {
+	if t.authority, err = enrol.NewAuthority(enrol.AuthorityOptions{Dir: o.Data, Life: o.Keys.Life,
+		Outside: s.outside, MakeOutside: o.Keys.makes(keyAuthority)}); err != nil {
 		return err
 	}
 	var given func() (*tls.Certificate, error)
@@ -119,7 +120,7 @@ func (s *Server) authorityPEM() string {
 	if s.trust.api == nil || s.options.Trust.Cert != "" {
 		return ""
 	}
-	return string(s.trust.authority.PEM())
+	return string(s.trust.authority.Bundle())
 }
 
 // wrap puts TLS around a listener where there is any.
