@@ -125,7 +125,7 @@ func (d keyDesk) RotateSigning(ctx context.Context, caller gozzard.Caller) (out 
 		return err
 	})
 	if err != nil {
-		return out, err
+		return out, shown(err)
 	}
 
 	s.options.Log.Info("signing key rotated: hosts accept the new key with their next command", "key", next.ID().String(),
@@ -144,7 +144,7 @@ func (d keyDesk) RotateAuthority(ctx context.Context, caller gozzard.Caller, onl
 	}
 	m, err := r.RotateAuthority(ctx, caller)
 	if err != nil {
-		return out, err
+		return out, shown(err)
 	}
 	return d.move(m, online), d.s.renewCredentials()
 }
@@ -162,6 +162,14 @@ func (d keyDesk) FinishAuthority(ctx context.Context, caller gozzard.Caller, con
 	}
 	m.Current, m.Next = m.Next, ""
 	return d.move(m, online), d.s.renewCredentials()
+}
+
+// shown is an error as an admin sees it: also one of the data folder or of the external signer, which the admin can mend.
+func shown(err error) error {
+	if gozzard.KindOf(err) != gozzard.ErrInternal {
+		return err
+	}
+	return &gozzard.Error{Kind: gozzard.ErrConflict, Message: err.Error()}
 }
 
 // registry is the registry of enrolled hosts. Only a server with one has an authority that others know.
