@@ -62,7 +62,7 @@ func (env *cliEnv) clientCommands() []*cobra.Command {
 			newAuditCommand(env)}},
 		{groupOperate, append(newOperateCommands(env), newRegisterCommand(env), newUnregisterCommand(env))},
 		{groupAccess, []*cobra.Command{newTokenCommand(env), newAppCommand(env), newUserCommand(env),
-			newGrantCommand(env), newKeyCommand(env)}},
+			newGrantCommand(env), newRequestCommand(env), newKeyCommand(env)}},
 		{groupUpgrade, []*cobra.Command{newReleaseCommand(env)}},
 	}
 

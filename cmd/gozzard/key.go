@@ -79,4 +79,3 @@ func (env *cliEnv) listKeys(data string, output *outputFlag) error {
 
 	return t.write(env.out)
 }
-

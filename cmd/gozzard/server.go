@@ -86,6 +86,7 @@ func newServerCommand() *cobra.Command {
 	registerLogin(f, &o.Login)
 	registerTrust(f, &o.Trust)
 	registerKeys(f, &o.Keys)
+	registerSecondPerson(f, &o.SecondPerson)
 	registerLimits(f, &o.Limits)
 	registerCMDB(f, &o.CMDB)
 	registerBackup(f, &o.Backup)

@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/gozzard/gozzard"
+	"github.com/gozzard/gozzard/internal/approval"
 )
 
 // Store is the part of the record that has the accounts.
@@ -107,6 +108,9 @@ func (a *Accounts) change(ctx context.Context, c Change) error {
 	if a.known && a.hasAdmin(&Change{}) && !a.hasAdmin(&c) {
 		return gozzard.Errorf(gozzard.ErrConflict, "this would remove the last admin of the whole fleet")
 	}
+	if err := a.checkSecondPerson(ctx, &c); err != nil {
+		return err
+	}
 	if err := a.store.ChangeAccounts(ctx, c); err != nil {
 		return err
 	}
@@ -164,6 +168,9 @@ func (h Holder) String() string {
 func (a *Accounts) AddGrant(ctx context.Context, by gozzard.Caller, to Holder, g gozzard.Grant) error {
 	if err := ValidateGrant(&g); err != nil {
 		return gozzard.Errorf(gozzard.ErrInvalid, "%v", err)
+	}
+	if g.Role == gozzard.RoleAdmin && a.directory.o.SecondPerson && !approval.Marked(ctx) {
+		return a.directory.o.Ask(ctx, by, to, g)
 	}
 	return a.changeGrants(ctx, by, to, "grant:add "+to.String()+" "+grantText(&g),
 		func(list []gozzard.Grant) ([]gozzard.Grant, error) {

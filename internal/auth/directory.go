@@ -58,6 +58,10 @@ type Options struct {
 	Verify  TokenVerifier     // checks tokens that are not ours; nil means that there are none
 	Refused func(rule string) // called for every refusal with the name of the rule
 	Now     func() time.Time  // time.Now
+
+	// SecondPerson says that a grant of the role admin needs a second person, whom Ask asks.
+	SecondPerson bool
+	Ask          func(ctx context.Context, by gozzard.Caller, to Holder, g gozzard.Grant) error
 }
 
 // Directory identifies callers and knows their rights. It is safe for concurrent use. A change of Accounts applies to

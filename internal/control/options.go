@@ -1,6 +1,7 @@
 package control
 
 import (
+	"context"
 	"log/slog"
 	"time"
 
@@ -17,6 +18,9 @@ type Options struct {
 	Log      *slog.Logger
 	Now      func() time.Time
 	Observe  Observer
+
+	// Hold is asked before an operation is recorded: it returns an error for one that has to wait. It may be nil.
+	Hold func(ctx context.Context, op *gozzard.Operation, attempts []gozzard.Attempt) error
 
 	Interval time.Duration // between full reports of an agent; 30 s
 	Lease    time.Duration // silence after which a host is offline; 14 s, so that it is known within 15

@@ -44,8 +44,12 @@ type RegistryOptions struct {
 	Address   func() string      // of the fabric; without a host, agents use the host that they joined
 	Key       func() signing.Key // with which the server signs commands
 	Refused   func(rule string)  // called for each rejected agent; may be nil
-	Now       func() time.Time
-	Log       *slog.Logger
+
+	// Ask asks a second person about a token that brings back a revoked host. nil: none is needed.
+	Ask func(ctx context.Context, caller gozzard.Caller, t TokenRecord) error
+
+	Now func() time.Time
+	Log *slog.Logger
 }
 
 // Registry knows the members of the fleet and decides which agents may connect. It is safe for concurrent use.

@@ -71,6 +71,9 @@ func (r *Registry) Join(ctx context.Context, from netip.Addr, req JoinRequest) (
 		if err := t.check(secret, from, req.Agent, known.Agent != "", now); err != nil {
 			return AgentRecord{}, err
 		}
+		if err := r.checkReturn(&t, &known); err != nil {
+			return AgentRecord{}, err
+		}
 		if known.State == StateRemoved {
 			return AgentRecord{}, gozzard.Errorf(gozzard.ErrConflict,
 				"agent %s was removed for ever; give the host a new state folder", req.Agent)

@@ -72,7 +72,8 @@ func (s *Server) openAccounts(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	s.accounts, err = auth.Open(ctx, s.store, auth.Options{Verify: v, Refused: s.metrics.ReportRefused})
+	s.accounts, err = auth.Open(ctx, s.store, auth.Options{Verify: v, Refused: s.metrics.ReportRefused,
+		SecondPerson: s.second.admin, Ask: s.askGrant})
 	return err
 }
 

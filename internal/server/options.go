@@ -30,6 +30,8 @@ type Options struct {
 	Backup  BackupOptions
 	Release ReleaseOptions
 
+	SecondPerson SecondPersonOptions
+
 	// JoinSecret is what agents of this machine join with. "": the server keeps one in Data.
 	JoinSecret string
 	// FirstApp is the app that a new record begins with. Zero: the server makes one and writes credentials.json.

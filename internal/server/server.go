@@ -41,6 +41,7 @@ type Server struct {
 	plane       *Plane
 	upgrades    *upgrade.Runner // nil: no host is enrolled here
 	accounts    *auth.Accounts
+	second      secondPerson
 	jobs        *waves.Runner
 	cmdb        *cmdb.Sync        // nil: businesses come from documents only
 	backups     *backup.Scheduler // nil: the server makes no backups
@@ -62,6 +63,9 @@ type Part interface {
 // before it are closed. Nothing is served before Run.
 func New(ctx context.Context, o Options) (_ *Server, err error) {
 	s := &Server{options: o, metrics: api.NewMetrics(), stopping: make(chan struct{})}
+	if err := o.SecondPerson.parse(&s.second); err != nil {
+		return nil, err
+	}
 	defer func() {
 		if err != nil {
 			s.Close()
@@ -69,21 +73,22 @@ func New(ctx context.Context, o Options) (_ *Server, err error) {
 	}()
 
 	for _, open := range []func(context.Context) error{
-		s.openRecord,      // the data folder and the database
-		s.openSecrets,     // the signing key, the join secret
-		s.openTrust,       // the authority, and the registry of enrolled hosts
-		s.openRestore,     // whether hosts wait because the record came out of a backup
-		s.openFabric,      // the way to the agents
-		s.openPlane,       // the control plane behind its limits
-		s.openUpgrades,    // releases for enrolled hosts
-		s.openAccounts,    // apps, users and grants
-		s.openJobs,        // jobs in waves
-		s.openCMDB,        // businesses from BlueKing CMDB
-		s.openBackups,     // backups on a schedule
-		s.openCheckpoints, // signatures over the audit
-		s.openDoors,       // the APIs and their table of routes
-		s.openListener,    // the address of the APIs
-		s.firstAccounts,   // the accounts of a new record
+		s.openRecord,       // the data folder and the database
+		s.openSecrets,      // the signing key, the join secret
+		s.openTrust,        // the authority, and the registry of enrolled hosts
+		s.openRestore,      // whether hosts wait because the record came out of a backup
+		s.openFabric,       // the way to the agents
+		s.openPlane,        // the control plane behind its limits
+		s.openUpgrades,     // releases for enrolled hosts
+		s.openAccounts,     // apps, users and grants
+		s.openSecondPerson, // requests that wait for a second person
+		s.openJobs,         // jobs in waves
+		s.openCMDB,         // businesses from BlueKing CMDB
+		s.openBackups,      // backups on a schedule
+		s.openCheckpoints,  // signatures over the audit
+		s.openDoors,        // the APIs and their table of routes
+		s.openListener,     // the address of the APIs
+		s.firstAccounts,    // the accounts of a new record
 	} {
 		if err := open(ctx); err != nil {
 			return nil, err
@@ -196,7 +201,7 @@ func (s *Server) openPlane(ctx context.Context) (err error) {
 	s.plane.Plane, err = control.New(ctx, control.Options{
 		Store: s.store, Topology: s.store, Dispatch: dispatcher{s.fabric, s.metrics.ObserveFabric}, Live: s.fleet,
 		Log: o.Log, Interval: o.Interval, Keep: o.Keep, Now: o.Now,
-		Quota: o.Limits.InFlight, HelloRate: offBelowZero(o.Limits.HelloRate),
+		Hold: s.holdRoot, Quota: o.Limits.InFlight, HelloRate: offBelowZero(o.Limits.HelloRate),
 		Observe: control.Observer{Accepted: s.metrics.TaskAccepted, Settled: s.metrics.AttemptSettled,
 			Refused: s.metrics.ReportRefused, Update: s.updateAnswered, Downgraded: s.downgraded},
 	})

@@ -59,10 +59,14 @@ func (s *Server) openTrust(ctx context.Context) (err error) {
 	if !o.enrols() {
 		return nil
 	}
-	t.registry, err = enrol.NewRegistry(ctx, enrol.RegistryOptions{
+	ro := enrol.RegistryOptions{
 		Store: s.store, Authority: t.authority, Address: s.agentAddress, Key: s.signer.Key,
 		Refused: s.metrics.ReportRefused, Log: o.Log,
-	})
+	}
+	if s.second.revoked {
+		ro.Ask = s.askReturn
+	}
+	t.registry, err = enrol.NewRegistry(ctx, ro)
 	return err
 }
 

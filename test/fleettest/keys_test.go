@@ -29,6 +29,8 @@ type keyFleet struct {
 	daemon *ft.Daemon
 	env    []string
 	args   []string // of the server
+	agents []*ft.Program
+	states []string // folders of the agents
 }
 
 // startKeyFleet starts a server for enrolled hosts.
@@ -125,6 +127,7 @@ func (f *keyFleet) join(n int) *ft.Program {
 	put(t, token, []byte(f.must("token", "create")), 0o600)
 	f.must("agent", "join", "--server", f.url, "--token-file", token, "--data", dir, "--ip", "127.0.0."+strconv.Itoa(n))
 	p := ft.Start(t, "agent"+strconv.Itoa(n), nil, "agent", "--data", dir)
+	f.agents, f.states = append(f.agents, p), append(f.states, dir)
 	f.online(n, true)
 	return p
 }
@@ -150,6 +153,12 @@ func (f *keyFleet) online(n int, want bool) {
 // register registers the daemon on hosts.
 func (f *keyFleet) register(hosts ...int) {
 	f.t.Helper()
+	f.must("register", "-f", f.define(hosts...))
+}
+
+// define writes the definition of the daemon on hosts to a file.
+func (f *keyFleet) define(hosts ...int) string {
+	f.t.Helper()
 	doc := ft.J{"namespace": "keys", "name": f.daemon.Name, "spec": f.daemon.Spec(nil)}
 	var list []ft.J
 	for _, n := range hosts {
@@ -162,7 +171,7 @@ func (f *keyFleet) register(hosts ...int) {
 	}
 	path := filepath.Join(f.t.TempDir(), "doc.json")
 	put(f.t, path, b, 0o600)
-	f.must("register", "-f", path)
+	return path
 }
 
 // obeys lets a host run a command, and checks that it ran.
