@@ -149,7 +149,7 @@ func TestTT13SecondPersonForAdmins(t *testing.T) {
 	p.refusedTo(p.alice, "second person", "app", "create", "eve", "--role", "admin")
 	p.refusedTo(p.alice, "second person", "user", "token", "create", "bob")
 	p.refusedTo(p.alice, "second person", "user", "password", "bob", "--password-file", p.password)
-	p.refusedTo(p.alice, "second person", "app", "secret", "admin")
+	p.refusedTo(p.alice, "second person", "app", "rotate", "admin")
 
 	// Another person approves exactly this, once.
 	wrong := r
