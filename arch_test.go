@@ -88,7 +88,7 @@ var mayImport = map[string][]string{
 
 	// Trust.
 	"internal/approval":   {"."},
-	"internal/auth":       {".", "internal/approval"},
+	"internal/auth":       {"."},
 	"internal/enrol":      {".", "internal/approval", "internal/atomicfile", "internal/signing"},
 	"internal/keyprogram": {},
 	"internal/ratelimit": {".", "internal/auth"},

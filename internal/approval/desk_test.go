@@ -60,7 +60,7 @@ func newRig(t *testing.T) *rig {
 		Rights: func(gozzard.Caller) *gozzard.Rights { return gozzard.Everything() },
 		Do: map[approval.Kind]approval.Do{approval.AdminGrant: func(ctx context.Context, asker gozzard.Caller,
 			act []byte) (string, error) {
-			if !approval.Marked(ctx) {
+			if !gozzard.IsApproved(ctx) {
 				t.Error("the act is not marked as approved")
 			}
 			r.mu.Lock()

@@ -113,12 +113,3 @@ type Store interface {
 	// RequestResult stores what came of an approved request.
 	RequestResult(ctx context.Context, id int64, result string) error
 }
-
-// approvedKey marks the context of an act that a second person approved.
-type approvedKey struct{}
-
-// Mark marks the context of an act that was approved, or that needs no second person.
-func Mark(ctx context.Context) context.Context { return context.WithValue(ctx, approvedKey{}, true) }
-
-// Marked reports whether an act was approved.
-func Marked(ctx context.Context) bool { return ctx.Value(approvedKey{}) != nil }

@@ -11,7 +11,6 @@ import (
 	"time"
 
 	"github.com/gozzard/gozzard"
-	"github.com/gozzard/gozzard/internal/approval"
 )
 
 // Store is the part of the record that has the accounts.
@@ -169,7 +168,7 @@ func (a *Accounts) AddGrant(ctx context.Context, by gozzard.Caller, to Holder, g
 	if err := ValidateGrant(&g); err != nil {
 		return gozzard.Errorf(gozzard.ErrInvalid, "%v", err)
 	}
-	if g.Role == gozzard.RoleAdmin && a.directory.o.SecondPerson && !approval.Marked(ctx) {
+	if g.Role == gozzard.RoleAdmin && a.directory.o.SecondPerson && !gozzard.IsApproved(ctx) {
 		return a.directory.o.Ask(ctx, by, to, g)
 	}
 	return a.changeGrants(ctx, by, to, "grant:add "+to.String()+" "+grantText(&g),

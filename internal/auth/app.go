@@ -6,7 +6,6 @@ import (
 	"strings"
 
 	"github.com/gozzard/gozzard"
-	"github.com/gozzard/gozzard/internal/approval"
 )
 
 // maxApps limits the damage of a script that creates apps by mistake.
@@ -122,7 +121,7 @@ func (a *Accounts) ReplaceApp(ctx context.Context, by gozzard.Caller, app App) e
 	}
 	a.writing.Lock()
 	defer a.writing.Unlock()
-	return a.change(approval.Mark(ctx), Change{By: by, Act: "app:replace " + app.Code, Apps: []App{app}})
+	return a.change(gozzard.WithApproval(ctx), Change{By: by, Act: "app:replace " + app.Code, Apps: []App{app}})
 }
 
 // DropApp removes an app.

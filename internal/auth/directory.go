@@ -59,7 +59,7 @@ type Options struct {
 	Refused func(rule string) // called for every refusal with the name of the rule
 	Now     func() time.Time  // time.Now
 
-	// SecondPerson says that a grant of the role admin needs a second person, whom Ask asks.
+	// SecondPerson says that a grant of the role admin needs a second person. Ask records the request.
 	SecondPerson bool
 	Ask          func(ctx context.Context, by gozzard.Caller, to Holder, g gozzard.Grant) error
 }

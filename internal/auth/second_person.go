@@ -5,13 +5,12 @@ import (
 	"slices"
 
 	"github.com/gozzard/gozzard"
-	"github.com/gozzard/gozzard/internal/approval"
 )
 
 // checkSecondPerson rejects a change that makes an admin, or gives a person the credentials of another admin, unless a
 // second person approved it. The first accounts of a record and those of the program itself need none.
 func (a *Accounts) checkSecondPerson(ctx context.Context, c *Change) error {
-	if !a.directory.o.SecondPerson || !a.known || approval.Marked(ctx) {
+	if !a.directory.o.SecondPerson || !a.known || gozzard.IsApproved(ctx) {
 		return nil
 	}
 
