@@ -81,6 +81,7 @@ func newGolden(t *testing.T) golden {
 	h := api.New(api.Options{Plane: p, Authenticate: blueking.ByHeaders(accounts.Directory()),
 		Challenge: blueking.AuthorizationHeader, Metrics: m, Accounts: accounts, Provider: provider, Enrol: registry,
 		Restore: restore, Audit: goldenAudit{}, Releases: releases, Stopping: stopping,
+		Keys: goldenKeys{}, Requests: goldenRequests(t, store),
 		Flag: func(agent gozzard.AgentID) string {
 			if agent == "a2" {
 				return "sends too many messages"

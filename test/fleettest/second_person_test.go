@@ -189,7 +189,9 @@ func TestTT14SecondPersonForHosts(t *testing.T) {
 	p.register(1) // by the app admin: it is a person of its own
 	p.online(1, true)
 	p.online(2, true)
-	reload := func(n string) []string { return []string{"reload", p.daemon.Name, "-n", "keys", "--host", "127.0.0." + n} }
+	reload := func(n string) []string {
+		return []string{"reload", p.daemon.Name, "-n", "keys", "--host", "127.0.0." + n}
+	}
 
 	// Another door refuses, whatever app it is.
 	doc := p.define(2)
