@@ -42,22 +42,23 @@ func (k goldenKeys) FinishAuthority(_ context.Context, _ gozzard.Caller, confirm
 	return k.move(), nil
 }
 
-// goldenRequests is a desk with one request.
+// goldenRequests is a desk without requests.
 func goldenRequests(t *testing.T, store approval.Store) *approval.Desk {
 	t.Helper()
 	d, err := approval.NewDesk(t.Context(), approval.Options{Store: store, Wait: time.Hour, Now: goldenNow,
 		Rights: func(gozzard.Caller) *gozzard.Rights { return nil }})
 	check(t, err)
-	err = d.Ask(t.Context(), gozzard.Caller{App: "user:alice", User: "alice"}, approval.AdminGrant, "make carol an admin",
+	return d
+}
+
+func playKeys(t *testing.T, r *recorder) {
+	err := r.desk.Ask(t.Context(), gozzard.Caller{App: "user:alice", User: "alice"}, approval.AdminGrant, "make carol an admin",
 		"carol")
 	var held *approval.Held
 	if !errors.As(err, &held) {
 		t.Fatal(err)
 	}
-	return d
-}
 
-func playKeys(_ *testing.T, r *recorder) {
 	r.send("GET", "/api/v1/keys", "")
 	r.send("POST", "/api/v1/keys/signing", "")
 	r.send("POST", "/api/v1/keys/authority", "")

@@ -142,6 +142,7 @@ var unproven = map[string]string{
 	"PUT /api/v1/enrol/agents/{agent}":            "of other states than these hosts can get into: internal/enrol TestRightsOfEnrollers",
 	"POST /api/v1/restore/confirm":                "nothing was restored here: test/faults TestSecureDefaults",
 	"PUT /api/v1/requests/{id}":                   "nothing waits here: test/fleettest TestTT13SecondPersonForAdmins",
+	"POST /api/v1/keys/authority":                 "one is under way after the first: test/fleettest TestTT11AuthorityWhileHostsMove",
 	"POST /api/v1/keys/authority/finish":          "of a rotation that hosts follow: test/fleettest TestTT11AuthorityWhileHostsMove",
 	"POST /api/v1/releases":                       "by a signed manifest: test/fleettest TestTE8ServerUpdate",
 	"DELETE /api/v1/releases/{version}":           "one that is rolled out stays: internal/upgrade",
