@@ -238,7 +238,10 @@ func (p *Program) end() {
 	case <-time.After(farewell):
 	}
 	_ = r.cmd.Process.Kill() // it may have ended meanwhile
-	<-r.done
+	select {
+	case <-r.done:
+	case <-time.After(farewell): // a program that it started still has its output
+	}
 }
 
 // logWriter writes what the program says on its standard error to the log.
