@@ -44,12 +44,12 @@ var mayImport = map[string][]string{
 		"internal/selfupdate", "internal/signing"},
 	"internal/doctor": {".", "internal/agentd", "internal/backup", "internal/host", "internal/journal",
 		"internal/policy", "internal/procfs", "internal/selfupdate", "internal/signing", "internal/sqlstore"},
-	"internal/server": {".", "client", "internal/api", "internal/atomicfile", "internal/audit", "internal/auditexport",
-		"internal/auth", "internal/backup",
+	"internal/server": {".", "client", "internal/api", "internal/approval", "internal/atomicfile", "internal/audit",
+		"internal/auditexport", "internal/auth", "internal/backup",
 		"internal/blueking", "internal/blueking/gse", "internal/blueking/gsekit", "internal/blueking/job",
-		"internal/cmdb", "internal/control", "internal/enrol", "internal/fleet", "internal/journal", "internal/nats",
-		"internal/ratelimit", "internal/record", "internal/release", "internal/signing", "internal/sqlstore",
-		"internal/topology", "internal/upgrade", "internal/waves"},
+		"internal/cmdb", "internal/control", "internal/enrol", "internal/fleet", "internal/journal", "internal/keyprogram",
+		"internal/nats", "internal/ratelimit", "internal/record", "internal/release", "internal/signing",
+		"internal/sqlstore", "internal/taskname", "internal/topology", "internal/upgrade", "internal/waves"},
 
 	// The core of the server.
 	"internal/cmdb":        {".", "internal/topology"},
@@ -77,7 +77,8 @@ var mayImport = map[string][]string{
 	"internal/supervise":  {".", "internal/cron", "internal/identity"},
 
 	// Doors.
-	"internal/api": {".", "client", "internal/audit", "internal/auth", "internal/enrol", "internal/expression", "internal/fleet",
+	"internal/api": {".", "client", "internal/approval", "internal/audit", "internal/auth", "internal/enrol",
+		"internal/expression", "internal/fleet",
 		"internal/openapi", "internal/record", "internal/specjson", "internal/strictjson",
 		"internal/suggest", "internal/taskname", "internal/topology", "internal/topology/index",
 		"internal/upgrade"},
@@ -90,16 +91,18 @@ var mayImport = map[string][]string{
 		"internal/specjson", "internal/strictjson", "internal/taskname"},
 
 	// Trust.
-	"internal/auth":      {"."},
-	"internal/enrol":     {".", "internal/atomicfile", "internal/signing"},
-	"internal/ratelimit": {".", "internal/auth"},
-	"internal/signing":   {".", "internal/atomicfile"},
+	"internal/approval":   {"."},
+	"internal/auth":       {"."},
+	"internal/enrol":      {".", "internal/approval", "internal/atomicfile", "internal/signing"},
+	"internal/keyprogram": {},
+	"internal/ratelimit":  {".", "internal/auth"},
+	"internal/signing":    {".", "internal/atomicfile"},
 
 	// Technology.
 	"internal/backup":  {".", "internal/atomicfile", "internal/enrol", "internal/record", "internal/signing"},
 	"internal/nats":    {".", "internal/wire"},
 	"internal/release": {"internal/atomicfile"},
-	"internal/sqlstore": {".", "internal/auth", "internal/enrol", "internal/record", "internal/taskname", "internal/topology",
+	"internal/sqlstore": {".", "internal/approval", "internal/auth", "internal/enrol", "internal/record", "internal/taskname", "internal/topology",
 		"internal/upgrade"},
 	"internal/wire": {"."},
 

@@ -92,6 +92,11 @@ func (c *Client) do(ctx context.Context, what call, out any) error {
 	if err != nil {
 		return err
 	}
+	if what.method != http.MethodGet {
+		if h := heldBy(answer); h != nil {
+			return h
+		}
+	}
 	if err := json.Unmarshal(answer, out); err != nil {
 		return &gozzard.Error{Kind: gozzard.ErrInternal,
 			Message: fmt.Sprintf("%s does not answer like a gozzard server", c.base.Host), Cause: err}

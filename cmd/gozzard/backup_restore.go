@@ -172,8 +172,12 @@ func (env *cliEnv) backupRestore(ctx context.Context, o backup.RestoreOptions) e
 		return err
 	}
 
-	return checkWrite(fmt.Fprintf(env.out, `restored   into %s; the signing key was rotated to %s of epoch %d
+	key := fmt.Sprintf("the signing key was rotated to %s of epoch %d", r.Signing.ID(), r.Signing.Epoch)
+	if r.Signing.Epoch == 0 {
+		key = "the signing key is in an external signer: when the server runs, use gozzard key rotate signing"
+	}
+	return checkWrite(fmt.Fprintf(env.out, `restored   into %s; %s
 next       start the server, check "gozzard hosts", revoke the hosts that were excluded after %s,
            then run: gozzard hosts confirm-restore
-`, abs, r.Signing.ID(), r.Signing.Epoch, r.Taken.Format(time.RFC3339)))
+`, abs, key, r.Taken.Format(time.RFC3339)))
 }

@@ -40,7 +40,7 @@ func addClientCommands(root *cobra.Command) {
 		&cobra.Group{ID: groupAccess, Title: "Manage access:"},
 		&cobra.Group{ID: groupUpgrade, Title: "Keep the fleet up to date:"})
 	root.AddCommand(env.clientCommands()...)
-	root.AddCommand(newKeyCommand(env), newBackupCommand(env), newDoctorCommand(env), newVersionCommand(env))
+	root.AddCommand(newBackupCommand(env), newDoctorCommand(env), newVersionCommand(env))
 }
 
 // The groups of commands in the help of the program.
@@ -62,7 +62,7 @@ func (env *cliEnv) clientCommands() []*cobra.Command {
 			newAuditCommand(env)}},
 		{groupOperate, append(newOperateCommands(env), newRegisterCommand(env), newUnregisterCommand(env))},
 		{groupAccess, []*cobra.Command{newTokenCommand(env), newAppCommand(env), newUserCommand(env),
-			newGrantCommand(env)}},
+			newGrantCommand(env), newRequestCommand(env), newKeyCommand(env)}},
 		{groupUpgrade, []*cobra.Command{newReleaseCommand(env)}},
 	}
 

@@ -13,11 +13,13 @@ import (
 func newKeyCommand(env *cliEnv) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "key",
-		Short: "List and rotate the key that signs commands",
-		Long: `Agents obey only commands that their server signed. These commands work on the data folder of the
-server. Run them on the machine and as the account of the server; the server may be running.`,
+		Short: "Show and rotate the keys of a server",
+		Long: `Agents obey only commands that their server signed, and trust only servers and certificates of their
+authority. "status" and "rotate signing|authority" ask the running server and need the role admin on
+everything. "list" and "rotate" without a name work on the data folder of the server. Run those on
+the machine and as the account of the server.`,
 	}
-	cmd.AddCommand(newKeyListCommand(env), newKeyRotateCommand(env))
+	cmd.AddCommand(newKeyListCommand(env), newKeyStatusCommand(env), newKeyRotateCommand(env))
 	return cmd
 }
 
@@ -76,33 +78,4 @@ func (env *cliEnv) listKeys(data string, output *outputFlag) error {
 	}
 
 	return t.write(env.out)
-}
-
-// newKeyRotateCommand is `gozzard key rotate`.
-func newKeyRotateCommand(env *cliEnv) *cobra.Command {
-	var data string
-	cmd := &cobra.Command{
-		Use:   "rotate",
-		Short: "Create the next signing key of a server",
-		Long: `Create a new signing key. The present key signs the new one, and then its secret is deleted. The
-server uses the new key from its next start on. Agents accept it when they connect, and reject the
-old key from then on. Processes are not affected.
-
-An offline agent can follow up to 16 rotations. After more than that, or if an old key was stolen
-and used before the agents knew the new one, give the agents the new key by hand: stop the agent,
-remove server.key in its state folder, and start it with the present join.secret.`,
-		Example: `  gozzard key rotate --data /var/lib/gozzard && systemctl restart gozzard-server`,
-		Args:    cobra.NoArgs,
-		RunE: func(*cobra.Command, []string) error {
-			old, next, err := signing.Rotate(data, nil)
-			if err != nil {
-				return failed(err)
-			}
-			return checkWrite(fmt.Fprintf(env.out, "key %s of epoch %d replaces %s; restart the server to use it\n",
-				next.ID(), next.Epoch, old.ID()))
-		},
-	}
-
-	cmd.Flags().StringVar(&data, "data", "./data", "data folder of the server")
-	return cmd
 }

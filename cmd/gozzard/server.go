@@ -88,6 +88,8 @@ func newServerCommand() *cobra.Command {
 	_ = f.MarkHidden("print-routes") // fails only for a flag that does not exist
 	registerLogin(f, &o.Login)
 	registerTrust(f, &o.Trust)
+	registerKeys(f, &o.Keys)
+	registerSecondPerson(f, &o.SecondPerson)
 	registerLimits(f, &o.Limits)
 	registerCMDB(f, &o.CMDB)
 	registerBackup(f, &o.Backup)

@@ -28,6 +28,24 @@ func registerTrust(f *pflag.FlagSet, o *server.TrustOptions) {
 		"`HOST:PORT` that agents connect to (default: the host that they joined with and the port of --agent-listen)")
 }
 
+// registerKeys adds the flags about keys.
+func registerKeys(f *pflag.FlagSet, o *server.KeyOptions) {
+	f.StringVar(&o.Command, "signer-command", "",
+		"`PROGRAM` and arguments of an external signer, which holds keys in place of the data folder")
+	f.StringSliceVar(&o.Outside, "signer-keys", []string{"signing"},
+		"`KEYS` that are made in the external signer: signing, authority")
+	f.DurationVar(&o.Life, "certificate-life", 24*time.Hour,
+		"how long the certificate of a host is valid; the host renews it after two thirds of that time")
+}
+
+// registerSecondPerson adds the flags about acts that need a second person.
+func registerSecondPerson(f *pflag.FlagSet, o *server.SecondPersonOptions) {
+	f.StringSliceVar(&o.For, "second-person", nil,
+		"`ACTS` that another person must approve: admin-grants, revoked-hosts (a token for one), "+
+			"root-hosts=N (commands of root on more than N hosts in an hour)")
+	f.DurationVar(&o.Wait, "second-person-wait", 24*time.Hour, "how long a request waits for another person")
+}
+
 // registerLogin adds the flags about the logins of users.
 func registerLogin(f *pflag.FlagSet, o *server.LoginOptions) {
 	f.BoolVar(&o.Reset, "reset-admin", false,

@@ -63,7 +63,7 @@ right, is disabled or is deleted.`,
 			request.TTL, request.Agent = ttl.String(), gozzard.AgentID(agent)
 			t, err := c.CreateEnrolToken(cmd.Context(), request)
 			if err != nil {
-				return withExitCode(err)
+				return withExitCode(errors.Join(err, env.printHeldToken(err)))
 			}
 			if output.structured() {
 				return output.write(env.out, t)
@@ -83,6 +83,15 @@ right, is disabled or is deleted.`,
 	f.StringVar(&agent, "agent", "", "only this agent, which was enrolled before, can join; it keeps its addresses")
 	output.register(cmd, f, "table", "json", "yaml")
 	return cmd
+}
+
+// printHeldToken prints a token that is valid when a second person has approved it.
+func (env *cliEnv) printHeldToken(err error) error {
+	var held *client.Held
+	if !errors.As(err, &held) || held.Token == "" {
+		return nil
+	}
+	return checkWrite(fmt.Fprintln(env.out, held.Token))
 }
 
 // newTokenListCommand is `gozzard token list`.

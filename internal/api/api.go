@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/gozzard/gozzard"
+	"github.com/gozzard/gozzard/internal/approval"
 	"github.com/gozzard/gozzard/internal/auth"
 	"github.com/gozzard/gozzard/internal/enrol"
 	"github.com/gozzard/gozzard/internal/fleet"
@@ -69,6 +70,10 @@ type Options struct {
 
 	// Rights are the present rights of a caller that was identified earlier; nil: they do not change.
 	Rights func(gozzard.Caller) *gozzard.Rights
+
+	Keys Keys // nil: the server has no keys that callers can rotate
+
+	Requests *approval.Desk // nil: no act waits for a second person
 
 	Stopping <-chan struct{} // closed when the server stops, which ends streams; may be nil
 }

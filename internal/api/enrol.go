@@ -28,6 +28,7 @@ func (a *api) postJoin(w http.ResponseWriter, r *http.Request, _ gozzard.Caller)
 		if err := readValue(w, r, maxShortBody, &req); err != nil {
 			return "", err
 		}
+		req.Moves = r.Header.Get(enrol.MovesHeader) != ""
 		got, err = a.Enrol.Join(r.Context(), from.Addr().Unmap(), req)
 		return string(req.Agent), err
 	})
@@ -54,6 +55,7 @@ func (a *api) postRenew(w http.ResponseWriter, r *http.Request, _ gozzard.Caller
 		if err := readValue(w, r, maxShortBody, &req); err != nil {
 			return "", err
 		}
+		req.Moves = r.Header.Get(enrol.MovesHeader) != ""
 		got, err = a.Enrol.Renew(r.Context(), from.Addr().Unmap(), r.TLS, req)
 		return string(got.Agent), err
 	})

@@ -40,6 +40,13 @@ func (still) AddEnrolToken(context.Context, enrol.TokenRecord, enrol.AuditEntry)
 func (still) EnrolTokens(context.Context) ([]enrol.TokenRecord, error)         { return nil, nil }
 func (still) RevokeEnrolToken(context.Context, string, enrol.AuditEntry) error { return errKept }
 func (still) Members(context.Context) ([]enrol.AgentRecord, error)             { return nil, nil }
+func (still) NoteAct(context.Context, enrol.AuditEntry) error                  { return errKept }
+
+func (still) ShownAuthorities(context.Context) (map[gozzard.AgentID]string, error) {
+	return map[gozzard.AgentID]string{}, nil
+}
+
+func (still) ShowAuthorities(context.Context, map[gozzard.AgentID]string) error { return errKept }
 
 func (still) Enrol(_ context.Context, _ string, _ gozzard.AgentID,
 	decide func(enrol.TokenRecord, enrol.AgentRecord) (enrol.AgentRecord, error),

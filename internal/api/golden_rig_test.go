@@ -18,6 +18,7 @@ import (
 
 	"github.com/gozzard/gozzard"
 	"github.com/gozzard/gozzard/internal/api"
+	"github.com/gozzard/gozzard/internal/approval"
 	"github.com/gozzard/gozzard/internal/auth"
 	"github.com/gozzard/gozzard/internal/blueking"
 	"github.com/gozzard/gozzard/internal/control"
@@ -80,9 +81,11 @@ func newGolden(t *testing.T) golden {
 	m := api.NewMetrics()
 	m.Watch(p.Index, nil)
 
+	desk := goldenRequests(t, store)
 	h := api.New(api.Options{Plane: p, Authenticate: blueking.ByHeaders(accounts.Directory()),
 		Challenge: blueking.AuthorizationHeader, Metrics: m, Accounts: accounts, Provider: provider, Enrol: registry,
 		Restore: restore, Audit: goldenAudit{}, Releases: releases, Stopping: stopping,
+		Keys: goldenKeys{}, Requests: desk,
 		Flag: func(agent gozzard.AgentID) string {
 			if agent == "a2" {
 				return "sends too many messages"
@@ -90,7 +93,7 @@ func newGolden(t *testing.T) golden {
 			return ""
 		}})
 
-	return golden{h, p, there}
+	return golden{h, p, there, desk}
 }
 
 // golden is the API of the golden answers, with the parts that a scenario changes.
@@ -98,6 +101,7 @@ type golden struct {
 	http.Handler
 	plane    *plane
 	provider *fleettest.Provider
+	desk     *approval.Desk
 }
 
 func check(t *testing.T, err error) {

@@ -17,7 +17,7 @@ func scenarios() map[string]func(*testing.T, *recorder) {
 	return map[string]func(*testing.T, *recorder){
 		"fleet": playFleet, "operations": playOperations, "topology": playTopology, "enrolment": playEnrolment,
 		"releases": playReleases, "accounts": playAccounts, "logins": playLogins, "audit": playAudit,
-		"server": playServer, "errors": playErrors,
+		"server": playServer, "errors": playErrors, "keys": playKeys,
 	}
 }
 

@@ -31,7 +31,7 @@ func (a *api) onPath(methods map[string]Route) http.Handler {
 		if err == nil {
 			err = rt.serve(a, w, r, caller)
 		}
-		if err != nil {
+		if err != nil && !held(w, err) {
 			audit.Refused(r.Context(), caller, err)
 			a.fail(w, r, err)
 		}

@@ -111,6 +111,9 @@ func (a *Accounts) change(ctx context.Context, c Change) error {
 	if a.known && a.hasAdmin(&Change{}) && !a.hasAdmin(&c) {
 		return gozzard.Errorf(gozzard.ErrConflict, "this would remove the last admin of the whole fleet")
 	}
+	if err := a.checkSecondPerson(ctx, &c); err != nil {
+		return err
+	}
 	if err := a.store.ChangeAccounts(ctx, c); err != nil {
 		return err
 	}
@@ -178,6 +181,9 @@ func (a *Accounts) AddGrant(ctx context.Context, by gozzard.Caller, to Holder, g
 	g.Hosts = g.Scope()
 	if err := ValidateGrant(&g); err != nil {
 		return gozzard.Errorf(gozzard.ErrInvalid, "%v", err)
+	}
+	if g.Role == gozzard.RoleAdmin && a.directory.o.SecondPerson && !gozzard.IsApproved(ctx) {
+		return a.directory.o.Ask(ctx, by, to, g)
 	}
 	return a.changeGrants(ctx, by, to, "grant:add "+to.String()+" "+grantText(&g),
 		func(list []gozzard.Grant) ([]gozzard.Grant, error) {

@@ -122,7 +122,7 @@ func (a *Accounts) ReplaceApp(ctx context.Context, by gozzard.Caller, app App) e
 	}
 	a.writing.Lock()
 	defer a.writing.Unlock()
-	return a.change(ctx, Change{By: by, Act: "app:replace " + app.Code, Apps: []App{app}})
+	return a.change(gozzard.WithApproval(ctx), Change{By: by, Act: "app:replace " + app.Code, Apps: []App{app}})
 }
 
 // DropApp removes an app.

@@ -61,6 +61,10 @@ type Options struct {
 
 	// Assigned reports whether a host is assigned to a business; see gozzard.Rights. nil: no host is.
 	Assigned func(biz int, h gozzard.HostRef) bool
+
+	// SecondPerson says that a grant of the role admin needs a second person. Ask records the request.
+	SecondPerson bool
+	Ask          func(ctx context.Context, by gozzard.Caller, to Holder, g gozzard.Grant) error
 }
 
 // Directory identifies callers and knows their rights. It is safe for concurrent use. A change of Accounts applies to

@@ -28,10 +28,11 @@ const (
 	AuthorityFile = "ca.pem"
 	SigningFile   = "signing.key"
 	JoinFile      = "join.secret"
+	NextFile      = "ca-next.pem" // the next authority, while it is rotated
 )
 
 // known are all files that may be in a backup, in their order.
-var known = []string{RecordFile, AuthorityFile, SigningFile, JoinFile}
+var known = []string{RecordFile, AuthorityFile, SigningFile, JoinFile, NextFile}
 
 // Manifest describes the content of a backup.
 type Manifest struct {

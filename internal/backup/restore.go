@@ -139,13 +139,8 @@ func (c *Contents) examine(ctx context.Context, o VerifyOptions, dir string) (er
 	if !c.has(AuthorityFile) {
 		return nil
 	}
-	a, err := enrol.OpenAuthority(dir, nil)
-	if err != nil {
-		return err
-	}
-
-	c.Authority = a.Pin()
-	return nil
+	c.Authority, err = enrol.ReadPin(dir)
+	return err
 }
 
 // RestoreOptions say which backup to restore, and where. Database, File, Identities and Data are required.
@@ -162,7 +157,7 @@ type RestoreOptions struct {
 // Restored is the result of a restore.
 type Restored struct {
 	Contents
-	Signing signing.Key // the new key; the restored one has signed its hand-over
+	Signing signing.Key // the new key; the restored one has signed its hand-over. Zero: an external signer has it
 }
 
 // Restore makes the data folder of a server from a backup. Its hosts wait until an admin confirms them, and its signing
@@ -193,7 +188,11 @@ func Restore(ctx context.Context, o RestoreOptions) (r Restored, err error) {
 			return r, err
 		}
 	}
-	if _, r.Signing, err = signing.Rotate(dir, o.Now); err != nil {
+	_, r.Signing, err = signing.Rotate(dir, o.Now)
+	if errors.Is(err, signing.ErrOutside) { // the server itself rotates it, by the signer
+		r.Signing, err = signing.Key{}, nil
+	}
+	if err != nil {
 		return r, err
 	}
 	if err := o.Database.MarkRestored(ctx, filepath.Join(dir, RecordFile), r.Taken, o.Now()); err != nil {

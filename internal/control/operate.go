@@ -19,6 +19,13 @@ func (p *Plane) Operate(ctx context.Context, op *gozzard.Operation) (gozzard.Tas
 		return gozzard.Task{}, err
 	}
 
+	// Let it wait for a second person where that is needed.
+	if p.o.Hold != nil {
+		if err := p.o.Hold(ctx, op, d.task.Attempts); err != nil {
+			return gozzard.Task{}, err
+		}
+	}
+
 	// Reject what is registered already. Looking and recording must not interleave with another register.
 	if d.registers {
 		p.registering.Lock()

@@ -1,6 +1,7 @@
 package control
 
 import (
+	"context"
 	"log/slog"
 	"time"
 
@@ -20,6 +21,9 @@ type Options struct {
 
 	// Addrs are the addresses of an agent, given those that it reports. nil: an agent has what it reports.
 	Addrs func(agent gozzard.AgentID, reported []gozzard.HostAddr) []gozzard.HostAddr
+
+	// Hold is asked before an operation is recorded: it returns an error for one that has to wait. It may be nil.
+	Hold func(ctx context.Context, op *gozzard.Operation, attempts []gozzard.Attempt) error
 
 	Interval time.Duration // between full reports of an agent; 30 s
 	Lease    time.Duration // silence after which a host is offline; 14 s, so that it is known within 15

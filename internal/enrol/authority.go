@@ -19,10 +19,11 @@ import (
 	"path/filepath"
 	"strconv"
 	"strings"
+	"sync"
 	"time"
 
 	"github.com/gozzard/gozzard"
-	"github.com/gozzard/gozzard/internal/atomicfile"
+	"github.com/gozzard/gozzard/internal/signing"
 )
 
 const (
@@ -30,10 +31,11 @@ const (
 	// address of the server, and no certificate of an agent has it.
 	ServerName = "server.gozzard.internal"
 
-	// CertLife is how long the certificate of an agent is valid.
+	// CertLife is how long the certificate of an agent is valid, unless the server is set otherwise.
 	CertLife = 24 * time.Hour
 
 	authorityFile = "ca.pem"
+	nextFile      = "ca-next.pem"
 	authorityLife = 20 * 365 * 24 * time.Hour
 	serverLife    = 90 * 24 * time.Hour
 	clockSkew     = time.Hour // the clock of a host may be behind by so much
@@ -41,94 +43,102 @@ const (
 	agentKind     = "agent:"
 )
 
-// Authority signs the certificates of agents and of the server itself.
+// Authority signs the certificates of agents and of the server itself. While it is rotated there are two: the present
+// one, which the server proves itself with, and the next one, which signs the certificates of agents that know it. It is
+// safe for concurrent use.
 type Authority struct {
-	cert *x509.Certificate
-	key  *ecdsa.PrivateKey
-	now  func() time.Time
+	o AuthorityOptions
+
+	mu      sync.RWMutex
+	current *authorityKey
+	next    *authorityKey // nil: no rotation is under way
+}
+
+// AuthorityOptions say where the keys of an Authority are. Dir is required.
+type AuthorityOptions struct {
+	Dir  string           // the data folder
+	Now  func() time.Time // nil except in tests
+	Life time.Duration    // how long the certificates of agents are valid; 0: CertLife
+
+	// Outside has keys that are not in the data folder. nil: there are none.
+	Outside signing.Outside
+	// MakeOutside says that new keys are those of Outside.
+	MakeOutside bool
 }
 
 // OpenAuthority reads the authority of a data folder. If there is none it creates one that only its owner can read.
 func OpenAuthority(dir string, now func() time.Time) (*Authority, error) {
-	if now == nil {
-		now = time.Now
-	}
-
-	path := filepath.Join(dir, authorityFile)
-	b, err := readPrivate(path)
-	if errors.Is(err, fs.ErrNotExist) {
-		return createAuthority(path, now)
-	}
-	if err != nil {
-		return nil, fmt.Errorf("cannot read the authority: %w", err)
-	}
-
-	cert, key, err := parsePair(b)
-	if err != nil {
-		return nil, fmt.Errorf("cannot read the authority in %s: %w", path, err)
-	}
-	if !cert.IsCA {
-		return nil, fmt.Errorf("cannot use the authority in %s: its certificate is not for an authority", path)
-	}
-
-	return &Authority{cert: cert, key: key, now: now}, nil
+	return NewAuthority(AuthorityOptions{Dir: dir, Now: now})
 }
 
-// createAuthority creates a key and a certificate that signs others, and saves both.
-func createAuthority(path string, now func() time.Time) (*Authority, error) {
-	// Create a key and its certificate.
-	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
-	if err != nil {
-		return nil, fmt.Errorf("cannot create a key for the authority: %w", err)
+// NewAuthority is OpenAuthority for keys that may be outside of the data folder.
+func NewAuthority(o AuthorityOptions) (*Authority, error) {
+	if o.Now == nil {
+		o.Now = time.Now
+	}
+	if o.Life == 0 {
+		o.Life = CertLife
 	}
 
-	serial, err := newSerial()
-	if err != nil {
-		return nil, err
+	// Read the present authority, or make it.
+	a := &Authority{o: o}
+	var err error
+	if a.current, err = readAuthority(a.path(authorityFile), o.Outside); errors.Is(err, fs.ErrNotExist) {
+		a.current, err = a.create(a.path(authorityFile), nil)
 	}
-
-	t := &x509.Certificate{
-		SerialNumber:          serial,
-		Subject:               pkix.Name{CommonName: "gozzard " + serial.Text(16)[:8]},
-		NotBefore:             now().Add(-clockSkew),
-		NotAfter:              now().Add(authorityLife),
-		KeyUsage:              x509.KeyUsageCertSign,
-		IsCA:                  true,
-		MaxPathLenZero:        true,
-		BasicConstraintsValid: true,
-	}
-	der, err := x509.CreateCertificate(rand.Reader, t, t, key.Public(), key)
-	if err != nil {
-		return nil, fmt.Errorf("cannot create the authority: %w", err)
-	}
-
-	// Save them.
-	b, err := encodePair(der, key)
 	if err != nil {
 		return nil, err
 	}
-	if err := atomicfile.Write(path, b); err != nil {
+
+	// Read the next one, if there is one.
+	a.next, err = readAuthority(a.path(nextFile), o.Outside)
+	if err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return nil, err
 	}
-
-	cert, err := x509.ParseCertificate(der)
-	if err != nil {
-		return nil, fmt.Errorf("cannot read the new authority: %w", err)
-	}
-
-	return &Authority{cert: cert, key: key, now: now}, nil
+	return a, nil
 }
 
-// PEM is the certificate of the authority, for clients that check its signatures.
-func (a *Authority) PEM() []byte { return certPEM(a.cert.Raw) }
+func (a *Authority) path(name string) string { return filepath.Join(a.o.Dir, name) }
 
-// Pin is a digest that identifies the key of the authority.
-func (a *Authority) Pin() string { return pinOf(a.cert) }
+func (a *Authority) now() time.Time { return a.o.Now() }
 
-// Pool contains this authority only.
+// keys are the present authority and the next one; that is nil while none is made.
+func (a *Authority) keys() (current, next *authorityKey) {
+	a.mu.RLock()
+	defer a.mu.RUnlock()
+	return a.current, a.next
+}
+
+// PEM is the certificate of the authority that the server proves itself with.
+func (a *Authority) PEM() []byte {
+	current, _ := a.keys()
+	return certPEM(current.cert.Raw)
+}
+
+// Bundle has the certificates of all authorities that are valid now, for clients that check their signatures.
+func (a *Authority) Bundle() []byte {
+	current, next := a.keys()
+	b := certPEM(current.cert.Raw)
+	if next != nil {
+		b = append(b, certPEM(next.cert.Raw)...)
+	}
+	return b
+}
+
+// Pin is a digest that identifies the key of the authority that the server proves itself with.
+func (a *Authority) Pin() string {
+	current, _ := a.keys()
+	return pinOf(current.cert)
+}
+
+// Pool contains the authorities that are valid now, and no others.
 func (a *Authority) Pool() *x509.CertPool {
+	current, next := a.keys()
 	pool := x509.NewCertPool()
-	pool.AddCert(a.cert)
+	pool.AddCert(current.cert)
+	if next != nil {
+		pool.AddCert(next.cert)
+	}
 	return pool
 }
 
@@ -165,7 +175,8 @@ func (a *Authority) ServerCertificate(names []string) (*tls.Certificate, error) 
 	}
 
 	// Sign it.
-	der, err := x509.CreateCertificate(rand.Reader, t, a.cert, key.Public(), a.key)
+	current, _ := a.keys()
+	der, err := x509.CreateCertificate(rand.Reader, t, current.cert, key.Public(), current.key)
 	if err != nil {
 		return nil, fmt.Errorf("cannot sign the certificate of the server: %w", err)
 	}
@@ -175,11 +186,18 @@ func (a *Authority) ServerCertificate(names []string) (*tls.Certificate, error) 
 		return nil, fmt.Errorf("cannot read the certificate of the server: %w", err)
 	}
 
-	return &tls.Certificate{Certificate: [][]byte{der, a.cert.Raw}, PrivateKey: key, Leaf: leaf}, nil
+	return &tls.Certificate{Certificate: [][]byte{der, current.cert.Raw}, PrivateKey: key, Leaf: leaf}, nil
 }
 
-// sign creates a certificate for an agent and the key of its request.
-func (a *Authority) sign(csr *x509.CertificateRequest, id gozzard.AgentID, cloud int, serial *big.Int) ([]byte, error) {
+// sign creates a certificate for an agent and the key of its request. While the authority is rotated, an agent that
+// moves gets one of the next authority.
+func (a *Authority) sign(csr *x509.CertificateRequest, id gozzard.AgentID, cloud int, serial *big.Int,
+	moves bool) ([]byte, error) {
+	by, next := a.keys()
+	if moves && next != nil {
+		by = next
+	}
+
 	now := a.now()
 	uri := &url.URL{Scheme: agentScheme, Opaque: agentKind + strconv.Itoa(cloud) + "." + string(id)}
 	t := &x509.Certificate{
@@ -187,12 +205,12 @@ func (a *Authority) sign(csr *x509.CertificateRequest, id gozzard.AgentID, cloud
 		Subject:               pkix.Name{CommonName: "agent"},
 		URIs:                  []*url.URL{uri},
 		NotBefore:             now.Add(-clockSkew),
-		NotAfter:              now.Add(CertLife),
+		NotAfter:              now.Add(a.o.Life),
 		KeyUsage:              x509.KeyUsageDigitalSignature,
 		ExtKeyUsage:           []x509.ExtKeyUsage{x509.ExtKeyUsageClientAuth},
 		BasicConstraintsValid: true,
 	}
-	der, err := x509.CreateCertificate(rand.Reader, t, a.cert, csr.PublicKey, a.key)
+	der, err := x509.CreateCertificate(rand.Reader, t, by.cert, csr.PublicKey, by.key)
 	if err != nil {
 		return nil, fmt.Errorf("cannot sign the certificate of agent %s: %w", id, err)
 	}
@@ -202,11 +220,12 @@ func (a *Authority) sign(csr *x509.CertificateRequest, id gozzard.AgentID, cloud
 
 // identity is the content of an agent's certificate.
 type identity struct {
-	agent  gozzard.AgentID
-	cloud  int
-	serial string
-	issued time.Time
-	until  time.Time
+	agent     gozzard.AgentID
+	cloud     int
+	serial    string
+	issued    time.Time
+	until     time.Time
+	authority string // pin of the authority that signed it
 }
 
 // identify checks the certificate of a connection and reads the agent's identity. The certificate may have expired for
@@ -223,7 +242,7 @@ func (a *Authority) identify(cs *tls.ConnectionState, grace time.Duration) (iden
 		at = cert.NotAfter
 	}
 
-	_, err := cert.Verify(x509.VerifyOptions{
+	chains, err := cert.Verify(x509.VerifyOptions{
 		Roots: a.Pool(), KeyUsages: []x509.ExtKeyUsage{x509.ExtKeyUsageClientAuth}, CurrentTime: at,
 	})
 	if err != nil {
@@ -244,6 +263,7 @@ func (a *Authority) identify(cs *tls.ConnectionState, grace time.Duration) (iden
 	out := identity{
 		agent: gozzard.AgentID(id), cloud: cloud, serial: serialText(cert.SerialNumber),
 		issued: cert.NotBefore.Add(clockSkew), until: cert.NotAfter,
+		authority: pinOf(chains[0][len(chains[0])-1]),
 	}
 	return out, out.agent.Validate()
 }

@@ -19,6 +19,7 @@ import (
 	"net/url"
 	"os"
 	"path/filepath"
+	"strconv"
 	"time"
 
 	"github.com/gozzard/gozzard"
@@ -90,7 +91,7 @@ func Join(ctx context.Context, o JoinOptions) (*Membership, error) {
 		Server: base.String(), IPs: o.IPs, Authority: string(certPEM(authority.Raw)),
 		path: filepath.Join(o.Dir, membershipFile),
 	}
-	if err := m.apply(answer, base, key); err != nil {
+	if err := m.apply(answer, base, key, authority); err != nil {
 		return nil, fmt.Errorf("cannot join %s: %w", base.Host, err)
 	}
 	if m.Agent != o.Agent {
@@ -109,8 +110,9 @@ func Join(ctx context.Context, o JoinOptions) (*Membership, error) {
 	return m, m.save()
 }
 
-// apply puts an answer into the membership. The authority stays the pinned one.
-func (m *Membership) apply(a Answer, base *url.URL, key *ecdsa.PrivateKey) error {
+// apply puts an answer into the membership. shown is the authority with which the server has proven itself: it stays
+// trusted. The server adds the next authority to it, and leaves out the one before it.
+func (m *Membership) apply(a Answer, base *url.URL, key *ecdsa.PrivateKey, shown *x509.Certificate) error {
 	// The certificate.
 	block, _ := pem.Decode([]byte(a.Certificate))
 	if block == nil {
@@ -138,12 +140,38 @@ func (m *Membership) apply(a Answer, base *url.URL, key *ecdsa.PrivateKey) error
 	if len(a.IPs) > 0 {
 		next.IPs = a.IPs
 	}
+	if a.Authorities != "" {
+		if !bundleHas(a.Authorities, shown) {
+			return errors.New("the answer leaves out the authority that the server has shown")
+		}
+		next.Authority = a.Authorities
+	}
 	if err := next.parse(); err != nil {
 		return err
 	}
 
 	*m = next
 	return nil
+}
+
+// maxAuthorities limits what a server can make a host trust: it has the present authority and the next one.
+const maxAuthorities = 2
+
+// bundleHas reports whether a text has one or two authorities, and the given one is among them.
+func bundleHas(text string, one *x509.Certificate) bool {
+	n, found := 0, false
+	rest := []byte(text)
+	for {
+		var block *pem.Block
+		if block, rest = pem.Decode(rest); block == nil {
+			return found && n <= maxAuthorities && len(bytes.TrimSpace(rest)) == 0
+		}
+		cert, err := x509.ParseCertificate(block.Bytes)
+		if block.Type != "CERTIFICATE" || err != nil || !cert.IsCA {
+			return false
+		}
+		n, found = n+1, found || cert.Equal(one)
+	}
 }
 
 func serverURL(s string) (*url.URL, error) {
@@ -214,6 +242,9 @@ func localAddress(ctx context.Context, server string) (netip.Addr, error) {
 	return at.Addr().Unmap().WithZone(""), nil
 }
 
+// MovesHeader says in requests of hosts that the host can have several authorities.
+const MovesHeader = "X-Gozzard-Authorities"
+
 // call sends one request on a new connection and reads the answer.
 func call(ctx context.Context, c *tls.Config, base *url.URL, path string, in any) (out Answer, err error) {
 	// Make the request.
@@ -230,6 +261,7 @@ func call(ctx context.Context, c *tls.Config, base *url.URL, path string, in any
 	}
 
 	req.Header.Set("Content-Type", "application/json")
+	req.Header.Set(MovesHeader, strconv.Itoa(maxAuthorities))
 
 	// Send it. A redirect is not followed: the token is for one server.
 	transport := &http.Transport{TLSClientConfig: c, DisableKeepAlives: true, TLSHandshakeTimeout: callTimeout}

@@ -25,7 +25,7 @@ type Membership struct {
 	Agent     gozzard.AgentID `json:"agent"`
 	Cloud     int             `json:"cloud"`
 	IPs       []netip.Addr    `json:"ips"`       // as the server has them
-	Authority string          `json:"authority"` // PEM
+	Authority string          `json:"authority"` // PEM; several while the server changes its authority
 	Identity  string          `json:"identity"`  // PEM: key and certificate
 
 	state State // the server's answer when the host joined
@@ -98,8 +98,12 @@ func (m *Membership) save() error {
 // NotAfter is when the certificate expires.
 func (m *Membership) NotAfter() time.Time { return m.pair.Leaf.NotAfter }
 
+// life is how long the certificate is valid.
+func (m *Membership) life() time.Duration {
+	return m.pair.Leaf.NotAfter.Sub(m.pair.Leaf.NotBefore.Add(clockSkew))
+}
+
 // renewAt is when two thirds of the certificate's life are over.
 func (m *Membership) renewAt() time.Time {
-	leaf := m.pair.Leaf
-	return leaf.NotAfter.Add(-leaf.NotAfter.Sub(leaf.NotBefore.Add(clockSkew)) / 3)
+	return m.pair.Leaf.NotAfter.Add(-m.life() / 3)
 }

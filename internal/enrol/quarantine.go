@@ -54,7 +54,7 @@ func (r *Registry) Run(ctx context.Context) error {
 	for {
 		var retry <-chan time.Time
 		quarantines, certificates := r.recordQuarantines(ctx), r.recordCertificates(ctx)
-		if !quarantines || !certificates {
+		if moves := r.recordMoves(ctx); !quarantines || !certificates || !moves {
 			retry = time.After(time.Second)
 		}
 

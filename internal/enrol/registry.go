@@ -45,7 +45,9 @@ type RegistryOptions struct {
 	Key       func() signing.Key // with which the server signs commands
 	// Rights are the present rights of the creator of a token, nil for none. A token enrols only what its creator may
 	// still enrol.
-	Rights  func(creator gozzard.Caller) *gozzard.Rights
+	Rights func(creator gozzard.Caller) *gozzard.Rights
+	// Ask asks a second person about a token that brings back a revoked host. nil: none is needed.
+	Ask     func(ctx context.Context, caller gozzard.Caller, t TokenRecord) error
 	Refused func(rule string) // called for each rejected agent; may be nil
 	Now     func() time.Time
 	Log     *slog.Logger
@@ -65,6 +67,8 @@ type Registry struct {
 	readdress    func(agent gozzard.AgentID)            // applies new addresses of an agent
 	quarantines  map[gozzard.AgentID]string             // in force but not stored yet; with the reason
 	certificates map[gozzard.AgentID]identity           // seen after a restore, not stored yet
+	authorities  map[gozzard.AgentID]string             // pin of the authority whose certificate an agent showed last
+	moves        map[gozzard.AgentID]string             // of authorities, not stored yet
 	wake         chan struct{}
 }
 
@@ -92,6 +96,7 @@ func NewRegistry(ctx context.Context, o RegistryOptions) (*Registry, error) {
 		readdress:    func(gozzard.AgentID) {},
 		quarantines:  map[gozzard.AgentID]string{},
 		certificates: map[gozzard.AgentID]identity{},
+		moves:        map[gozzard.AgentID]string{},
 		wake:         make(chan struct{}, 1),
 	}
 
@@ -103,6 +108,10 @@ func NewRegistry(ctx context.Context, o RegistryOptions) (*Registry, error) {
 
 	for _, a := range list {
 		r.put(a)
+	}
+
+	if r.authorities, err = o.Store.ShownAuthorities(ctx); err != nil {
+		return nil, fmt.Errorf("cannot read which authorities the hosts know: %w", err)
 	}
 
 	return r, nil
@@ -173,6 +182,7 @@ func (r *Registry) Admit(cs *tls.ConnectionState, machine string) (gozzard.Agent
 	rule, err := r.checkMember(id, machine)
 	if err == nil {
 		r.noteCertificate(id)
+		r.noteAuthority(id)
 	}
 	r.mu.Unlock()
 	if err != nil {

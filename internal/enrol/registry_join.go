@@ -24,12 +24,18 @@ type JoinRequest struct {
 	Machine  string          `json:"machine,omitempty"`
 	Hostname string          `json:"hostname,omitempty"`
 	CSR      string          `json:"csr"` // PEM
+
+	// Moves says that the host can have several authorities, so that it moves to the next one. It is a header of the
+	// request, because servers before it reject unknown fields.
+	Moves bool `json:"-"`
 }
 
 // RenewRequest is the request of a member for a new certificate.
 type RenewRequest struct {
 	Machine string `json:"machine,omitempty"`
 	CSR     string `json:"csr"` // PEM
+
+	Moves bool `json:"-"` // as in JoinRequest
 }
 
 // Answer is the server's answer to both requests.
@@ -42,6 +48,9 @@ type Answer struct {
 	Address     string          `json:"address"`     // of the fabric
 	Key         string          `json:"key"`         // with which the server signs commands
 	IPs         []netip.Addr    `json:"ips"`         // the addresses of the host; older servers do not send them
+
+	// Authorities are all authorities that are valid now, in PEM, for a host that can have several.
+	Authorities string `json:"authorities,omitempty"`
 }
 
 // Join makes a host a member if its token is valid. from is the address that the request came from.
@@ -64,10 +73,13 @@ func (r *Registry) Join(ctx context.Context, from netip.Addr, req JoinRequest) (
 		if err := t.check(secret, from, req.Agent, now); err != nil {
 			return AgentRecord{}, err
 		}
+		if err := r.checkReturn(&t, &known); err != nil {
+			return AgentRecord{}, err
+		}
 		if err := r.checkJoin(&t, &known, &req); err != nil {
 			return AgentRecord{}, err
 		}
-		return joined(&t, &known, &req, serialText(serial), now), nil
+		return r.joined(&t, &known, &req, serialText(serial), now), nil
 	}
 	rec, err := r.o.Store.Enrol(ctx, id, req.Agent, decide, AuditEntry{
 		At: now, What: auditJoin + string(req.Agent),
@@ -88,7 +100,7 @@ func (r *Registry) Join(ctx context.Context, from netip.Addr, req JoinRequest) (
 
 	r.o.Log.Info("host enrolled", "agent", rec.Agent, "cloud", rec.Cloud, "state", string(rec.State),
 		"token", id, "from", from.String())
-	return r.answer(rec, csr, serial)
+	return r.answer(rec, csr, serial, req.Moves)
 }
 
 // checkJoin returns why a valid token does not enrol this host, nil if it does. known is the zero record for a new
@@ -122,10 +134,10 @@ func (r *Registry) checkJoin(t *TokenRecord, known *AgentRecord, req *JoinReques
 }
 
 // joined is the record of an agent that joins. The addresses of a known agent do not change.
-func joined(t *TokenRecord, known *AgentRecord, req *JoinRequest, serial string, now time.Time) AgentRecord {
+func (r *Registry) joined(t *TokenRecord, known *AgentRecord, req *JoinRequest, serial string, now time.Time) AgentRecord {
 	a := AgentRecord{
 		Agent: req.Agent, Cloud: t.Cloud, IPs: req.IPs, Machine: req.Machine, Hostname: req.Hostname,
-		State: StateActive, Serial: serial, NotAfter: now.Add(CertLife),
+		State: StateActive, Serial: serial, NotAfter: now.Add(r.o.Authority.o.Life),
 		Enrolled: now, Changed: now, Token: t.ID,
 	}
 	if known.Agent != "" {
@@ -212,7 +224,7 @@ func (r *Registry) Renew(
 	// Store the new certificate.
 	rec, err := r.o.Store.ChangeMember(ctx, id.agent, func(a AgentRecord) (AgentRecord, error) {
 		a.Previous, a.Serial = id.serial, serialText(serial)
-		a.NotAfter, a.Restored = r.o.Now().Add(CertLife), time.Time{}
+		a.NotAfter, a.Restored = r.o.Now().Add(r.o.Authority.o.Life), time.Time{}
 		return a, nil
 	}, AuditEntry{At: r.o.Now(), What: auditRenew + string(id.agent), Caller: gozzard.Caller{App: "enrolment"}})
 	if err != nil {
@@ -226,21 +238,26 @@ func (r *Registry) Renew(
 	}
 	delete(r.certificates, rec.Agent)
 	r.put(rec)
+	r.noteAuthority(id)
 	r.mu.Unlock()
-	return r.answer(rec, csr, serial)
+	return r.answer(rec, csr, serial, req.Moves)
 }
 
 // answer issues the certificate.
-func (r *Registry) answer(rec AgentRecord, csr *x509.CertificateRequest, serial *big.Int) (Answer, error) {
-	der, err := r.o.Authority.sign(csr, rec.Agent, rec.Cloud, serial)
+func (r *Registry) answer(rec AgentRecord, csr *x509.CertificateRequest, serial *big.Int, moves bool) (Answer, error) {
+	der, err := r.o.Authority.sign(csr, rec.Agent, rec.Cloud, serial, moves)
 	if err != nil {
 		return Answer{}, err
 	}
-	return Answer{
+	out := Answer{
 		Agent: rec.Agent, Cloud: rec.Cloud, State: rec.State,
 		Certificate: string(certPEM(der)), Authority: string(r.o.Authority.PEM()),
 		Address: r.o.Address(), Key: r.o.Key().String(), IPs: rec.IPs,
-	}, nil
+	}
+	if moves {
+		out.Authorities = string(r.o.Authority.Bundle())
+	}
+	return out, nil
 }
 
 // readCSR parses a certificate request. Only its key is used; the server decides about the identity.

@@ -65,6 +65,9 @@ func (r *Registry) CreateToken(
 		Cloud: req.Cloud, Nets: req.Nets, Approve: req.Approve, Agent: req.Agent,
 		CreatedBy: caller.App + "/" + caller.User,
 	}
+	if err := r.askReturn(ctx, caller, t, rec); err != nil {
+		return Token{}, TokenRecord{}, err
+	}
 	act := AuditEntry{At: now, Caller: caller, What: auditCreateToken + t.ID}
 	if err := r.o.Store.AddEnrolToken(ctx, rec, act); err != nil {
 		return Token{}, TokenRecord{}, err

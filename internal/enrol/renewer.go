@@ -1,10 +1,13 @@
 package enrol
 
 import (
+	"bytes"
 	"context"
 	"crypto/sha256"
 	"crypto/tls"
+	"crypto/x509"
 	"encoding/hex"
+	"errors"
 	"fmt"
 	"log/slog"
 	"math/rand/v2"
@@ -50,19 +53,49 @@ func (k *Renewer) TLS() *tls.Config {
 	return c
 }
 
-// callTLS is the configuration of connections to the API. Each connection uses the current certificate.
+// callTLS is the configuration of connections to the API. Each connection uses the current certificate and the current
+// authorities. The check replaces that of the library, which would use the authorities of the time of this call.
 func (k *Renewer) callTLS() *tls.Config {
-	k.mu.Lock()
-	roots := k.m.roots
-	k.mu.Unlock()
 	return &tls.Config{
-		MinVersion: tls.VersionTLS13, ServerName: ServerName, RootCAs: roots,
+		MinVersion: tls.VersionTLS13, ServerName: ServerName, InsecureSkipVerify: true,
+		VerifyConnection: func(cs tls.ConnectionState) error {
+			_, err := k.verify(&cs)
+			return err
+		},
 		GetClientCertificate: func(*tls.CertificateRequestInfo) (*tls.Certificate, error) {
 			k.mu.Lock()
 			defer k.mu.Unlock()
 			return k.m.pair, nil
 		},
 	}
+}
+
+// provenTLS is callTLS, and stores the authority of the server in shown.
+func (k *Renewer) provenTLS(shown **x509.Certificate) *tls.Config {
+	c := k.callTLS()
+	c.VerifyConnection = func(cs tls.ConnectionState) (err error) {
+		*shown, err = k.verify(&cs)
+		return err
+	}
+	return c
+}
+
+// verify checks that a connection is to a server with a certificate of a current authority, and returns the authority.
+func (k *Renewer) verify(cs *tls.ConnectionState) (*x509.Certificate, error) {
+	if len(cs.PeerCertificates) == 0 {
+		return nil, errors.New("the server has shown no certificate")
+	}
+	k.mu.Lock()
+	roots := k.m.roots
+	k.mu.Unlock()
+
+	chains, err := cs.PeerCertificates[0].Verify(x509.VerifyOptions{
+		Roots: roots, DNSName: ServerName, KeyUsages: []x509.ExtKeyUsage{x509.ExtKeyUsageServerAuth},
+	})
+	if err != nil {
+		return nil, err
+	}
+	return chains[0][len(chains[0])-1], nil
 }
 
 // NotAfter is when the current certificate expires.
@@ -77,7 +110,9 @@ func (k *Renewer) NotAfter() time.Time {
 func (k *Renewer) Run(ctx context.Context) error {
 	failures := 0
 	// A random delay: a fleet that was enrolled in one minute must not renew in one minute.
-	spread := rand.N(CertLife / 24)
+	k.mu.Lock()
+	spread := rand.N(max(k.m.life()/24, 1))
+	k.mu.Unlock()
 	var notBefore time.Time // after a failure
 	for {
 		k.mu.Lock()
@@ -112,42 +147,60 @@ func (k *Renewer) Run(ctx context.Context) error {
 	}
 }
 
-// Renew requests a certificate for a new key, authenticated by the current one, and saves it.
+// Renew requests a certificate for a new key, authenticated by the current one, and saves it. A host that gets its first
+// certificate of another authority renews once more: the second request proves to the server that it has moved.
 func (k *Renewer) Renew(ctx context.Context) error {
+	moved, err := k.renew(ctx)
+	if err != nil || !moved {
+		return err
+	}
+
+	k.log.Info("this host moved to the next authority of its server")
+	if _, err := k.renew(ctx); err != nil { // the next renewal or connection proves it, too
+		k.log.Warn("cannot prove the move to the server, which shows this host as waiting until it connects", "err", err)
+	}
+	return nil
+}
+
+// renew is one renewal. moved reports that the new certificate is of another authority than the one before.
+func (k *Renewer) renew(ctx context.Context) (moved bool, err error) {
 	// Create a key.
 	k.mu.Lock()
 	m := *k.m
 	k.mu.Unlock()
 	base, err := serverURL(m.Server)
 	if err != nil {
-		return err
+		return false, err
 	}
 
 	key, csr, err := newKey()
 	if err != nil {
-		return err
+		return false, err
 	}
 
 	// Ask the server.
-	answer, err := call(ctx, k.callTLS(), base, RenewPath, RenewRequest{Machine: k.machine, CSR: csr})
+	var shown *x509.Certificate
+	answer, err := call(ctx, k.provenTLS(&shown), base, RenewPath, RenewRequest{Machine: k.machine, CSR: csr})
 	if err != nil {
-		return fmt.Errorf("cannot renew at %s: %w", base.Host, err)
+		return false, fmt.Errorf("cannot renew at %s: %w", base.Host, err)
 	}
 	if answer.Agent != m.Agent || answer.Cloud != m.Cloud {
-		return fmt.Errorf("cannot renew at %s: it answered with agent %s", base.Host, answer.Agent)
+		return false, fmt.Errorf("cannot renew at %s: it answered with agent %s", base.Host, answer.Agent)
 	}
 
 	// Save the answer and use it from now on.
-	if err := m.apply(answer, base, key); err != nil {
-		return fmt.Errorf("cannot renew at %s: %w", base.Host, err)
+	before := m.pair.Leaf
+	if err := m.apply(answer, base, key, shown); err != nil {
+		return false, fmt.Errorf("cannot renew at %s: %w", base.Host, err)
 	}
 	if err := m.save(); err != nil {
-		return err
+		return false, err
 	}
 
+	moved = !bytes.Equal(before.RawIssuer, m.pair.Leaf.RawIssuer)
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	k.m = &m
 	k.tickets.clear()
-	return nil
+	return moved, nil
 }

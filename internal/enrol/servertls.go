@@ -11,22 +11,24 @@ type serverCertificate struct {
 	names     []string
 
 	mu   sync.Mutex
+	by   *authorityKey
 	cert *tls.Certificate
 }
 
-// get returns the certificate, or a new one in the last third of its life.
+// get returns the certificate, or a new one in the last third of its life and of another authority.
 func (c *serverCertificate) get() (*tls.Certificate, error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 
-	if c.cert != nil && c.authority.now().Before(c.cert.Leaf.NotAfter.Add(-serverLife/3)) {
+	by, _ := c.authority.keys()
+	if c.cert != nil && c.by == by && c.authority.now().Before(c.cert.Leaf.NotAfter.Add(-serverLife/3)) {
 		return c.cert, nil
 	}
 	cert, err := c.authority.ServerCertificate(c.names)
 	if err != nil {
 		return nil, err
 	}
-	c.cert = cert
+	c.cert, c.by = cert, by
 	return cert, nil
 }
 
@@ -36,7 +38,7 @@ func (c *serverCertificate) get() (*tls.Certificate, error) {
 func (a *Authority) APITLS(names []string, given func() (*tls.Certificate, error)) *tls.Config {
 	own := &serverCertificate{authority: a, names: names}
 	return &tls.Config{
-		MinVersion: tls.VersionTLS12, ClientAuth: tls.RequestClientCert, ClientCAs: a.Pool(),
+		MinVersion: tls.VersionTLS12, ClientAuth: tls.RequestClientCert, ClientCAs: a.Pool(), // a hint for browsers
 		NextProtos: []string{"http/1.1"},
 		GetCertificate: func(h *tls.ClientHelloInfo) (*tls.Certificate, error) {
 			if given == nil || h.ServerName == ServerName {
@@ -51,9 +53,16 @@ func (a *Authority) APITLS(names []string, given func() (*tls.Certificate, error
 // connections.
 func (a *Authority) FabricTLS() *tls.Config {
 	own, resume := &serverCertificate{authority: a}, &tickets{authority: a}
-	return &tls.Config{
+	c := &tls.Config{
 		MinVersion: tls.VersionTLS13, ClientAuth: tls.RequireAndVerifyClientCert, ClientCAs: a.Pool(),
 		GetCertificate: func(*tls.ClientHelloInfo) (*tls.Certificate, error) { return own.get() },
 		WrapSession:    resume.wrap, UnwrapSession: resume.unwrap,
 	}
+	inner := c.Clone()
+	c.GetConfigForClient = func(*tls.ClientHelloInfo) (*tls.Config, error) {
+		now := inner.Clone()
+		now.ClientCAs = a.Pool() // a rotation changes it
+		return now, nil
+	}
+	return c
 }

@@ -76,4 +76,13 @@ type Store interface {
 
 	// Members lists all members, by name.
 	Members(ctx context.Context) ([]AgentRecord, error)
+
+	// ShownAuthorities are the pins of the authorities whose certificates agents showed last.
+	ShownAuthorities(ctx context.Context) (map[gozzard.AgentID]string, error)
+
+	// ShowAuthorities stores such pins.
+	ShowAuthorities(ctx context.Context, shown map[gozzard.AgentID]string) error
+
+	// NoteAct writes an audit row for what changes nothing in the record.
+	NoteAct(ctx context.Context, act AuditEntry) error
 }

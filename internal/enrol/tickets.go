@@ -15,13 +15,14 @@ const ticketDay = 24 * time.Hour
 
 // tickets encrypts and decrypts TLS session tickets. With a ticket an agent resumes a connection without a full
 // handshake, which is most of the cost when a fleet reconnects at once. The keys are derived from the authority's key,
-// so a restarted server accepts the tickets of its previous run. A ticket only names the certificate that was shown.
+// so a restarted server accepts the tickets of its previous run. With a key in an external signer it does not. A ticket only names the certificate that was shown.
 // The Registry decides about every connection, resumed or not, and an expired certificate is not resumed.
 type tickets struct {
 	authority *Authority
 
 	mu   sync.Mutex
 	day  int64
+	of   *authorityKey
 	keys *tls.Config // used for its ticket keys only
 }
 
@@ -44,37 +45,34 @@ func (t *tickets) unwrap(ticket []byte, cs tls.ConnectionState) (*tls.SessionSta
 // current returns the keys of today and yesterday.
 func (t *tickets) current() (*tls.Config, error) {
 	day := t.authority.now().Unix() / int64(ticketDay.Seconds())
+	of, _ := t.authority.keys()
 	t.mu.Lock()
 	defer t.mu.Unlock()
 
-	if t.keys != nil && t.day == day {
+	if t.keys != nil && t.day == day && t.of == of {
 		return t.keys, nil
 	}
 
 	// Derive the keys at the first call of each day.
-	today, err := t.authority.ticketKey(day)
+	today, err := of.ticketKey(day)
 	if err != nil {
 		return nil, err
 	}
 
-	yesterday, err := t.authority.ticketKey(day - 1)
+	yesterday, err := of.ticketKey(day - 1)
 	if err != nil {
 		return nil, err
 	}
 
 	keys := new(tls.Config)
 	keys.SetSessionTicketKeys([][32]byte{today, yesterday})
-	t.keys, t.day = keys, day
+	t.keys, t.day, t.of = keys, day, of
 	return keys, nil
 }
 
 // ticketKey derives the key of one day.
-func (a *Authority) ticketKey(day int64) (key [32]byte, err error) {
-	secret, err := a.key.ECDH()
-	if err != nil {
-		return key, fmt.Errorf("cannot derive a key for tickets: %w", err)
-	}
-	b, err := hkdf.Key(sha256.New, secret.Bytes(), nil, "gozzard fabric tickets "+strconv.FormatInt(day, 10), len(key))
+func (k *authorityKey) ticketKey(day int64) (key [32]byte, err error) {
+	b, err := hkdf.Key(sha256.New, k.secret, nil, "gozzard fabric tickets "+strconv.FormatInt(day, 10), len(key))
 	if err != nil {
 		return key, fmt.Errorf("cannot derive a key for tickets: %w", err)
 	}

@@ -202,7 +202,18 @@ func limitedTLS(base *tls.Config) *tls.Config {
 		if err := all.Wait(ctx); err != nil {
 			return nil, fmt.Errorf("too many agents connect at once: %w", err)
 		}
-		return inner, nil
+		if base.GetConfigForClient == nil {
+			return inner, nil
+		}
+
+		// The authorities of the fleet may have changed.
+		now, err := base.GetConfigForClient(hello)
+		if err != nil || now == nil {
+			return inner, err
+		}
+		now = now.Clone()
+		now.MinVersion, now.ClientAuth = tls.VersionTLS13, tls.RequireAndVerifyClientCert
+		return now, nil
 	}
 	return c
 }

@@ -18,8 +18,8 @@ import (
 type Signer interface {
 	// Begin appends the command that write appends, addressed to one agent, with everything but the proof.
 	Begin(b []byte, to gozzard.AgentID, kind gozzard.CommandKind, write func([]byte) []byte) []byte
-	// Sign appends the proof to each command that was begun.
-	Sign(begun []*[]byte)
+	// Sign appends the proof to each command that was begun. It empties those that it cannot sign.
+	Sign(begun []*[]byte) error
 }
 
 // unsigned sends commands without a proof, for tests.
@@ -29,7 +29,7 @@ func (unsigned) Begin(b []byte, _ gozzard.AgentID, _ gozzard.CommandKind, write 
 	return write(b)
 }
 
-func (unsigned) Sign([]*[]byte) {}
+func (unsigned) Sign([]*[]byte) error { return nil }
 
 const (
 	outboxRoom  = 1024 // waiting messages; further callers of add block
@@ -116,10 +116,10 @@ func (o *outbox) run() {
 		for i := range batch {
 			begun = append(begun, batch[i].data)
 		}
-		o.signer.Sign(begun)
+		err := o.signer.Sign(begun)
 
 		for i := range batch {
-			o.publish(&batch[i])
+			o.publish(&batch[i], err)
 		}
 	}
 }
@@ -155,8 +155,14 @@ func (o *outbox) collect(batch []message, linger *time.Timer) []message {
 	return batch
 }
 
-func (o *outbox) publish(m *message) {
-	err := o.conn.Publish(m.subject, *m.data) // the library copies the data before it returns
+// publish sends a command. unsigned is why some commands of its batch are not signed; those are empty.
+func (o *outbox) publish(m *message, unsigned error) {
+	var err error
+	if len(*m.data) == 0 && unsigned != nil {
+		err = unsigned
+	} else {
+		err = o.conn.Publish(m.subject, *m.data) // the library copies the data before it returns
+	}
 	o.buffers.Put(m.data)
 	if err == nil {
 		o.sent.Add(1)

@@ -17,7 +17,7 @@ func (s signer) Begin(b []byte, to gozzard.AgentID, kind gozzard.CommandKind, wr
 	return s(b, to, kind, write)
 }
 
-func (signer) Sign([]*[]byte) {}
+func (signer) Sign([]*[]byte) error { return nil }
 
 // TestTT1NothingIsReadUnopened: an attacker that controls the fabric cannot give commands. An agent neither decodes nor
 // carries out a message that the server did not sign for it, and counts it.

@@ -135,4 +135,6 @@ func (g *Guard) Remember(c gozzard.Caller, n int, at time.Time) {
 }
 
 // overLimit is the row of the audit about a request that a limit rejected.
-func overLimit(text string) gozzard.Refusal { return gozzard.Refusal{Act: "refused:limit", About: text} }
+func overLimit(text string) gozzard.Refusal {
+	return gozzard.Refusal{Act: "refused:limit", About: text}
+}

@@ -73,7 +73,7 @@ func (s *Server) openAccounts(ctx context.Context) error {
 		return err
 	}
 	s.accounts, err = auth.Open(ctx, s.store, auth.Options{Verify: v, Refused: s.metrics.ReportRefused,
-		Assigned: s.plane.Assigned})
+		Assigned: s.plane.Assigned, SecondPerson: s.second.admin, Ask: s.askGrant})
 	var old *auth.UnresolvedError
 	if errors.As(err, &old) {
 		return fmt.Errorf("%w\n%s", err, resolveHelp(s.options.Data, old.Grants))

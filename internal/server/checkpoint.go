@@ -57,8 +57,11 @@ func (c *checkpoints) sign(ctx context.Context) {
 	if err == nil && (head == c.last || head.Seq == 0) {
 		return
 	}
+	var point signing.Checkpoint
 	if err == nil {
-		point := c.signer.Checkpoint(head)
+		point, err = c.signer.Checkpoint(head)
+	}
+	if err == nil {
 		c.log.Info("audit checkpoint", "row", head.Seq, "checkpoint", point.String())
 		err = c.ring.Append([]byte(point.String()))
 	}

@@ -23,12 +23,15 @@ type Options struct {
 	Checkpoint time.Duration // how often the newest row of the audit is signed; 0: never
 
 	Trust   TrustOptions
+	Keys    KeyOptions
 	Login   LoginOptions
 	Limits  Limits
 	CMDB    CMDBOptions
 	Backup  BackupOptions
 	Release ReleaseOptions
 	Export  ExportOptions
+
+	SecondPerson SecondPersonOptions
 
 	// JoinSecret is what agents of this machine join with. "": the server keeps one in Data.
 	JoinSecret string

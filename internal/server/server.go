@@ -31,7 +31,9 @@ type Server struct {
 	options Options
 	metrics *api.Metrics
 
+	outside     signing.Outside // keys that are not in the data folder; nil: none
 	signer      *signing.Signer
+	joinFile    string // names the signing key to agents of this machine; "": there is none
 	store       *sqlstore.Store
 	replaced    bool        // the record is new, in place of a lost one
 	pages       *pageChecks // compares the pages of the record with their checksums
@@ -42,6 +44,7 @@ type Server struct {
 	plane       *Plane
 	upgrades    *upgrade.Runner // nil: no host is enrolled here
 	accounts    *auth.Accounts
+	second      secondPerson
 	jobs        *waves.Runner
 	cmdb        *cmdb.Sync        // nil: businesses come from documents only
 	backups     *backup.Scheduler // nil: the server makes no backups
@@ -66,6 +69,9 @@ type Part interface {
 func New(ctx context.Context, o Options) (_ *Server, err error) {
 	o.Limits.fitFiles(openFiles(), o.Log)
 	s := &Server{options: o, metrics: api.NewMetrics(), stopping: make(chan struct{})}
+	if err := o.SecondPerson.parse(&s.second); err != nil {
+		return nil, err
+	}
 	defer func() {
 		if err != nil {
 			s.Close()
@@ -73,22 +79,23 @@ func New(ctx context.Context, o Options) (_ *Server, err error) {
 	}()
 
 	for _, open := range []func(context.Context) error{
-		s.openRecord,    // the data folder and the database
-		s.openSecrets,   // the signing key, the join secret
-		s.openTrust,     // the authority, and the registry of enrolled hosts
-		s.openRestore,   // whether hosts wait because the record came out of a backup
-		s.openFabric,    // the way to the agents
-		s.openPlane,     // the control plane behind its limits
-		s.openUpgrades,  // releases for enrolled hosts
-		s.openAccounts,  // apps, users and grants
-		s.openJobs,      // jobs in waves
-		s.openCMDB,      // businesses from BlueKing CMDB
-		s.openBackups,   // backups on a schedule
-		s.openAudit,     // rows about refusals, and signatures over the audit
-		s.openExports,   // the audit to other systems
-		s.openDoors,     // the APIs and their table of routes
-		s.openListener,  // the address of the APIs
-		s.firstAccounts, // the accounts of a new record
+		s.openRecord,       // the data folder and the database
+		s.openSecrets,      // the signing key, the join secret
+		s.openTrust,        // the authority, and the registry of enrolled hosts
+		s.openRestore,      // whether hosts wait because the record came out of a backup
+		s.openFabric,       // the way to the agents
+		s.openPlane,        // the control plane behind its limits
+		s.openUpgrades,     // releases for enrolled hosts
+		s.openAccounts,     // apps, users and grants
+		s.openSecondPerson, // requests that wait for a second person
+		s.openJobs,         // jobs in waves
+		s.openCMDB,         // businesses from BlueKing CMDB
+		s.openBackups,      // backups on a schedule
+		s.openAudit,        // rows about refusals, and signatures over the audit
+		s.openExports,      // the audit to other systems
+		s.openDoors,        // the APIs and their table of routes
+		s.openListener,     // the address of the APIs
+		s.firstAccounts,    // the accounts of a new record
 	} {
 		if err := open(ctx); err != nil {
 			return nil, err
@@ -184,11 +191,12 @@ func (s *Server) Parts() Parts {
 }
 
 func (s *Server) openSecrets(context.Context) (err error) {
-	if s.signer, err = signing.OpenSigner(s.options.Data, nil); err != nil {
+	if err := s.openKeys(); err != nil {
 		return err
 	}
 	if s.options.JoinSecret == "" && !s.options.enrols() {
-		s.options.JoinSecret, err = keptJoinFile(filepath.Join(s.options.Data, backup.JoinFile), s.signer.Key())
+		s.joinFile = filepath.Join(s.options.Data, backup.JoinFile)
+		s.options.JoinSecret, err = keptJoinFile(s.joinFile, s.signer.Key())
 	}
 	return err
 }
@@ -206,7 +214,7 @@ func (s *Server) openPlane(ctx context.Context) (err error) {
 	}
 	s.plane.Plane, err = control.New(ctx, control.Options{
 		Store: s.store, Topology: s.store, Dispatch: dispatcher{s.fabric, s.metrics.ObserveFabric}, Live: s.fleet,
-		Log: o.Log, Interval: o.Interval, Keep: o.Keep, Now: o.Now, Addrs: addrs,
+		Log: o.Log, Interval: o.Interval, Keep: o.Keep, Now: o.Now, Addrs: addrs, Hold: s.holdRoot,
 		Quota: o.Limits.InFlight, Admit: admission{s.plane.guard}, HelloRate: offBelowZero(o.Limits.HelloRate),
 		Observe: control.Observer{Accepted: s.metrics.TaskAccepted, Settled: s.metrics.AttemptSettled,
 			Refused: s.metrics.ReportRefused, Update: s.updateAnswered, Downgraded: s.downgraded},

@@ -42,7 +42,8 @@ func (s *Server) openTrust(ctx context.Context) (err error) {
 	}
 
 	// Open the authority, and the certificate of the API.
-	if t.authority, err = enrol.OpenAuthority(o.Data, nil); err != nil {
+	if t.authority, err = enrol.NewAuthority(enrol.AuthorityOptions{Dir: o.Data, Life: o.Keys.Life,
+		Outside: s.outside, MakeOutside: o.Keys.makes(keyAuthority)}); err != nil {
 		return err
 	}
 	var given func() (*tls.Certificate, error)
@@ -59,12 +60,16 @@ func (s *Server) openTrust(ctx context.Context) (err error) {
 	if !o.enrols() {
 		return nil
 	}
-	t.registry, err = enrol.NewRegistry(ctx, enrol.RegistryOptions{
+	ro := enrol.RegistryOptions{
 		Store: s.store, Authority: t.authority, Address: s.agentAddress, Key: s.signer.Key,
 		// The accounts are opened later. No token is used before.
 		Rights:  func(c gozzard.Caller) *gozzard.Rights { return s.accounts.Directory().RightsOf(c) },
 		Refused: s.metrics.ReportRefused, Log: o.Log,
-	})
+	}
+	if s.second.revoked {
+		ro.Ask = s.askReturn
+	}
+	t.registry, err = enrol.NewRegistry(ctx, ro)
 	return err
 }
 
@@ -122,7 +127,7 @@ func (s *Server) authorityPEM() string {
 	if s.trust.api == nil || s.options.Trust.Cert != "" {
 		return ""
 	}
-	return string(s.trust.authority.PEM())
+	return string(s.trust.authority.Bundle())
 }
 
 // wrap puts TLS around a listener where there is any.

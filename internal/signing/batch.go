@@ -41,7 +41,7 @@ func nodeHash(left, right *hash) hash {
 func rootText(root *hash) []byte { return append([]byte(rootMagic), root[:]...) }
 
 // appendProofs appends to each body its path to the root and the signature of the root.
-func appendProofs(bodies []*[]byte, sign func([]byte) []byte) {
+func appendProofs(bodies []*[]byte, sign signFunc) error {
 	// Compute the leaves.
 	level := make([]hash, len(bodies))
 	at := make([]int, len(bodies))     // index of each body in the current level
@@ -74,10 +74,14 @@ func appendProofs(bodies []*[]byte, sign func([]byte) []byte) {
 	}
 
 	// Sign the root.
-	signature := sign(rootText(&level[0]))
+	signature, err := sign(rootText(&level[0]))
+	if err != nil {
+		return err
+	}
 	for _, b := range bodies {
 		*b = append(*b, signature...)
 	}
+	return nil
 }
 
 // signedBy reports whether the path of an envelope leads to a root that the key signed.

@@ -19,7 +19,9 @@ func batch(s *signing.Signer, n int) [][]byte {
 			func(b []byte) []byte { return fmt.Appendf(b, "for %d", i) })
 		begun[i] = &all[i]
 	}
-	s.Sign(begun)
+	if err := s.Sign(begun); err != nil {
+		panic(err)
+	}
 	return all
 }
 

@@ -29,10 +29,15 @@ type Checkpoint struct {
 }
 
 // Checkpoint signs the newest row of the audit.
-func (s *Signer) Checkpoint(head gozzard.AuditHead) Checkpoint {
-	c := Checkpoint{Head: head, At: s.now().UTC().Truncate(time.Second), Key: s.id}
-	c.signature = [ed25519.SignatureSize]byte(ed25519.Sign(s.private, c.text()))
-	return c
+func (s *Signer) Checkpoint(head gozzard.AuditHead) (Checkpoint, error) {
+	st := s.state.Load()
+	c := Checkpoint{Head: head, At: s.o.Now().UTC().Truncate(time.Second), Key: st.id}
+	signature, err := st.sign(c.text())
+	if err != nil {
+		return Checkpoint{}, fmt.Errorf("cannot sign a checkpoint: %w", err)
+	}
+	c.signature = [ed25519.SignatureSize]byte(signature)
+	return c, nil
 }
 
 func (c *Checkpoint) text() []byte {

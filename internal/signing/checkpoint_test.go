@@ -15,7 +15,11 @@ func checkpoint(t testing.TB) (signing.Checkpoint, signing.Key) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	return s.Checkpoint(gozzard.AuditHead{Seq: 4711, Hash: gozzard.AuditHash{1, 2, 3}}), s.Key()
+	c, err := s.Checkpoint(gozzard.AuditHead{Seq: 4711, Hash: gozzard.AuditHash{1, 2, 3}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return c, s.Key()
 }
 
 // TR1: a checkpoint is valid only with its signature.

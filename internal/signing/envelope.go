@@ -83,6 +83,12 @@ func appendHead(b []byte, k KeyID, epoch uint64, notAfter int64, to gozzard.Agen
 	return append(b, salt...)
 }
 
+// epochOf is the epoch of an envelope that appendHead began.
+func epochOf(b []byte) uint64 {
+	const at = len(envelopeMagic) + len(KeyID{})
+	return binary.BigEndian.Uint64(b[at : at+8])
+}
+
 var errShort = errors.New("command is not in an envelope, or its envelope is truncated")
 
 // parse splits an envelope into its parts. It rejects bytes that follow it.

@@ -29,8 +29,13 @@ func handOverText(from KeyID, to Key) []byte {
 	return append(b, to.Public[:]...)
 }
 
-func signHandOver(from ed25519.PrivateKey, id KeyID, to Key) handOver {
-	return handOver{to: to, signature: [ed25519.SignatureSize]byte(ed25519.Sign(from, handOverText(id, to)))}
+// signHandOver introduces a key by the key before it.
+func signHandOver(sign signFunc, id KeyID, to Key) (handOver, error) {
+	signature, err := sign(handOverText(id, to))
+	if err != nil {
+		return handOver{}, fmt.Errorf("cannot sign the hand-over to epoch %d: %w", to.Epoch, err)
+	}
+	return handOver{to: to, signature: [ed25519.SignatureSize]byte(signature)}, nil
 }
 
 func (h *handOver) append(b []byte) []byte {

@@ -89,7 +89,7 @@ func (p *tape) Begin(b []byte, to gozzard.AgentID, kind gozzard.CommandKind, wri
 }
 
 // Sign implements nats.Signer.
-func (p *tape) Sign([]*[]byte) {}
+func (p *tape) Sign([]*[]byte) error { return nil }
 
 // receive answers as a server does.
 func (p *tape) receive(from gozzard.AgentID, cloud int, r *gozzard.Report) {

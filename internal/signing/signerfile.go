@@ -13,14 +13,19 @@ import (
 	"github.com/gozzard/gozzard/internal/atomicfile"
 )
 
-const signerVersion = 1
+// The versions of the file. Programs that know only the first one reject a key that is not in the file.
+const (
+	signerVersion  = 1
+	outsideVersion = 2
+)
 
 // signerFile is the content of the server's key file: its public keys in the order of their epochs, and the secret of
-// the last one.
+// the last one, or its name where the secret is not in this file.
 type signerFile struct {
 	Version int         `json:"version"`
 	Keys    []signerKey `json:"keys"`
-	Seed    []byte      `json:"seed"`
+	Seed    []byte      `json:"seed,omitempty"`
+	Outside string      `json:"outside,omitempty"`
 }
 
 // signerKey is one public key in the file.
@@ -30,10 +35,6 @@ type signerKey struct {
 	HandOver []byte    `json:"hand_over,omitempty"` // signature of the previous key; the oldest stored key has none
 
 	parsed Key
-}
-
-func firstKey(now time.Time) signerFile {
-	return signerFile{Version: signerVersion}.with(newSeed(), 1, now)
 }
 
 func newSeed() ed25519.PrivateKey {
@@ -48,12 +49,45 @@ func publicOf(private ed25519.PrivateKey, epoch uint64) Key {
 	return Key{Epoch: epoch, Public: [ed25519.PublicKeySize]byte(private[ed25519.SeedSize:])}
 }
 
-// with adds a key without a hand-over.
-func (f signerFile) with(private ed25519.PrivateKey, epoch uint64, now time.Time) signerFile {
-	k := publicOf(private, epoch)
+// next adds a key without a hand-over: one of makes, or without it a new one.
+func (f signerFile) next(makes Outside, now time.Time) (signerFile, error) {
+	epoch := f.newest().Epoch + 1
+	var k Key
+	if makes != nil {
+		var err error
+		if k, err = outsideKey(makes, epoch); err != nil {
+			return f, err
+		}
+		f.Version, f.Seed, f.Outside = outsideVersion, nil, outsideName(epoch)
+	} else {
+		private := newSeed()
+		k = publicOf(private, epoch)
+		f.Version, f.Seed, f.Outside = signerVersion, private.Seed(), ""
+	}
+
 	f.Keys = append(slices.Clone(f.Keys), signerKey{Key: k.String(), Made: now.UTC().Truncate(time.Second), parsed: k})
-	f.Seed = private.Seed()
-	return f
+	return f, nil
+}
+
+// signWith returns the function that signs with the newest key.
+func (f signerFile) signWith(have Outside) (signFunc, error) {
+	if f.Outside == "" {
+		private := ed25519.NewKeyFromSeed(f.Seed)
+		return func(text []byte) ([]byte, error) { return ed25519.Sign(private, text), nil }, nil
+	}
+	if have == nil {
+		return nil, ErrOutside
+	}
+
+	k, err := outsideKey(have, f.newest().Epoch)
+	if err != nil {
+		return nil, err
+	}
+	if k != f.newest() {
+		return nil, fmt.Errorf("key %s of the external signer is %s, but the agents know %s", f.Outside, k.ID(),
+			f.newest().ID())
+	}
+	return outsideSign(have, f.Outside, k), nil
 }
 
 func (f signerFile) newest() Key {
@@ -63,11 +97,18 @@ func (f signerFile) newest() Key {
 	return f.Keys[len(f.Keys)-1].parsed
 }
 
-// rotate adds a new key with its hand-over and drops the oldest keys.
-func (f signerFile) rotate(now time.Time) (signerFile, error) {
+// rotate adds a new key with its hand-over and drops the oldest keys. sign is that of the newest key.
+func (f signerFile) rotate(sign signFunc, makes Outside, now time.Time) (signerFile, error) {
 	old := f.newest()
-	next := f.with(newSeed(), old.Epoch+1, now)
-	h := signHandOver(ed25519.NewKeyFromSeed(f.Seed), old.ID(), next.newest())
+	next, err := f.next(makes, now)
+	if err != nil {
+		return f, err
+	}
+	h, err := signHandOver(sign, old.ID(), next.newest())
+	if err != nil {
+		return f, err
+	}
+
 	next.Keys[len(next.Keys)-1].HandOver = h.signature[:]
 	if extra := len(next.Keys) - maxHandOvers - 1; extra > 0 {
 		next.Keys = next.Keys[extra:]
@@ -76,8 +117,8 @@ func (f signerFile) rotate(now time.Time) (signerFile, error) {
 	return next, next.check()
 }
 
-func (f signerFile) signer(now func() time.Time) *Signer {
-	s := &Signer{private: ed25519.NewKeyFromSeed(f.Seed), key: f.newest(), id: f.newest().ID(), now: now}
+func (f signerFile) state(sign signFunc) *signerState {
+	s := &signerState{sign: sign, key: f.newest(), id: f.newest().ID(), since: f.newest().Epoch}
 	for i, k := range f.Keys {
 		s.history = append(s.history, DatedKey{Key: k.parsed, At: k.Made})
 		if i > 0 {
@@ -122,10 +163,12 @@ func readSigner(path string) (signerFile, error) {
 
 // check verifies the hand-overs and parses the keys.
 func (f signerFile) check() error {
-	if f.Version != signerVersion {
-		return fmt.Errorf("its version is %d, this program supports %d", f.Version, signerVersion)
+	if f.Version != signerVersion && f.Version != outsideVersion {
+		return fmt.Errorf("its version is %d, this program supports %d and %d", f.Version, signerVersion, outsideVersion)
 	}
-	if len(f.Keys) == 0 || len(f.Keys) > maxHandOvers+1 || len(f.Seed) != ed25519.SeedSize {
+	isOutside := f.Version == outsideVersion
+	if len(f.Keys) == 0 || len(f.Keys) > maxHandOvers+1 || isOutside != (f.Outside != "") ||
+		isOutside != (len(f.Seed) == 0) || !isOutside && len(f.Seed) != ed25519.SeedSize {
 		return errors.New("it is incomplete")
 	}
 
@@ -150,7 +193,10 @@ func (f signerFile) check() error {
 	}
 
 	// The secret must be that of the newest key.
-	if publicOf(ed25519.NewKeyFromSeed(f.Seed), f.newest().Epoch) != f.newest() {
+	if isOutside && f.Outside != outsideName(f.newest().Epoch) {
+		return errors.New("it names another key than its newest one")
+	}
+	if !isOutside && publicOf(ed25519.NewKeyFromSeed(f.Seed), f.newest().Epoch) != f.newest() {
 		return errors.New("its secret does not belong to its newest key")
 	}
 

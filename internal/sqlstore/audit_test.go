@@ -146,9 +146,10 @@ func TestAuditOfAnOlderRecordIsChained(t *testing.T) {
 	path := recorded(t, 3)
 	// Remove what this and later versions of the schema added.
 	raw(t, path, dropAudit15, `ALTER TABLE enrol_agents DROP COLUMN restored; DELETE
-		FROM counters WHERE name IN ('restored', 'roll');
+		FROM counters WHERE name IN ('restored', 'roll', 'request');
 		DROP TABLE releases; DROP TABLE rolls; DROP TABLE roll_hosts; DROP TABLE host_protocols;
 		ALTER TABLE items DROP COLUMN adopt; ALTER TABLE items DROP COLUMN account;
+		DROP TABLE member_authorities; DROP TABLE requests;
 		ALTER TABLE audit DROP COLUMN hash; ALTER TABLE audit DROP COLUMN hosts_hash; DROP TABLE audit_head; DELETE
 		FROM schema_version WHERE version_id >= 6`)
 
