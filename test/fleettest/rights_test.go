@@ -172,7 +172,9 @@ func (c *tenant) byDoors(l *loot, biz, host int, user, file string) map[string]s
 	}
 
 	// GSE: several items in one request.
-	meta := func(name string) ft.J { return ft.J{"namespace": space, "name": name, "labels": ft.J{"proc_name": "x"}} }
+	meta := func(name string) ft.J {
+		return ft.J{"namespace": space, "name": name, "labels": ft.J{"proc_name": "x"}}
+	}
 	task := c.Operate("operate_proc_multi", ft.J{"proc_operate_req": []ft.J{
 		{"meta": meta("g1"), "op_type": 0, "hosts": []ft.J{ft.Host(host)}, "spec": l.spec(file, user)},
 		{"meta": meta("g2"), "op_type": 7, "hosts": []ft.J{ft.Host(host)}, "spec": l.spec(file, user)},
