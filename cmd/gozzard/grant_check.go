@@ -23,7 +23,7 @@ behind that app. The exit code is 0 for yes and 1 for no.
 Without --namespace, each grant is asked about a namespace that it covers. Without --account, each
 grant is asked about an account that it names.`,
 		Example: `  gozzard grant check --user alice --action stop --host 10.1.0.5 --account root
-  gozzard grant check --app shop --action start --host 10.1.0.5 --namespace JOB_BIZ_2 --account shop`,
+  gozzard grant check --app shop --action start --host 10.1.0.5 --namespace shop1 --account shop`,
 		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			if err := output.check(); err != nil {

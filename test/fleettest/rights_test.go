@@ -82,8 +82,7 @@ func (c *tenant) settled(task string) (text string) {
 	c.t.Helper()
 	ft.Until(c.t, time.Minute, func() string { return "the task has no verdicts: " + text }, func() bool {
 		_, text = c.native(http.MethodGet, "/api/v1/tasks/"+task+"?wait=20s", nil, nil)
-		return strings.Contains(text, `"open":0`) || strings.Contains(text, `"done":true`) ||
-			!strings.Contains(text, `"dispatched"`) && !strings.Contains(text, `"pending"`)
+		return strings.Contains(text, `"final":true`)
 	})
 	return text
 }
