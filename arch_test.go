@@ -48,7 +48,7 @@ var mayImport = map[string][]string{
 		"internal/blueking", "internal/blueking/gse", "internal/blueking/gsekit", "internal/blueking/job",
 		"internal/cmdb", "internal/control", "internal/enrol", "internal/fleet", "internal/journal", "internal/nats",
 		"internal/ratelimit", "internal/record", "internal/release", "internal/signing", "internal/sqlstore",
-		"internal/topology", "internal/upgrade", "internal/waves"},
+		"internal/taskname", "internal/topology", "internal/upgrade", "internal/waves"},
 
 	// The core of the server.
 	"internal/cmdb": {".", "internal/topology"},

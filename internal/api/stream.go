@@ -49,6 +49,7 @@ func (a *api) streamEvents(w http.ResponseWriter, r *http.Request, caller gozzar
 		return gozzard.Errorf(gozzard.ErrRateLimited, "the limit of %d event streams is reached", maxStreams)
 	}
 	defer a.streams.Add(-1)
+	defer a.watchers.begin(caller.User)()
 
 	// Open the stream. From here on errors are only logged: the answer has begun.
 	s := &stream{w: w, control: http.NewResponseController(w)}

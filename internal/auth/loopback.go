@@ -2,7 +2,8 @@ package auth
 
 import "net/netip"
 
-func loopback(host string) bool {
+// Loopback reports whether the host of a URL is this machine.
+func Loopback(host string) bool {
 	ip, err := netip.ParseAddr(host)
 	return host == "localhost" || err == nil && ip.Unmap().IsLoopback()
 }

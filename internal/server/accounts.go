@@ -6,9 +6,12 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"log/slog"
+	"net/url"
 	"os"
 	"path/filepath"
 	"strings"
+	"time"
 
 	"github.com/gozzard/gozzard"
 	"github.com/gozzard/gozzard/internal/atomicfile"
@@ -16,15 +19,46 @@ import (
 	"github.com/gozzard/gozzard/internal/blueking"
 )
 
+// DefaultTokenAge is how old tokens of users become when the options do not say it.
+const DefaultTokenAge = auth.DefaultTokenAge
+
 // LoginOptions name the services that people log in with, and say whether the first app is made again.
 type LoginOptions struct {
 	LoginURL string // URL of BlueKing's login service; "": none
+	Insecure bool   // the login service may be asked without TLS beyond this machine
 	Issuer   string // URL of the OpenID Connect provider; "": none
 	ClientID string
 	Secret   string // file with the client secret
 	Redirect string // URL of /login/oidc/callback on this server
 	Claim    string // that names the user
-	Reset    bool   // make the first app again
+	Groups   string // claim that has the groups of the user; "": none
+	Scopes   []string
+	Reset    bool // make the first app again
+
+	MaxTokenAge time.Duration // of personal tokens and sessions; 0: 90 days
+	RequireTOTP string        // which passwords need a second factor: "", admins or all
+}
+
+// accounts are the options of the accounts.
+func (o *LoginOptions) accounts(log *slog.Logger) (auth.Options, error) {
+	if o.MaxTokenAge < 0 || o.MaxTokenAge > auth.MaxTokenLife || o.MaxTokenAge > 0 && o.MaxTokenAge < time.Hour {
+		return auth.Options{}, fmt.Errorf("--max-token-age: %s is not between 1h and %s", o.MaxTokenAge, auth.MaxTokenLife)
+	}
+	required := auth.Required(o.RequireTOTP)
+	if !required.Valid() {
+		return auth.Options{}, fmt.Errorf("--require-totp: %q is not admins or all", o.RequireTOTP)
+	}
+
+	v, err := o.verifier()
+	if err != nil {
+		return auth.Options{}, err
+	}
+	if o.Insecure && o.LoginURL != "" {
+		log.Warn("logins are checked without TLS: anyone on the way to the login service can act as any user",
+			"url", o.LoginURL)
+	}
+
+	return auth.Options{Verify: v, MaxTokenAge: o.MaxTokenAge, RequireTOTP: required, Provider: o.Issuer != ""}, nil
 }
 
 // verifier asks the login service; nil without one.
@@ -36,6 +70,12 @@ func (o *LoginOptions) verifier() (auth.TokenVerifier, error) {
 	if err != nil {
 		return nil, fmt.Errorf("--bk-login-url: %w", err)
 	}
+
+	u, err := url.Parse(o.LoginURL)
+	if err != nil || u.Scheme != "https" && !o.Insecure && !auth.Loopback(u.Hostname()) {
+		return nil, fmt.Errorf("--bk-login-url %s: use https beyond this machine, because the answer decides about the user; "+
+			"--bk-login-insecure allows http", o.LoginURL)
+	}
 	return s, nil
 }
 
@@ -45,7 +85,8 @@ func (o *LoginOptions) provider() (*auth.Provider, error) {
 		return nil, nil
 	}
 
-	po := auth.ProviderOptions{Issuer: o.Issuer, ClientID: o.ClientID, RedirectURL: o.Redirect, Claim: o.Claim}
+	po := auth.ProviderOptions{Issuer: o.Issuer, ClientID: o.ClientID, RedirectURL: o.Redirect, Claim: o.Claim,
+		GroupsClaim: o.Groups, Scopes: o.Scopes}
 
 	if o.Secret != "" {
 		if err := atomicfile.Check(o.Secret); err != nil {
@@ -68,12 +109,28 @@ func (o *LoginOptions) provider() (*auth.Provider, error) {
 
 // openAccounts reads apps, users and grants.
 func (s *Server) openAccounts(ctx context.Context) error {
-	v, err := s.options.Login.verifier()
+	o, err := s.options.Login.accounts(s.options.Log)
 	if err != nil {
 		return err
 	}
-	s.accounts, err = auth.Open(ctx, s.store, auth.Options{Verify: v, Refused: s.metrics.ReportRefused})
+	o.Refused = s.metrics.ReportRefused
+	s.accounts, err = auth.Open(ctx, s.store, o)
 	return err
+}
+
+// checkApps says which apps of earlier versions give their rights to people that the record does not know.
+func (s *Server) checkApps(context.Context) error {
+	for _, code := range s.accounts.Undecided() {
+		s.options.Log.Warn("people that are not known here have the rights of this app, as in earlier versions: "+
+			"decide with \"gozzard app set APP --unknown-users=true\" or \"=false\"", "app", code)
+	}
+	return nil
+}
+
+// rightsLater are the rights of a caller whose work goes on after its request: a session that ended does not stop it.
+func (s *Server) rightsLater(c gozzard.Caller) *gozzard.Rights {
+	c.Session = ""
+	return s.accounts.Directory().RightsOf(c)
 }
 
 // firstAppCode is the app that a new server makes.
@@ -171,5 +228,5 @@ func readApps(path string) (*auth.Config, error) {
 // trustedApp is an app that may name its users and do everything.
 func trustedApp(code, secret string) auth.App {
 	return auth.App{Code: code, Secrets: []auth.Digest{auth.Hash(secret)}, AssertsUsers: true,
-		Grants: gozzard.Everything().Grants}
+		UnknownUsers: new(true), Grants: gozzard.Everything().Grants}
 }

@@ -30,7 +30,7 @@ func (s *Server) openDoors(context.Context) error {
 		Plane: s.plane, Authenticate: blueking.ByHeaders(book), Challenge: blueking.AuthorizationHeader,
 		Accounts: s.accounts, Provider: provider, Metrics: s.metrics, Ready: s.plane.Ready, Detail: s.pages.Detail, Log: log,
 		Enrol: s.trust.registry, Restore: s.restore, Audit: s.store, Flag: s.fabric.Flag, Releases: s.upgrades,
-		Stopping: s.stopping,
+		Stopping: s.stopping, Work: s.workOf,
 	}
 
 	kit := gsekit.Options{Plane: s.plane, Jobs: s.jobs, Auth: book, Log: log, Observe: observe}
