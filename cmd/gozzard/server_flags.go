@@ -34,7 +34,8 @@ func registerLogin(f *pflag.FlagSet, o *server.LoginOptions) {
 	f.BoolVar(&o.Insecure, "bk-login-insecure", false,
 		"allow http in --bk-login-url beyond this machine: anyone on the way can act as any user")
 	f.DurationVar(&o.MaxTokenAge, "max-token-age", server.DefaultTokenAge,
-		"how old the tokens of users may become, also those that were made before, from 1h to 8784h")
+		"how old the tokens of users may become, also those that were made before, from 1h to 8784h; "+
+			"0: each has only its own end")
 	f.StringVar(&o.RequireTOTP, "require-totp", "",
 		"users with a password need a second factor: `WHICH` is admins (of everything) or all (default: none need it)")
 	f.StringVar(&o.Issuer, "oidc-issuer", "", "`URL` of the OpenID Connect provider for logins of people")

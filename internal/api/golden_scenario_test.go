@@ -186,7 +186,9 @@ func playPeople(t *testing.T, r *recorder) {
 
 	// A second factor.
 	const alice = `"user":"alice","password":"a long password"`
-	r.send("POST", "/api/v1/users", `{"name":"alice","password":"a long password","grants":[{"role":"viewer"}]}`)
+	r.send("POST", "/api/v1/users", `{"name":"alice","password":"a long password","grants":[{"role":"admin"}]}`)
+	session := r.text("token", "POST", "/api/v1/login", `{`+alice+`}`, stranger)
+	r.send("POST", "/api/v1/enrol/tokens", `{}`, stranger, person(session)) // remains when she leaves
 	secret := r.text("secret", "POST", "/api/v1/totp", `{`+alice+`}`, stranger)
 	code, err := fleettest.TOTPCode(secret, goldenNow())
 	check(t, err)

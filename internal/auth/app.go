@@ -126,7 +126,8 @@ func (a *Accounts) RetireSecrets(ctx context.Context, by gozzard.Caller, code st
 	})
 }
 
-// ReplaceApp creates or replaces an app with the given secrets. The program uses it for its own first app.
+// ReplaceApp creates or replaces an app with the given secrets. The program uses it for its own first app. What an admin
+// has not decided about the app stays so.
 func (a *Accounts) ReplaceApp(ctx context.Context, by gozzard.Caller, app App) error {
 	app.Grants = app.Rights().Grants
 	if err := app.validate(); err != nil {
@@ -134,6 +135,9 @@ func (a *Accounts) ReplaceApp(ctx context.Context, by gozzard.Caller, app App) e
 	}
 	a.writing.Lock()
 	defer a.writing.Unlock()
+	if had, ok := a.app(app.Code); ok && had.UnknownUsers == nil {
+		app.UnknownUsers = nil
+	}
 	return a.change(ctx, Change{By: by, Act: "app:replace " + app.Code, Apps: []App{app}})
 }
 

@@ -59,7 +59,7 @@ type Options struct {
 	Refused func(rule string) // called for every refusal with the name of the rule
 	Now     func() time.Time  // time.Now
 
-	MaxTokenAge time.Duration // of personal tokens and sessions; 0 means DefaultTokenAge
+	MaxTokenAge time.Duration // of personal tokens and sessions; 0 means DefaultTokenAge, below 0 none
 	RequireTOTP Required      // which passwords need a second factor
 	Provider    bool          // people can log in at a provider
 }
@@ -114,7 +114,7 @@ func newDirectory(c Config, o Options) (*Directory, error) {
 		o.Refused = func(string) {}
 	}
 
-	if o.MaxTokenAge <= 0 {
+	if o.MaxTokenAge == 0 {
 		o.MaxTokenAge = DefaultTokenAge
 	}
 

@@ -220,9 +220,13 @@ func TestTokenAge(t *testing.T) {
 	_, err = short.Directory().CheckPerson("of an old version") // counts from when it was first seen
 	must(t, err)
 	open(30 * day)
-	long := open(300 * day)
-	_, err = long.Directory().CheckPerson(token)
-	wantKind(t, err, gozzard.ErrUnauthenticated)
+	for _, age := range []time.Duration{300 * day, -1} {
+		long := open(age)
+		_, err = long.Directory().CheckPerson(token)
+		wantKind(t, err, gozzard.ErrUnauthenticated)
+	}
+	_, _, err = open(-1).CreateToken(ctx, by, "alice", "", 367*day)
+	wantKind(t, err, gozzard.ErrInvalid)
 }
 
 // TestProveAgain: a session alone does not make a token.

@@ -10,19 +10,30 @@ import (
 	"github.com/gozzard/gozzard"
 )
 
-// MaxTokenAge is how old tokens may become.
-func (a *Accounts) MaxTokenAge() time.Duration { return a.directory.o.MaxTokenAge }
+// MaxTokenAge is how long a new token may be valid.
+func (a *Accounts) MaxTokenAge() time.Duration {
+	if a.age() <= 0 {
+		return MaxTokenLife
+	}
+	return a.age()
+}
+
+// age is how old tokens may become; not above 0 means that each token has only its own end.
+func (a *Accounts) age() time.Duration { return a.directory.o.MaxTokenAge }
 
 // datedTokens gives tokens of versions that recorded no times a time of their own, so that they end, and drops those
 // that are too old.
 func (a *Accounts) datedTokens(ctx context.Context, all []Token) error {
 	change := Change{Act: "token:age", By: gozzard.Caller{App: "gozzard"}}
 	for _, t := range all {
-		if t.Created.IsZero() && !t.expired(a.now(), a.MaxTokenAge()) {
+		if !t.end(0).Equal(t.end(a.age())) && !t.expired(a.now(), 0) {
+			a.shortened++
+		}
+		if t.Created.IsZero() && !t.expired(a.now(), a.age()) {
 			t.Created = a.now().UTC().Truncate(time.Millisecond)
 			change.Tokens = append(change.Tokens, t)
 		}
-		if !t.Created.IsZero() && t.expired(a.now(), a.MaxTokenAge()) {
+		if tooOld := t.expired(a.now(), a.age()) && !t.expired(a.now(), 0); tooOld {
 			change.DropTokens = append(change.DropTokens, t.Digest)
 		}
 	}
@@ -35,10 +46,13 @@ func (a *Accounts) datedTokens(ctx context.Context, all []Token) error {
 	return a.change(ctx, change)
 }
 
+// Shortened is the number of tokens of the record that end earlier than they say, by the highest age.
+func (a *Accounts) Shortened() int { return a.shortened }
+
 // overAge are the tokens that are too old. They are removed for good: a longer age does not bring them back.
 func (a *Accounts) overAge() []Digest {
 	now := a.now()
-	return a.digestsOf(func(t *Token) bool { return t.expired(now, a.MaxTokenAge()) })
+	return a.digestsOf(func(t *Token) bool { return t.expired(now, a.age()) })
 }
 
 // digests are the tokens of a user that fit.
@@ -64,8 +78,8 @@ func (a *Accounts) Tokens(user string) []Token {
 	defer a.directory.mu.RUnlock()
 	list := []Token{}
 	for _, t := range a.directory.tokens {
-		if t.User == user && !t.expired(now, a.MaxTokenAge()) {
-			t.Expires = t.end(a.MaxTokenAge())
+		if t.User == user && !t.expired(now, a.age()) {
+			t.Expires = t.end(a.age())
 			list = append(list, t)
 		}
 	}
@@ -152,7 +166,7 @@ func (a *Accounts) putToken(ctx context.Context, by gozzard.Caller, act string, 
 	if err := a.change(ctx, with); err != nil {
 		return "", Token{}, err
 	}
-	t.Expires = t.end(a.MaxTokenAge())
+	t.Expires = t.end(a.age())
 	return secret, t, nil
 }
 

@@ -35,14 +35,19 @@ type LoginOptions struct {
 	Scopes   []string
 	Reset    bool // make the first app again
 
-	MaxTokenAge time.Duration // of personal tokens and sessions; 0: 90 days
+	MaxTokenAge time.Duration // of personal tokens and sessions; 0: each has only its own end
 	RequireTOTP string        // which passwords need a second factor: "", admins or all
 }
 
 // accounts are the options of the accounts.
 func (o *LoginOptions) accounts(log *slog.Logger) (auth.Options, error) {
 	if o.MaxTokenAge < 0 || o.MaxTokenAge > auth.MaxTokenLife || o.MaxTokenAge > 0 && o.MaxTokenAge < time.Hour {
-		return auth.Options{}, fmt.Errorf("--max-token-age: %s is not between 1h and %s", o.MaxTokenAge, auth.MaxTokenLife)
+		return auth.Options{}, fmt.Errorf("--max-token-age: %s is neither 0 nor between 1h and %s", o.MaxTokenAge,
+			auth.MaxTokenLife)
+	}
+	age := o.MaxTokenAge
+	if age == 0 {
+		age = -1
 	}
 	required := auth.Required(o.RequireTOTP)
 	if !required.Valid() {
@@ -58,7 +63,7 @@ func (o *LoginOptions) accounts(log *slog.Logger) (auth.Options, error) {
 			"url", o.LoginURL)
 	}
 
-	return auth.Options{Verify: v, MaxTokenAge: o.MaxTokenAge, RequireTOTP: required, Provider: o.Issuer != ""}, nil
+	return auth.Options{Verify: v, MaxTokenAge: age, RequireTOTP: required, Provider: o.Issuer != ""}, nil
 }
 
 // verifier asks the login service; nil without one.
@@ -118,8 +123,13 @@ func (s *Server) openAccounts(ctx context.Context) error {
 	return err
 }
 
-// checkApps says which apps of earlier versions give their rights to people that the record does not know.
-func (s *Server) checkApps(context.Context) error {
+// checkAccounts says which accounts of earlier versions an admin has to look at: apps that give their rights to people
+// that the record does not know, and tokens that end earlier than they say.
+func (s *Server) checkAccounts(context.Context) error {
+	if n := s.accounts.Shortened(); n > 0 {
+		s.options.Log.Warn("tokens of users end earlier than they say, by --max-token-age", "tokens", n,
+			"age", s.accounts.MaxTokenAge())
+	}
 	for _, code := range s.accounts.Undecided() {
 		s.options.Log.Warn("people that are not known here have the rights of this app, as in earlier versions: "+
 			"decide with \"gozzard app set APP --unknown-users=true\" or \"=false\"", "app", code)

@@ -25,7 +25,7 @@ func TestTI1SecretsAreNowhere(t *testing.T) {
 	f.gozzard(t, "user", "create", "alice", "--password-file", password, "--role", "viewer")
 	secrets := map[string]string{
 		"password": canary,
-		"app":      strings.TrimSpace(f.gozzard(t, "app", "create", "shop", "--role", "viewer", "--asserts-users")),
+		"app":      strings.TrimSpace(f.gozzard(t, "app", "create", "shop", "--role", "viewer", "--asserts-users", "--unknown-users")),
 		"token":    strings.TrimSpace(f.gozzard(t, "user", "token", "create", "alice")),
 		"enrol":    strings.Split(strings.TrimSpace(f.gozzard(t, "token", "create")), ".")[2],
 	}

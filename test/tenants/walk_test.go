@@ -103,7 +103,7 @@ func TestTS1Walk(t *testing.T) {
 func (w *world) newApp(code string) string {
 	w.t.Helper()
 	status, got := w.send("admin", &request{method: "POST", path: "/api/v1/apps",
-		body: fmt.Sprintf(`{"code":%q,"asserts_users":true,"grants":[{"role":"admin"}]}`, code)})
+		body: fmt.Sprintf(`{"code":%q,"asserts_users":true,"unknown_users":true,"grants":[{"role":"admin"}]}`, code)})
 	m := regexp.MustCompile(`"secret":\s*"([^"]+)"`).FindStringSubmatch(got)
 	if status >= 300 || m == nil {
 		w.t.Fatalf("%d %s", status, got)
