@@ -47,7 +47,8 @@ func appSecrets(t *testing.T, f *plainFleet) {
 		t.Errorf("the secret is no 256 random bits: %d bytes, %v", len(b), err)
 	}
 
-	first := strings.TrimSpace(f.gozzard(t, "app", "create", "rotated", "--asserts-users", "--unknown-users", "--role", "viewer"))
+	first := strings.TrimSpace(f.gozzard(t, "app", "create", "rotated", "--asserts-users", "--unknown-users",
+		"--role", "viewer"))
 	second := strings.TrimSpace(f.gozzard(t, "app", "rotate", "rotated"))
 	for _, secret := range []string{first, second} {
 		if a := f.ask(t, "GET", "/api/v1/whoami", nil, authorizationHeader,
