@@ -118,8 +118,9 @@ the app may do nothing until it gets a grant.
 
 With --asserts-users the app may name the users that it acts for, without their login. Use this for
 programs that check their users themselves. People that the server does not know get nothing through
-the app, unless it is made with --unknown-users: then they have the rights of the app. With --signs the app may prove itself by a signature. A
-signature cannot be checked with a hash, so the server then stores the secret itself.`,
+the app, unless it is made with --unknown-users: then they have the rights of the app. With --signs
+the app may prove itself by a signature. A signature cannot be checked with a hash, so the server
+then stores the secret itself.`,
 		Example: `  gozzard app create shop --role operator --biz 2
   gozzard app create monitor --role viewer --asserts-users --out monitor.json`,
 		Args: cobra.ExactArgs(1),
