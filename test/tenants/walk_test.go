@@ -1,6 +1,7 @@
 package tenants_test
 
 import (
+	"encoding/json"
 	"fmt"
 	"regexp"
 	"strings"
@@ -174,7 +175,11 @@ func (w *world) picture(t *testing.T) (lines []string) {
 		t.Fatal(err)
 	}
 
-	lines = append(lines, fmt.Sprintf("%d jobs, accounts %+v", len(w.jobSizes()), accounts))
+	text, err := json.Marshal(accounts)
+	if err != nil {
+		t.Fatal(err)
+	}
+	lines = append(lines, fmt.Sprintf("%d jobs, accounts %s", len(w.jobSizes()), text))
 	w.mu.Lock()
 	defer w.mu.Unlock()
 
