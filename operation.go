@@ -16,6 +16,9 @@ type Caller struct {
 	User     string `json:"user"`
 	Asserted bool   `json:"asserted"` // the app named the user; there was no login
 
+	// Session is the id of the login or token that a person without an app came with. It is not recorded.
+	Session string `json:"-"`
+
 	Rights *Rights `json:"-"` // nil means none
 }
 

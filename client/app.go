@@ -14,6 +14,9 @@ type App struct {
 	MissingActionMeansStart bool    `json:"missing_op_type_means_start"`
 	Signs                   bool    `json:"signs"` // it may sign requests instead of sending its secret
 	Grants                  []Grant `json:"grants"`
+	// people that the server does not know have the rights of the app; missing: not decided yet, and as true until then
+	UnknownUsers *bool `json:"unknown_users,omitempty"`
+	Disabled     bool  `json:"disabled,omitempty"`
 }
 
 // NewApp is the body of POST /api/v1/apps.
@@ -22,14 +25,17 @@ type NewApp struct {
 	AssertsUsers            bool   `json:"asserts_users,omitempty"` // it may name users that have not logged in
 	MissingActionMeansStart bool   `json:"missing_op_type_means_start,omitempty"`
 	// it may sign requests instead of sending its secret; the server then stores the secret itself
-	Signs  bool    `json:"signs,omitempty"`
-	Grants []Grant `json:"grants,omitempty"`
+	Signs        bool    `json:"signs,omitempty"`
+	Grants       []Grant `json:"grants,omitempty"`
+	UnknownUsers bool    `json:"unknown_users,omitempty"` // people that the server does not know have the rights of the app
 }
 
 // AppChange is the body of PUT /api/v1/apps/{code}. What is missing stays as it is.
 type AppChange struct {
 	AssertsUsers            *bool `json:"asserts_users,omitempty"`
 	MissingActionMeansStart *bool `json:"missing_op_type_means_start,omitempty"`
+	UnknownUsers            *bool `json:"unknown_users,omitempty"` // people that are not known have the rights of the app
+	Disabled                *bool `json:"disabled,omitempty"`
 }
 
 // AppSecret is a new secret of an app. The server shows it only once.
@@ -57,7 +63,12 @@ func (c *Client) CreateApp(ctx context.Context, app NewApp) (s AppSecret, err er
 // SetAppFlags changes whether an app may name users, and what a missing op_type means for it. nil leaves a flag as
 // it is.
 func (c *Client) SetAppFlags(ctx context.Context, code string, assertsUsers, missingActionMeansStart *bool) error {
-	return c.write(ctx, http.MethodPut, appPath(code), AppChange{assertsUsers, missingActionMeansStart}, nil)
+	return c.ChangeApp(ctx, code, AppChange{AssertsUsers: assertsUsers, MissingActionMeansStart: missingActionMeansStart})
+}
+
+// ChangeApp changes the flags of an app.
+func (c *Client) ChangeApp(ctx context.Context, code string, change AppChange) error {
+	return c.write(ctx, http.MethodPut, appPath(code), change, nil)
 }
 
 // AddAppSecret makes a new secret for an app. The older ones stay valid until RetireAppSecrets.

@@ -24,10 +24,11 @@ type Grant struct {
 	Accounts []string `json:"accounts,omitempty"`
 }
 
-// HeldGrant is a grant with its holder: an app or a user.
+// HeldGrant is a grant with its holder: an app, a user, or a group of the login provider.
 type HeldGrant struct {
 	App   string `json:"app,omitempty"`
 	User  string `json:"user,omitempty"`
+	Group string `json:"group,omitempty"` // members have the grant while a login lasts that names the group
 	Grant Grant  `json:"grant"`
 }
 
@@ -79,12 +80,12 @@ func (c *Client) Grants(ctx context.Context) (list GrantList, err error) {
 	return list, c.get(ctx, "/api/v1/grants", nil, &list)
 }
 
-// AddGrant gives a grant to an app or a user.
+// AddGrant gives a grant to an app, a user or a group.
 func (c *Client) AddGrant(ctx context.Context, g HeldGrant) error {
 	return c.write(ctx, http.MethodPost, "/api/v1/grants", g, nil)
 }
 
-// RemoveGrant removes a grant from an app or a user.
+// RemoveGrant removes a grant from an app, a user or a group.
 func (c *Client) RemoveGrant(ctx context.Context, g HeldGrant) error {
 	return c.write(ctx, http.MethodDelete, "/api/v1/grants", g, nil)
 }

@@ -19,6 +19,7 @@ type CallerInfo struct {
 type LoginRequest struct {
 	User     string `json:"user"`
 	Password string `json:"password"`
+	Code     string `json:"code,omitempty"` // of the second factor, or a recovery code
 }
 
 // UserToken is a login of a user.
@@ -30,6 +31,10 @@ type UserToken struct {
 	Created time.Time `json:"created"`
 	Expires time.Time `json:"expires,omitzero"`
 	Token   string    `json:"token,omitempty"` // the secret text, only in the answer that made it
+	// alone, app, password or provider; missing: made before there were kinds, and accepted alone and through apps
+	Kind   string   `json:"kind,omitempty"`
+	App    string   `json:"app,omitempty"`    // that alone can use a token of the kind app
+	Groups []string `json:"groups,omitempty"` // that the login provider named
 }
 
 // UserTokenList is every token of a user.
@@ -41,7 +46,12 @@ type UserTokenList struct {
 // NewUserToken is the body of POST /api/v1/users/{name}/tokens.
 type NewUserToken struct {
 	Note string `json:"note,omitempty"`
-	Days *int   `json:"days,omitempty"` // how long it is valid; 90 when missing
+	Days *int   `json:"days,omitempty"` // how long it is valid; 90 when missing, or what the server allows
+	App  string `json:"app,omitempty"`  // that alone can use it, as bk_token; missing: the token is sent alone
+	// A user proves itself again: by the password and a code of the second factor, if it has one. A user of the login
+	// provider logs in again instead. An app needs neither.
+	Password string `json:"password,omitempty"`
+	Code     string `json:"code,omitempty"`
 }
 
 // WhoAmI answers how the server knows the caller.
@@ -51,7 +61,12 @@ func (c *Client) WhoAmI(ctx context.Context) (info CallerInfo, err error) {
 
 // Login opens a session for a user. The client needs no credentials for it.
 func (c *Client) Login(ctx context.Context, user, password string) (t UserToken, err error) {
-	return t, c.write(ctx, http.MethodPost, "/api/v1/login", LoginRequest{user, password}, &t)
+	return c.LoginWith(ctx, LoginRequest{User: user, Password: password})
+}
+
+// LoginWith is Login for a user with a second factor.
+func (c *Client) LoginWith(ctx context.Context, login LoginRequest) (t UserToken, err error) {
+	return t, c.write(ctx, http.MethodPost, "/api/v1/login", login, &t)
 }
 
 // Logout revokes the token of this client.
@@ -66,7 +81,12 @@ func (c *Client) UserTokens(ctx context.Context, name string) (list UserTokenLis
 
 // CreateUserToken makes a token of a user.
 func (c *Client) CreateUserToken(ctx context.Context, name, note string, days int) (t UserToken, err error) {
-	return t, c.write(ctx, http.MethodPost, userPath(name)+"/tokens", NewUserToken{note, &days}, &t)
+	return c.AddUserToken(ctx, name, NewUserToken{Note: note, Days: &days})
+}
+
+// AddUserToken makes a token of a user.
+func (c *Client) AddUserToken(ctx context.Context, name string, token NewUserToken) (t UserToken, err error) {
+	return t, c.write(ctx, http.MethodPost, userPath(name)+"/tokens", token, &t)
 }
 
 // RevokeUserToken revokes a token of a user.

@@ -13,6 +13,7 @@ type User struct {
 	Subject  string  `json:"subject,omitempty"` // the user's id at the login provider
 	Disabled bool    `json:"disabled"`
 	Grants   []Grant `json:"grants"`
+	TOTP     bool    `json:"totp,omitempty"` // logins by password need a code
 }
 
 // UserPage is one page of the users.
@@ -26,6 +27,8 @@ type NewUser struct {
 	Name     string  `json:"name"`
 	Password string  `json:"password,omitempty"`
 	Grants   []Grant `json:"grants,omitempty"`
+	// the name may be that of a deleted user
+	ReuseName bool `json:"reuse_name,omitempty"`
 }
 
 // UserChange is the body of PUT /api/v1/users/{name}. It has exactly one of the two fields.
@@ -38,6 +41,7 @@ type UserChange struct {
 type PasswordChange struct {
 	Old      string `json:"old,omitempty"` // the present password; an admin does not need it
 	Password string `json:"password"`
+	Code     string `json:"code,omitempty"` // of the second factor, with the present password
 }
 
 // Users lists a page of at most MaxPage users.
@@ -47,7 +51,12 @@ func (c *Client) Users(ctx context.Context, start, limit int) (p UserPage, err e
 
 // CreateUser makes a user. The password may be empty.
 func (c *Client) CreateUser(ctx context.Context, name, password string, grants []Grant) error {
-	return c.write(ctx, http.MethodPost, "/api/v1/users", NewUser{name, password, grants}, nil)
+	return c.AddUser(ctx, NewUser{Name: name, Password: password, Grants: grants})
+}
+
+// AddUser makes a user.
+func (c *Client) AddUser(ctx context.Context, u NewUser) error {
+	return c.write(ctx, http.MethodPost, "/api/v1/users", u, nil)
 }
 
 // DisableUser disables a user, or enables the user again.
@@ -60,10 +69,15 @@ func (c *Client) ForgetSubject(ctx context.Context, name string) error {
 	return c.write(ctx, http.MethodPut, userPath(name), UserChange{ForgetSubject: true}, nil)
 }
 
-// SetPassword sets a user's password and ends the user's sessions. Callers that are not admins must give the old
+// SetPassword sets a user's password and ends the user's sessions and tokens. Callers that are not admins must give the old
 // password.
 func (c *Client) SetPassword(ctx context.Context, name, old, password string) error {
-	return c.write(ctx, http.MethodPut, userPath(name)+"/password", PasswordChange{old, password}, nil)
+	return c.ChangePassword(ctx, name, PasswordChange{Old: old, Password: password})
+}
+
+// ChangePassword is SetPassword for a user with a second factor.
+func (c *Client) ChangePassword(ctx context.Context, name string, change PasswordChange) error {
+	return c.write(ctx, http.MethodPut, userPath(name)+"/password", change, nil)
 }
 
 // DeleteUser deletes a user.

@@ -26,9 +26,30 @@ the role admin on everything.`,
 			func(ctx context.Context, c *client.Client, code string) error { return c.RetireAppSecrets(ctx, code) }),
 		env.accountCommand("delete CODE", "Delete an app",
 			"Delete an app. Its next request is rejected. Tasks that it started continue.", "  gozzard app delete shop",
-			func(ctx context.Context, c *client.Client, code string) error { return c.DeleteApp(ctx, code) }))
+			func(ctx context.Context, c *client.Client, code string) error { return c.DeleteApp(ctx, code) }),
+		env.accountCommand("disable CODE", "Disable an app",
+			`Disable an app from the next request on, for example the shared app "admin" when every admin has a
+user ("gozzard user create NAME --admin"). The server refuses to disable the last way in for an
+admin. The start with --reset-admin brings the app "admin" back with a new secret.`,
+			"  gozzard app disable admin", disableApp(true)),
+		env.accountCommand("enable CODE", "Enable an app again",
+			"Enable an app again, with the secrets that it had.", "  gozzard app enable admin", disableApp(false)))
 
 	return cmd
+}
+
+func disableApp(disabled bool) func(context.Context, *client.Client, string) error {
+	return func(ctx context.Context, c *client.Client, code string) error {
+		return c.ChangeApp(ctx, code, client.AppChange{Disabled: &disabled})
+	}
+}
+
+// unknownText is what people get through an app that the server does not know, as a cell of a table.
+func unknownText(a *client.App) string {
+	if a.UnknownUsers == nil {
+		return "undecided"
+	}
+	return yesNo(*a.UnknownUsers)
 }
 
 // accountCommand is a command that changes one named thing on the server and prints nothing.
@@ -65,9 +86,14 @@ server stores only hashes.`,
 				if output.structured() {
 					return output.write(env.out, list)
 				}
-				t := newTable("APP", "SECRETS", "NAMES USERS", "SIGNS", "GRANTS")
+				t := newTable("APP", "SECRETS", "NAMES USERS", "SIGNS", "UNKNOWN USERS", "DISABLED", "GRANTS")
 				for _, a := range list.Apps {
-					t.add(a.Code, strconv.Itoa(a.Secrets), yesNo(a.AssertsUsers), yesNo(a.Signs), grantsText(a.Grants))
+					t.add(a.Code, strconv.Itoa(a.Secrets), yesNo(a.AssertsUsers), yesNo(a.Signs), unknownText(&a),
+						yesNo(a.Disabled), grantsText(a.Grants))
+					if a.UnknownUsers == nil {
+						env.remark("app %s: people that the server does not know have its rights, as in earlier versions; "+
+							"decide with \"gozzard app set %[1]s --unknown-users=true\" or \"=false\"", a.Code)
+					}
 				}
 				return t.write(env.out)
 			})
@@ -91,8 +117,10 @@ it to a credentials file that only its owner can read, for "gozzard --credential
 the app may do nothing until it gets a grant.
 
 With --asserts-users the app may name the users that it acts for, without their login. Use this for
-programs that check their users themselves. With --signs the app may prove itself by a signature. A
-signature cannot be checked with a hash, so the server then stores the secret itself.`,
+programs that check their users themselves. People that the server does not know get nothing through
+the app, unless it is made with --unknown-users: then they have the rights of the app. With --signs
+the app may prove itself by a signature. A signature cannot be checked with a hash, so the server
+then stores the secret itself.`,
 		Example: `  gozzard app create shop --role operator --biz 2 --account shop
   gozzard app create monitor --role viewer --asserts-users --out monitor.json`,
 		Args: cobra.ExactArgs(1),
@@ -120,6 +148,8 @@ signature cannot be checked with a hash, so the server then stores the secret it
 	f.BoolVar(&app.MissingActionMeansStart, "missing-op-type-means-start", false,
 		"for an old client that omits the action when it means start")
 	f.BoolVar(&app.Signs, "signs", false, "the app may prove itself by a signature; the server stores its secret")
+	f.BoolVar(&app.UnknownUsers, "unknown-users", false,
+		"people that the server does not know have the rights of the app")
 	f.StringVar(&file, "out", "", "write credentials to this `FILE` instead of printing the secret")
 	grant.register(f)
 	return cmd
@@ -142,14 +172,17 @@ func (env *cliEnv) printSecret(c *client.Client, s client.AppSecret, file string
 
 // newAppChangeCommand is `gozzard app change`.
 func newAppChangeCommand(env *cliEnv) *cobra.Command {
-	var asserts, missing bool
+	var asserts, missing, unknown bool
 	cmd := &cobra.Command{
-		Use:   "change CODE",
-		Short: "Change the settings of an app",
-		Long: `Change whether an app may name users without their login, and whether a request without an action
-means start. Settings that you do not give stay as they are.`,
-		Example: `  gozzard app change monitor --asserts-users=false`,
-		Args:    cobra.ExactArgs(1),
+		Use:     "change CODE",
+		Aliases: []string{"set"},
+		Short:   "Change the settings of an app",
+		Long: `Change whether an app may name users without their login, whether people that the server does not
+know have the rights of the app, and whether a request without an action means start. Settings that
+you do not give stay as they are. "gozzard app set" is the same command.`,
+		Example: `  gozzard app change monitor --asserts-users=false
+  gozzard app set portal --unknown-users=false`,
+		Args: cobra.ExactArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			given := func(name string, v *bool) *bool {
 				if !cmd.Flags().Changed(name) {
@@ -157,16 +190,20 @@ means start. Settings that you do not give stay as they are.`,
 				}
 				return v
 			}
-			a, m := given("asserts-users", &asserts), given("missing-op-type-means-start", &missing)
-			if a == nil && m == nil {
-				return usage(
-					"nothing to change: give --asserts-users or --missing-op-type-means-start, with =true or =false")
+			change := client.AppChange{AssertsUsers: given("asserts-users", &asserts),
+				MissingActionMeansStart: given("missing-op-type-means-start", &missing),
+				UnknownUsers:            given("unknown-users", &unknown)}
+			if change == (client.AppChange{}) {
+				return usage("nothing to change: give --asserts-users, --unknown-users or --missing-op-type-means-start, " +
+					"with =true or =false")
 			}
-			return env.withClient(func(c *client.Client) error { return c.SetAppFlags(cmd.Context(), args[0], a, m) })
+			return env.withClient(func(c *client.Client) error { return c.ChangeApp(cmd.Context(), args[0], change) })
 		},
 	}
 
 	cmd.Flags().BoolVar(&asserts, "asserts-users", false, "the app may name users without their login")
+	cmd.Flags().BoolVar(&unknown, "unknown-users", false,
+		"people that the server does not know have the rights of the app")
 	cmd.Flags().BoolVar(&missing, "missing-op-type-means-start", false,
 		"for an old client that omits the action when it means start")
 	return cmd

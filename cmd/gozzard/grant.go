@@ -76,10 +76,12 @@ grants.
   enroller   joins hosts, and nothing else
 
 An app acts within its own grants. If it acts for a user that the server knows, it acts within the
-grants of both. Managing grants needs the role admin on everything.`,
+grants of both. A user that logs in at the login provider also has the grants of the groups that the
+provider names (--oidc-groups-claim), until that login ends. Managing grants needs the role admin on
+everything.`,
 	}
 	cmd.AddCommand(newGrantListCommand(env),
-		newGrantChangeCommand(env, "add", "Give a grant to an app or a user", (*client.Client).AddGrant),
+		newGrantChangeCommand(env, "add", "Give a grant to an app, a user or a group", (*client.Client).AddGrant),
 		newGrantChangeCommand(env, "remove", "Remove a grant; give the same flags as for add",
 			(*client.Client).RemoveGrant),
 		newGrantCheckCommand(env), newGrantResolveCommand(env))
@@ -90,28 +92,32 @@ grants of both. Managing grants needs the role admin on everything.`,
 func newGrantChangeCommand(env *cliEnv, word, short string,
 	change func(*client.Client, context.Context, client.HeldGrant) error) *cobra.Command {
 	var grant grantFlags
-	var app, user string
+	var app, user, group string
 	cmd := &cobra.Command{
 		Use:   word,
 		Short: short,
 		Example: fmt.Sprintf(`  gozzard grant %[1]s --app shop --role operator --biz 2 --account shop
-  gozzard grant %[1]s --user alice --role operator --namespace 'shop*' --net 10.1.0.0/16 --account shop --action start,restart`, word),
+  gozzard grant %[1]s --user alice --role operator --namespace 'shop*' --net 10.1.0.0/16 --account shop --action start,restart
+  gozzard grant %[1]s --group /fleet/operators --role viewer`, word),
 		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			if (app == "") == (user == "") {
-				return usage("--app CODE or --user NAME is required")
+			holder := client.HeldGrant{App: app, User: user, Group: group}
+			if only := app + user + group; only == "" || only != app && only != user && only != group {
+				return usage("--app CODE or --user NAME is required, or --group NAME")
 			}
 			if grant.role == "" {
 				return usage("--role is required: viewer, operator, admin or enroller")
 			}
 			return env.withClient(func(c *client.Client) error {
-				return change(c, cmd.Context(), client.HeldGrant{App: app, User: user, Grant: grant.grant()})
+				holder.Grant = grant.grant()
+				return change(c, cmd.Context(), holder)
 			})
 		},
 	}
 
 	cmd.Flags().StringVar(&app, "app", "", "`CODE` of the app")
 	cmd.Flags().StringVar(&user, "user", "", "`NAME` of the user")
+	cmd.Flags().StringVar(&group, "group", "", "`NAME` of a group at the login provider")
 	grant.register(cmd.Flags())
 	return cmd
 }
@@ -143,6 +149,9 @@ func newGrantListCommand(env *cliEnv) *cobra.Command {
 					holder := "app " + g.App
 					if g.User != "" {
 						holder = "user " + g.User
+					}
+					if g.Group != "" {
+						holder = "group " + g.Group
 					}
 					t.add(holder, grantsText([]client.Grant{g.Grant}))
 				}

@@ -7,6 +7,7 @@ import (
 	"crypto/sha256"
 	"crypto/x509"
 	"encoding/hex"
+	"encoding/json"
 	"encoding/pem"
 	"errors"
 	"io/fs"
@@ -24,8 +25,10 @@ import (
 
 	"github.com/rogpeppe/go-internal/testscript"
 
+	"github.com/gozzard/gozzard/client"
 	"github.com/gozzard/gozzard/internal/agentd"
 	"github.com/gozzard/gozzard/internal/release"
+	"github.com/gozzard/gozzard/test/fleettest"
 )
 
 // TestMain makes this test binary the program that scripts run. A script about updates gives it a version.
@@ -64,6 +67,7 @@ func TestScripts(t *testing.T) {
 			"soon":      soon,
 			"release":   makeRelease,
 			"oldgrants": oldGrants,
+			"totp":      totp,
 		},
 	})
 }
@@ -130,6 +134,18 @@ func expand(ts *testscript.TestScript, neg bool, args []string) {
 		text := strings.NewReplacer("$WORK", ts.Getenv("WORK"), "$ME", ts.Getenv("ME")).Replace(string(b))
 		ts.Check(os.WriteFile(path, []byte(text), 0o600))
 	}
+}
+
+// totp writes a code of the second factor in the JSON file of its enrolment to a file: totp FROM TO.
+func totp(ts *testscript.TestScript, neg bool, args []string) {
+	if neg || len(args) != 2 {
+		ts.Fatalf("usage: totp FROM TO")
+	}
+	var e client.TOTPEnrolment
+	ts.Check(json.Unmarshal([]byte(ts.ReadFile(args[0])), &e))
+	code, err := fleettest.TOTPCode(e.Secret, time.Now())
+	ts.Check(err)
+	ts.Check(os.WriteFile(ts.MkAbs(args[1]), []byte(code), 0o600))
 }
 
 // makeRelease writes a signed release of one program for this platform: release FOLDER VERSION PROGRAM. The public

@@ -52,6 +52,13 @@ func registerLogin(f *pflag.FlagSet, o *server.LoginOptions) {
 		"create the app \"admin\" again and write its secret to credentials.json, if all credentials are lost")
 	f.StringVar(&o.LoginURL, "bk-login-url", "",
 		"`URL` that checks a bk_token and returns its user, such as https://paas.example.com/login/accounts/is_login/")
+	f.BoolVar(&o.Insecure, "bk-login-insecure", false,
+		"allow http in --bk-login-url beyond this machine: anyone on the way can act as any user")
+	f.DurationVar(&o.MaxTokenAge, "max-token-age", server.DefaultTokenAge,
+		"how old the tokens of users may become, also those that were made before, from 1h to 8784h; "+
+			"0: each has only its own end")
+	f.StringVar(&o.RequireTOTP, "require-totp", "",
+		"users with a password need a second factor: `WHICH` is admins (of everything) or all (default: none need it)")
 	f.StringVar(&o.Issuer, "oidc-issuer", "", "`URL` of the OpenID Connect provider for logins of people")
 	f.StringVar(&o.ClientID, "oidc-client-id", "", "`ID` of this server at the provider")
 	f.StringVar(&o.Secret, "oidc-secret-file", "",
@@ -60,6 +67,10 @@ func registerLogin(f *pflag.FlagSet, o *server.LoginOptions) {
 		"`URL` of /login/oidc/callback on this server, as the provider knows it")
 	f.StringVar(&o.Claim, "oidc-claim", "email",
 		"`CLAIM` that has the name of the user; an email must be verified by the provider")
+	f.StringVar(&o.Groups, "oidc-groups-claim", "",
+		"`CLAIM` that has the groups of the user; \"gozzard grant add --group\" gives them grants")
+	f.StringSliceVar(&o.Scopes, "oidc-scope", nil,
+		"`SCOPE` to ask the provider for, beside openid, profile and email; may be repeated")
 }
 
 // registerLimits adds the flags about limits.

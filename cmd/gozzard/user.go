@@ -16,7 +16,7 @@ func newUserCommand(env *cliEnv) *cobra.Command {
 		Long: `Manage users. A user is a person. Users log in with a password (gozzard user login) or through the
 login provider of the server (/login/oidc), or they use a personal token. They may do what their
 grants allow (gozzard grant). Managing users needs the role admin on everything; users manage their
-own password and tokens.
+own password, second factor and tokens.
 
 Passwords are read from a file or from standard input, never from the command line.`,
 	}
@@ -29,19 +29,23 @@ Passwords are read from a file or from standard input, never from the command li
 
 	cmd.AddCommand(newUserListCommand(env), newUserCreateCommand(env), newUserPasswordCommand(env),
 		newUserLoginCommand(env), newUserTokenCommand(env), newUserWhoamiCommand(env),
+		newUserTOTPCommand(env), newUserOffboardCommand(env),
 		env.accountCommand("disable NAME", "Disable a user",
-			"Disable a user from the next request on. Its grants and tokens stay recorded.",
+			"Disable a user from the next request on. Its sessions and tokens end. Its grants stay recorded.",
 			"  gozzard user disable alice", disable(true)),
 		env.accountCommand("enable NAME", "Enable a user again",
-			"Enable a user again, with the tokens that are still valid.",
+			"Enable a user again. Its sessions and tokens have ended: it logs in again.",
 			"  gozzard user enable alice", disable(false)),
 		env.accountCommand("forget-login NAME", "Forget the account of a user at the login provider",
 			`The first login binds a user to one account at the provider. This command removes the binding, so
-that the next login binds it again. Use it when the account was created again.`,
+that the next login binds it again, and ends all sessions and tokens of the user. Use it when the
+account was created again.`,
 			"  gozzard user forget-login alice@example.com",
 			func(ctx context.Context, c *client.Client, name string) error { return c.ForgetSubject(ctx, name) }),
 		env.accountCommand("delete NAME", "Delete a user with all its tokens",
-			"Delete a user with all its tokens.", "  gozzard user delete alice",
+			`Delete a user with all its tokens. The name gets nothing through any app, and "gozzard user create"
+uses it again only with --reuse-name. When a person leaves, use "gozzard user offboard" first.`,
+			"  gozzard user delete alice",
 			func(ctx context.Context, c *client.Client, name string) error { return c.DeleteUser(ctx, name) }))
 
 	return cmd
@@ -77,9 +81,9 @@ func newUserListCommand(env *cliEnv) *cobra.Command {
 					return output.write(env.out, all)
 				}
 
-				t := newTable("USER", "PASSWORD", "PROVIDER", "DISABLED", "GRANTS")
+				t := newTable("USER", "PASSWORD", "PROVIDER", "TOTP", "DISABLED", "GRANTS")
 				for _, u := range all.Users {
-					t.add(u.Name, yesNo(u.Password), u.Subject, yesNo(u.Disabled), grantsText(u.Grants))
+					t.add(u.Name, yesNo(u.Password), u.Subject, yesNo(u.TOTP), yesNo(u.Disabled), grantsText(u.Grants))
 				}
 
 				return t.write(env.out)
@@ -95,38 +99,48 @@ func newUserListCommand(env *cliEnv) *cobra.Command {
 func newUserCreateCommand(env *cliEnv) *cobra.Command {
 	var grant grantFlags
 	var file string
+	var admin bool
+	var user client.NewUser
 	cmd := &cobra.Command{
 		Use:   "create NAME",
 		Short: "Create a user",
 		Long: `Create a user. With --password-file the user has a password (at least 12 characters; - is standard
 input). Without it, the user logs in through the login provider or uses a token. Without --role the
-user may do nothing until it gets a grant.`,
+user may do nothing until it gets a grant. --admin is the role admin on everything.`,
 		Example: `  gozzard user create alice --password-file - --role operator --biz 2 --account shop
-  gozzard user create alice@example.com --role viewer`,
+  gozzard user create alice@example.com --role viewer
+  gozzard user create carol --password-file carol.txt --admin`,
 		Args: cobra.ExactArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			var grants []client.Grant
+			if admin {
+				if grant.role != "" || grant.narrowed() {
+					return usage("--admin is the role admin on everything: give it without --role and the flags that narrow it")
+				}
+				grant.role = "admin"
+			}
 			if grant.role != "" {
-				grants = []client.Grant{grant.grant()}
+				user.Grants = []client.Grant{grant.grant()}
 			} else if grant.narrowed() {
 				return usage("--role is required with the flags that narrow it")
 			}
 
-			password := ""
+			user.Name = args[0]
 			if file != "" {
 				var err error
-				if password, err = readPasswordFile(cmd, file); err != nil {
+				if user.Password, err = readPasswordFile(cmd, file); err != nil {
 					return err
 				}
 			}
 
 			return env.withClient(func(c *client.Client) error {
-				return c.CreateUser(cmd.Context(), args[0], password, grants)
+				return c.AddUser(cmd.Context(), user)
 			})
 		},
 	}
 
 	cmd.Flags().StringVar(&file, "password-file", "", "`FILE` with the password; - is standard input")
+	cmd.Flags().BoolVar(&admin, "admin", false, "a named admin of everything")
+	cmd.Flags().BoolVar(&user.ReuseName, "reuse-name", false, "the name may be that of a user that was deleted")
 	grant.register(cmd.Flags())
 	return cmd
 }

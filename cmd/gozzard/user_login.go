@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
 
 	"github.com/gozzard/gozzard/client"
 )
@@ -40,44 +41,50 @@ func readPasswordFile(cmd *cobra.Command, path string) (string, error) {
 // newUserPasswordCommand is `gozzard user password`.
 func newUserPasswordCommand(env *cliEnv) *cobra.Command {
 	var file, old string
+	var change client.PasswordChange
 	cmd := &cobra.Command{
 		Use:   "password NAME",
 		Short: "Set the password of a user",
-		Long: `Set the password of a user and end its sessions. A user without the role admin can change only its
-own password, and gives the present one with --old-password-file.`,
+		Long: `Set the password of a user and end its sessions and tokens. A user without the role admin can change
+only its own password. A user that changes its own password gives the present one with
+--old-password-file, and a code of the second factor if it has one.`,
 		Example: `  gozzard user password alice --password-file new.txt
   gozzard user password alice --password-file new.txt --old-password-file old.txt --credentials me.json`,
 		Args: cobra.ExactArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			password, err := readPasswordFile(cmd, file)
-			if err != nil {
+			var err error
+			if change.Password, err = readPasswordFile(cmd, file); err != nil {
 				return err
 			}
-			before := ""
 			if old != "" {
-				if before, err = readPasswordFile(cmd, old); err != nil {
+				if change.Old, err = readPasswordFile(cmd, old); err != nil {
 					return err
 				}
 			}
-			return env.withClient(func(c *client.Client) error {
-				return c.SetPassword(cmd.Context(), args[0], before, password)
-			})
+			return env.withClient(func(c *client.Client) error { return c.ChangePassword(cmd.Context(), args[0], change) })
 		},
 	}
 
 	cmd.Flags().StringVar(&file, "password-file", "-", "`FILE` with the new password; - is standard input")
 	cmd.Flags().StringVar(&old, "old-password-file", "", "`FILE` with the present password")
+	registerCode(cmd.Flags(), &change.Code)
 	return cmd
+}
+
+// registerCode adds the flag of the second factor.
+func registerCode(f *pflag.FlagSet, code *string) {
+	f.StringVar(code, "code", "", "`CODE` of the second factor, or a recovery code")
 }
 
 // newUserLoginCommand is `gozzard user login`.
 func newUserLoginCommand(env *cliEnv) *cobra.Command {
-	var file, out string
+	var file, out, code string
 	cmd := &cobra.Command{
 		Use:   "login NAME",
 		Short: "Log in and write a credentials file",
 		Long: `Log in with a password and write a credentials file that only its owner can read. It is valid for 12
-hours. --url is the server; another credentials file with its URL works too.`,
+hours. --url is the server; another credentials file with its URL works too. A user with a second
+factor ("gozzard user totp") gives its code with --code.`,
 		Example: `  gozzard user login alice --url http://127.0.0.1:8080 --out me.json
   gozzard ps --credentials me.json`,
 		Args: cobra.ExactArgs(1),
@@ -93,7 +100,7 @@ hours. --url is the server; another credentials file with its URL works too.`,
 				return err
 			}
 
-			t, err := c.Login(cmd.Context(), args[0], password)
+			t, err := c.LoginWith(cmd.Context(), client.LoginRequest{User: args[0], Password: password, Code: code})
 			if err != nil {
 				return withExitCode(err)
 			}
@@ -108,6 +115,7 @@ hours. --url is the server; another credentials file with its URL works too.`,
 
 	cmd.Flags().StringVar(&file, "password-file", "-", "`FILE` with the password; - is standard input")
 	cmd.Flags().StringVar(&out, "out", "gozzard.json", "credentials `FILE` to write")
+	registerCode(cmd.Flags(), &code)
 	return cmd
 }
 

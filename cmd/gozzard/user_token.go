@@ -14,9 +14,11 @@ func newUserTokenCommand(env *cliEnv) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "token",
 		Short: "Manage personal tokens",
-		Long: `Manage the tokens of a user. A token has the rights of its user. It is sent beside an app's
-credentials, or alone in the header "Authorization: Bearer TOKEN" of the native API. The tokens that
-hosts join with are another kind: see "gozzard token".`,
+		Long: `Manage the tokens of a user. A token has the rights of its user. There are two kinds: a token that is
+sent alone in the header "Authorization: Bearer TOKEN" of the native API, and a token for one app
+(--for-app), which only that app can send, as bk_token beside its own credentials. Each kind is
+rejected in the place of the other. The tokens that hosts join with are something else: see "gozzard
+token".`,
 	}
 	revoke := &cobra.Command{
 		Use:     "revoke NAME ID",
@@ -36,19 +38,32 @@ hosts join with are another kind: see "gozzard token".`,
 
 // newUserTokenCreateCommand is `gozzard user token create`.
 func newUserTokenCreateCommand(env *cliEnv) *cobra.Command {
-	var note, out string
+	var out, file string
 	var days int
+	var token client.NewUserToken
 	cmd := &cobra.Command{
 		Use:   "create NAME",
 		Short: "Create a token",
 		Long: `Create a token. It is printed once and cannot be shown again. With --out it is written to a
-credentials file that only its owner can read.`,
+credentials file that only its owner can read. A user that makes a token gives its password again,
+and a code of the second factor if it has one. A user of the login provider logs in again instead,
+at most 10 minutes before. An admin's app needs neither.`,
 		Example: `  gozzard user token create alice --days 30 --note laptop
-  gozzard user token create alice --out alice.json`,
+  gozzard user token create alice --out alice.json --credentials me.json --password-file -
+  gozzard user token create alice --for-app portal`,
 		Args: cobra.ExactArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
+			if cmd.Flags().Changed("days") {
+				token.Days = &days
+			}
+			if file != "" {
+				var err error
+				if token.Password, err = readPasswordFile(cmd, file); err != nil {
+					return err
+				}
+			}
 			return env.withClient(func(c *client.Client) error {
-				t, err := c.CreateUserToken(cmd.Context(), args[0], note, days)
+				t, err := c.AddUserToken(cmd.Context(), args[0], token)
 				if err != nil {
 					return err
 				}
@@ -64,8 +79,11 @@ credentials file that only its owner can read.`,
 		},
 	}
 
-	cmd.Flags().StringVar(&note, "note", "", "purpose of the token, in a few words")
-	cmd.Flags().IntVar(&days, "days", 90, "number of days that it is valid, at most 366")
+	cmd.Flags().StringVar(&token.Note, "note", "", "purpose of the token, in a few words")
+	cmd.Flags().IntVar(&days, "days", 90, "number of days that it is valid; the server sets the highest (--max-token-age)")
+	cmd.Flags().StringVar(&token.App, "for-app", "", "only the app with this `CODE` can use it (default: it is sent alone)")
+	cmd.Flags().StringVar(&file, "password-file", "", "`FILE` with your password; - is standard input")
+	registerCode(cmd.Flags(), &token.Code)
 	cmd.Flags().StringVar(&out, "out", "", "write credentials to this `FILE` instead of printing the token")
 	return cmd
 }
@@ -91,16 +109,21 @@ func newUserTokenListCommand(env *cliEnv) *cobra.Command {
 					return output.write(env.out, list)
 				}
 
-				t := newTable("ID", "KIND", "CREATED", "EXPIRES", "NOTE")
+				t := newTable("ID", "KIND", "FOR", "CREATED", "EXPIRES", "NOTE")
 				for _, k := range list.Tokens {
-					kind, expires := "personal", "never"
+					kind, place, expires := "personal", "alone", "never"
 					if k.Session {
 						kind = "session"
+					}
+					if k.App != "" {
+						place = "app " + k.App
+					} else if k.Kind == "" && !k.Session {
+						place = "alone and apps" // from before there were kinds
 					}
 					if !k.Expires.IsZero() {
 						expires = k.Expires.Local().Format(time.DateTime)
 					}
-					t.add(k.ID, kind, k.Created.Local().Format(time.DateTime), expires, k.Note)
+					t.add(k.ID, kind, place, k.Created.Local().Format(time.DateTime), expires, k.Note)
 				}
 
 				return t.write(env.out)

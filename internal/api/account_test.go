@@ -96,7 +96,7 @@ func TestAppsOverTheAPI(t *testing.T) {
 	d := newAccountServer(t, nil)
 	var made, next secretAnswer
 	d.do(admin, "POST", "/api/v1/apps",
-		`{"code":"shop","asserts_users":true,"grants":[{"role":"operator","businesses":[2],"actions":["start"],"accounts":["shop"]}]}`,
+		`{"code":"shop","asserts_users":true,"unknown_users":true,"grants":[{"role":"operator","businesses":[2],"actions":["start"],"accounts":["shop"]}]}`,
 		201, &made)
 	d.do(admin, "POST", "/api/v1/apps", `{"code":"shop"}`, 409, nil)
 	shop := app("shop", made.Secret)
@@ -145,7 +145,10 @@ func TestUsersOverTheAPI(t *testing.T) {
 		t.Fatalf("alice is %s", caller)
 	}
 
-	d.do(alice, "POST", "/api/v1/users/alice/tokens", `{"days":1,"note":"laptop"}`, 201, &token)
+	d.do(alice, "POST", "/api/v1/users/alice/tokens", `{"days":1,"note":"laptop"}`, 401, nil)
+	d.do(alice, "POST", "/api/v1/users/alice/tokens", `{"days":1,"password":"a wrong password"}`, 401, nil)
+	d.do(alice, "POST", "/api/v1/users/alice/tokens", `{"days":1,"note":"laptop","password":"a long password"}`, 201,
+		&token)
 	d.do(person(token.Token), "GET", "/api/v1/whoami", "", 200, nil)
 
 	if list := d.do(alice, "GET", "/api/v1/users/alice/tokens", "", 200, nil); !strings.Contains(list, token.ID) ||
@@ -156,13 +159,15 @@ func TestUsersOverTheAPI(t *testing.T) {
 	// A user cannot change the login of another user, and an app that acts for alice is not alice.
 	d.do(admin, "POST", "/api/v1/users/bob/tokens", `{}`, 201, &other)
 	bob := person(other.Token)
-	var shop secretAnswer
+	var shop, through secretAnswer
 	d.do(admin, "POST", "/api/v1/apps", `{"code":"shop","grants":[{"role":"viewer"}]}`, 201, &shop)
+	d.do(admin, "POST", "/api/v1/users/alice/tokens", `{"app":"shop"}`, 201, &through)
+	d.do(person(through.Token), "GET", "/api/v1/whoami", "", 401, nil)
 
 	delegate := func(r *http.Request) {
 		// three strings
 		b, _ := json.Marshal(map[string]string{"bk_app_code": "shop", "bk_app_secret": shop.Secret,
-			"bk_token": token.Token})
+			"bk_token": through.Token})
 		r.Header.Set("X-Bkapi-Authorization", string(b))
 	}
 
@@ -191,7 +196,8 @@ func TestUsersOverTheAPI(t *testing.T) {
 	}
 
 	d.do(admin, "PUT", "/api/v1/users/bob", `{"disabled":true}`, 200, nil)
-	d.do(bob, "GET", "/api/v1/whoami", "", 403, nil)
+	d.do(bob, "GET", "/api/v1/whoami", "", 401, nil)
+	d.do(admin, "POST", "/api/v1/users/bob/tokens", `{}`, 409, nil)
 	d.do(admin, "DELETE", "/api/v1/users/bob", "", 200, nil)
 	d.do(bob, "GET", "/api/v1/whoami", "", 401, nil)
 }
@@ -232,8 +238,8 @@ func TestAccountsNeedAnAdmin(t *testing.T) {
 	d := newAccountServer(t, nil)
 	var near, far, token secretAnswer
 	d.do(admin, "POST", "/api/v1/apps",
-		`{"code":"near","asserts_users":true,"grants":[{"role":"admin","businesses":[2],"accounts":["*"]},{"role":"enroller"},{"role":"operator","accounts":["*"]}]}`, 201, &near)
-	d.do(admin, "POST", "/api/v1/apps", `{"code":"far","asserts_users":true}`, 201, &far)
+		`{"code":"near","asserts_users":true,"unknown_users":true,"grants":[{"role":"admin","businesses":[2],"accounts":["*"]},{"role":"enroller"},{"role":"operator","accounts":["*"]}]}`, 201, &near)
+	d.do(admin, "POST", "/api/v1/apps", `{"code":"far","asserts_users":true,"unknown_users":true}`, 201, &far)
 	d.do(admin, "POST", "/api/v1/users", `{"name":"alice","grants":[{"role":"operator","accounts":["*"]}]}`, 201, nil)
 	d.do(admin, "POST", "/api/v1/users/alice/tokens", `{}`, 201, &token)
 	before := d.do(admin, "GET", "/api/v1/grants", "", 200, nil)
@@ -241,7 +247,7 @@ func TestAccountsNeedAnAdmin(t *testing.T) {
 		"POST /api/v1/apps/near/secrets",
 		"DELETE /api/v1/apps/near/secrets", "GET /api/v1/users", "POST /api/v1/users", "PUT /api/v1/users/alice",
 		"DELETE /api/v1/users/alice",
-		"GET /api/v1/grants", "POST /api/v1/grants", "DELETE /api/v1/grants"}
+		"POST /api/v1/users/alice/offboard", "GET /api/v1/grants", "POST /api/v1/grants", "DELETE /api/v1/grants"}
 	body := `{"code":"evil","name":"evil","app":"near","grant":{"role":"admin"},"disabled":true}`
 	for _, p := range paths {
 		method, path, _ := strings.Cut(p, " ")

@@ -62,6 +62,9 @@ type Options struct {
 	Enrol   *enrol.Registry // nil: this server accepts no enrolments
 	Restore *enrol.Restore  // nil: the record cannot have been restored from a backup
 
+	// Work lists the tasks and jobs of a user that have not ended, by their names; may be nil
+	Work func(ctx context.Context, user string) ([]string, error)
+
 	Audit Audit // nil: there is no audit
 
 	Flag func(gozzard.AgentID) string // why an agent is limited, "" if it is not; may be nil
@@ -83,6 +86,7 @@ type api struct {
 	query    map[string][]string // the query parameters of a route, by method and path
 	document func() []byte       // the OpenAPI document
 	streams  streamCount         // open event streams
+	watchers watchers            // the same, by their users
 }
 
 // New makes the handler of every route in Routes.

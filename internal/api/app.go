@@ -20,7 +20,7 @@ func (a *api) getApps(w http.ResponseWriter, _ *http.Request, _ gozzard.Caller) 
 	for _, app := range acc.Apps() {
 		list.Apps = append(list.Apps, client.App{Code: app.Code, Secrets: len(app.Secrets), AssertsUsers: app.AssertsUsers,
 			MissingActionMeansStart: app.MissingActionMeansStart, Signs: acc.Signs(app.Code),
-			Grants: renderGrants(app.Grants)})
+			Grants: renderGrants(app.Grants), UnknownUsers: app.UnknownUsers, Disabled: app.Disabled})
 	}
 
 	list.Count = len(list.Apps)
@@ -38,10 +38,10 @@ func (a *api) postApp(w http.ResponseWriter, r *http.Request, caller gozzard.Cal
 	var signing bool
 	err = readFields[client.NewApp](w, r, maxAccountBody, func(root *strictjson.Value) {
 		code, asserts, missing := root.Get("code"), root.Get("asserts_users"), root.Get("missing_op_type_means_start")
-		signs, grants := root.Get("signs"), root.Get("grants")
+		signs, grants, unknown := root.Get("signs"), root.Get("grants"), root.Get("unknown_users")
 		app.Code = requireName(&code)
 		app.AssertsUsers, app.MissingActionMeansStart = asserts.OptBool(false), missing.OptBool(false)
-		signing = signs.OptBool(false)
+		signing, app.UnknownUsers = signs.OptBool(false), new(unknown.OptBool(false))
 		grants.OptList(maxGrantList, func(e *strictjson.Value) { app.Grants = append(app.Grants, readGrant(e)) })
 	})
 	if err != nil {
@@ -74,7 +74,8 @@ func (a *api) putApp(w http.ResponseWriter, r *http.Request, caller gozzard.Call
 			return &b
 		}
 		f = auth.Flags{AssertsUsers: optional("asserts_users"),
-			MissingActionMeansStart: optional("missing_op_type_means_start")}
+			MissingActionMeansStart: optional("missing_op_type_means_start"),
+			UnknownUsers:            optional("unknown_users"), Disabled: optional("disabled")}
 	})
 	if err != nil {
 		return err

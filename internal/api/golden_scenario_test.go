@@ -3,6 +3,7 @@ package api_test
 import (
 	"encoding/base64"
 	"net/http"
+	"net/http/httptest"
 	"net/url"
 	"strings"
 	"testing"
@@ -17,7 +18,7 @@ func scenarios() map[string]func(*testing.T, *recorder) {
 	return map[string]func(*testing.T, *recorder){
 		"fleet": playFleet, "operations": playOperations, "topology": playTopology, "enrolment": playEnrolment,
 		"releases": playReleases, "accounts": playAccounts, "logins": playLogins, "audit": playAudit,
-		"server": playServer, "errors": playErrors, "keys": playKeys,
+		"server": playServer, "errors": playErrors, "keys": playKeys, "people": playPeople,
 	}
 }
 
@@ -121,7 +122,7 @@ func playReleases(t *testing.T, r *recorder) {
 	r.send("POST", "/api/v1/rolls", `{"version":"1.2.3","stages":[50,100]}`)
 	r.send("GET", "/api/v1/rolls?limit=5", "")
 	second := r.text("secret", "POST", "/api/v1/apps",
-		`{"code":"second","asserts_users":true,"grants":[{"role":"admin"}]}`)
+		`{"code":"second","asserts_users":true,"unknown_users":true,"grants":[{"role":"admin"}]}`)
 	r.send("PUT", "/api/v1/rolls/1.2.3", `{"state":"approved"}`, app("second", second))
 	r.send("PUT", "/api/v1/rolls/1.2.3", `{"state":"stopped"}`)
 
@@ -182,6 +183,42 @@ func playLogins(t *testing.T, r *recorder) {
 	query := url.Values{"state": {r.provider.Visit(began.Header().Get("Location"))}, "code": {fleettest.ProviderCode}}
 	r.send("GET", "/login/oidc/callback?"+query.Encode(), "", stranger, func(req *http.Request) { req.AddCookie(cookie) })
 	r.send("GET", "/api/v1/users", "")
+}
+
+func playPeople(t *testing.T, r *recorder) {
+	r.send("POST", "/api/v1/apps", `{"code":"portal","unknown_users":true}`)
+	r.send("PUT", "/api/v1/apps/portal", `{"unknown_users":false,"disabled":true}`)
+	r.send("GET", "/api/v1/apps", "")
+	r.send("POST", "/api/v1/grants", `{"group":"/fleet/ops","grant":{"role":"viewer"}}`)
+	r.send("GET", "/api/v1/grants", "")
+
+	// A second factor.
+	const alice = `"user":"alice","password":"a long password"`
+	r.send("POST", "/api/v1/users", `{"name":"alice","password":"a long password","grants":[{"role":"admin"}]}`)
+	session := r.text("token", "POST", "/api/v1/login", `{`+alice+`}`, stranger)
+	r.send("POST", "/api/v1/enrol/tokens", `{}`, stranger, person(session)) // remains when she leaves
+	secret := r.text("secret", "POST", "/api/v1/totp", `{`+alice+`}`, stranger)
+	code, err := fleettest.TOTPCode(secret, goldenNow())
+	check(t, err)
+	r.send("PUT", "/api/v1/totp", `{`+alice+`,"code":"000"}`, stranger)
+	if res := r.confirm(alice, code); res.Code != http.StatusOK {
+		t.Fatalf("the factor is not confirmed: %d %s", res.Code, res.Body)
+	}
+	r.send("POST", "/api/v1/login", `{`+alice+`}`, stranger)
+	r.send("GET", "/api/v1/users", "")
+	r.send("DELETE", "/api/v1/users/alice/totp", `{}`)
+
+	// A token for an app, and the end.
+	r.send("POST", "/api/v1/users/alice/tokens", `{"days":1,"app":"portal"}`)
+	r.send("POST", "/api/v1/users/alice/offboard", "")
+	r.send("DELETE", "/api/v1/users/alice", "")
+	r.send("POST", "/api/v1/users", `{"name":"alice"}`)
+	r.send("POST", "/api/v1/users", `{"name":"alice","reuse_name":true}`)
+}
+
+// confirm confirms a second factor.
+func (r *recorder) confirm(user, code string) *httptest.ResponseRecorder {
+	return r.send("PUT", "/api/v1/totp", `{`+user+`,"code":"`+code+`"}`, stranger)
 }
 
 func playAudit(_ *testing.T, r *recorder) {

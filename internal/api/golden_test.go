@@ -80,7 +80,10 @@ func (r *recorder) text(field, method, path, body string, edits ...func(*http.Re
 }
 
 // drawn finds what is random in an answer. Only strings match: numbers named id are of the topology.
-var drawn = regexp.MustCompile(`"(secret|token|id|request_id|certificate|authority|key)":"[^"]+"`)
+var drawn = regexp.MustCompile(`"(secret|token|id|request_id|certificate|authority|key|uri)":"[^"]+"`)
+
+// drawnCodes finds the recovery codes of a second factor.
+var drawnCodes = regexp.MustCompile(`"recovery_codes":\[[^]]+\]`)
 
 // drawnPath finds what is random in a path: the ids of tokens, and the state of a login.
 var drawnPath = regexp.MustCompile(`(/tokens/|state=).+`)
@@ -93,6 +96,7 @@ func (r *recorder) transcript() string {
 	var b strings.Builder
 	for _, e := range r.exchanges {
 		body := drawn.ReplaceAllString(e.body, `"$1":"(drawn)"`)
+		body = drawnCodes.ReplaceAllString(body, `"recovery_codes":["(drawn)"]`)
 		if e.status >= 400 {
 			body = sentence.ReplaceAllString(body, `"$1":"(sentence)"`)
 		}

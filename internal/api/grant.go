@@ -45,11 +45,17 @@ func (a *api) getGrants(w http.ResponseWriter, r *http.Request, _ gozzard.Caller
 		}
 	}
 
+	for _, group := range acc.Groups() {
+		for _, g := range renderGrants(group.Grants) {
+			list.Grants = append(list.Grants, client.HeldGrant{Group: group.Name, Grant: g})
+		}
+	}
+
 	list.Count = len(list.Grants)
 	return answer(w, http.StatusOK, list)
 }
 
-// postGrant gives a grant to an app or a user.
+// postGrant gives a grant to an app, a user or a group.
 func (a *api) postGrant(w http.ResponseWriter, r *http.Request, caller gozzard.Caller) error {
 	acc, err := a.accounts()
 	if err != nil {
@@ -62,7 +68,7 @@ func (a *api) postGrant(w http.ResponseWriter, r *http.Request, caller gozzard.C
 	return done(w, acc.AddGrant(r.Context(), caller, h, g))
 }
 
-// deleteGrant removes a grant from an app or a user.
+// deleteGrant removes a grant from an app, a user or a group.
 func (a *api) deleteGrant(w http.ResponseWriter, r *http.Request, caller gozzard.Caller) error {
 	acc, err := a.accounts()
 	if err != nil {
@@ -77,10 +83,11 @@ func (a *api) deleteGrant(w http.ResponseWriter, r *http.Request, caller gozzard
 
 func readHeldGrant(w http.ResponseWriter, r *http.Request) (h auth.Holder, g gozzard.Grant, err error) {
 	err = readFields[client.HeldGrant](w, r, maxAccountBody, func(root *strictjson.Value) {
-		app, user, grant := root.Get("app"), root.Get("user"), root.Get("grant")
-		h.App, h.User = app.OptStr(), user.OptStr()
-		if (h.App == "") == (h.User == "") {
-			app.Fault("give either app or user")
+		app, user, group, grant := root.Get("app"), root.Get("user"), root.Get("group"), root.Get("grant")
+		h.App, h.User, h.Group = app.OptStr(), user.OptStr(), group.OptStr()
+		if given := len(h.App+h.User+h.Group) > 0; !given || h != (auth.Holder{App: h.App}) &&
+			h != (auth.Holder{User: h.User}) && h != (auth.Holder{Group: h.Group}) {
+			app.Fault("give either app, user or group")
 		}
 		g = readGrant(&grant)
 	})

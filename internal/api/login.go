@@ -31,15 +31,16 @@ func (a *api) postLogin(w http.ResponseWriter, r *http.Request, _ gozzard.Caller
 	var secret string
 	var t auth.Token
 	err = auth.Login(r, func() (string, error) {
-		var user, password string
+		var user string
+		var proof auth.Proof
 		err := readFields[client.LoginRequest](w, r, maxAccountBody, func(root *strictjson.Value) {
-			u, p := root.Get("user"), root.Get("password")
-			user, password = requireName(&u), readPassword(&p)
+			u := root.Get("user")
+			user, proof = requireName(&u), readProof(root)
 		})
 		if err != nil {
 			return "", err
 		}
-		secret, t, err = acc.Login(r.Context(), user, password)
+		secret, t, err = acc.LoginWith(r.Context(), user, proof)
 		return user, err
 	})
 	if err != nil {
@@ -138,12 +139,12 @@ func (a *api) getProviderCallback(w http.ResponseWriter, r *http.Request, _ gozz
 			return "", gozzard.Errorf(gozzard.ErrUnauthenticated, "the login provider rejects the login: %q",
 				clip(q.Get("error")))
 		}
-		name, subject, err := p.Finish(r.Context(), attempt, q.Get("state"), q.Get("code"))
+		person, err := p.Finish(r.Context(), attempt, q.Get("state"), q.Get("code"))
 		if err != nil {
 			return "", err
 		}
-		secret, t, err = a.Accounts.LoginSubject(r.Context(), name, subject)
-		return name, err
+		secret, t, err = a.Accounts.LoginSubject(r.Context(), person.Name, person.Subject, person.Groups...)
+		return person.Name, err
 	})
 	if err != nil {
 		return err

@@ -47,11 +47,11 @@ func appRoutes() []Route {
 			Answers: answers(http.StatusOK, client.GrantList{}, "The grants."), Errors: absent},
 
 		{Method: http.MethodPost, Path: "/api/v1/grants", Access: AccessAdmin, serve: (*api).postGrant,
-			Summary: "Give a grant to an app or a user.", Body: jsonBody(client.HeldGrant{}),
+			Summary: "Give a grant to an app, a user or a group of the login provider.", Body: jsonBody(client.HeldGrant{}),
 			Answers: nothing(http.StatusOK), Errors: accountErrors()},
 
 		{Method: http.MethodDelete, Path: "/api/v1/grants", Access: AccessAdmin, serve: (*api).deleteGrant,
-			Summary: "Remove a grant from an app or a user.", Body: jsonBody(client.HeldGrant{}),
+			Summary: "Remove a grant from an app, a user or a group of the login provider.", Body: jsonBody(client.HeldGrant{}),
 			Answers: nothing(http.StatusOK), Errors: accountErrors()},
 
 		{Method: http.MethodGet, Path: "/api/v1/grants/check", Access: AccessAdmin, serve: (*api).getGrantCheck,
@@ -108,6 +108,16 @@ func userRoutes() []Route {
 			serve:   (*api).deleteToken,
 			Summary: "Revoke a token of a user.", Parameters: []Parameter{name, inPath("id", "The id of the token.")},
 			Answers: nothing(http.StatusOK), Errors: accountErrors()},
+
+		{Method: http.MethodDelete, Path: "/api/v1/users/{name}/totp", Access: AccessCaller, serve: (*api).deleteTOTP,
+			Summary:    "Remove the second factor of a user: an admin for others, a user for itself with password and code.",
+			Parameters: []Parameter{name}, Body: jsonBody(client.Proof{}), Answers: nothing(http.StatusOK),
+			Errors: accountErrors()},
+
+		{Method: http.MethodPost, Path: "/api/v1/users/{name}/offboard", Access: AccessAdmin, serve: (*api).postOffboard,
+			Summary:    "End the sessions, tokens and grants of a user, and list what remains.",
+			Parameters: []Parameter{name}, Errors: accountErrors(),
+			Answers: answers(http.StatusOK, client.Offboarded{}, "What ended and what remains.")},
 	}
 }
 
@@ -121,6 +131,15 @@ func loginRoutes() []Route {
 		{Method: http.MethodPost, Path: "/api/v1/login", Access: AccessOpen, serve: (*api).postLogin,
 			Summary: "Open a session with a password.", Body: jsonBody(client.LoginRequest{}), Errors: refused,
 			Answers: answers(http.StatusOK, client.UserToken{}, "The token of the session. Only this answer has it.")},
+
+		{Method: http.MethodPost, Path: "/api/v1/totp", Access: AccessOpen, serve: (*api).postTOTP,
+			Summary: "Make a second factor of a user with a password.", Body: jsonBody(client.TOTPRequest{}),
+			Answers: answers(http.StatusCreated, client.TOTPEnrolment{}, "The factor. Only this answer has it."),
+			Errors:  refused},
+
+		{Method: http.MethodPut, Path: "/api/v1/totp", Access: AccessOpen, serve: (*api).putTOTP,
+			Summary: "Make the new second factor count, with a code of it.", Body: jsonBody(client.TOTPRequest{}),
+			Answers: nothing(http.StatusOK), Errors: append(refused, gozzard.ErrConflict)},
 
 		{Method: http.MethodPost, Path: "/api/v1/logout", Access: AccessCaller, serve: (*api).postLogout,
 			Summary: "Revoke the token that the request carries.", Answers: nothing(http.StatusOK),

@@ -52,6 +52,7 @@ func (a *api) streamEvents(w http.ResponseWriter, r *http.Request, caller gozzar
 		return err
 	}
 	defer end()
+	defer a.watchers.begin(caller.User)()
 
 	// Open the stream. From here on errors are only logged: the answer has begun.
 	s := &stream{w: w, control: http.NewResponseController(w)}

@@ -49,17 +49,41 @@ func (a *api) postToken(w http.ResponseWriter, r *http.Request, caller gozzard.C
 		return err
 	}
 
-	var note string
+	// Read the request.
+	var note, app string
 	var days int64
+	var proof auth.Proof
 	err = readFields[client.NewUserToken](w, r, maxAccountBody, func(root *strictjson.Value) {
-		n, d := root.Get("note"), root.Get("days")
-		note, days = n.OptStr(), d.OptInt(tokenDays, 1, maxTokenDays)
+		n, d, c := root.Get("note"), root.Get("days"), root.Get("app")
+		note, days, app = n.OptStr(), d.OptInt(0, 1, maxTokenDays), c.OptStr()
+		proof = readProof(root)
 	})
 	if err != nil {
 		return err
 	}
 
-	secret, t, err := acc.CreateToken(r.Context(), caller, name, note, time.Duration(days)*24*time.Hour)
+	// A person proves itself again, so that a stolen session makes no token.
+	if auth.Alone(caller) {
+		prove := func() (string, error) {
+			return caller.User, acc.ProveAgain(r.Context(), auth.BearerToken(r), proof)
+		}
+		if err := auth.Login(r, prove); err != nil {
+			return err
+		}
+	}
+
+	// Make the token.
+	life := time.Duration(days) * 24 * time.Hour
+	if days == 0 {
+		life = min(tokenDays*24*time.Hour, acc.MaxTokenAge())
+	}
+	var secret string
+	var t auth.Token
+	if app != "" {
+		secret, t, err = acc.CreateAppToken(r.Context(), caller, name, app, note, life)
+	} else {
+		secret, t, err = acc.CreateToken(r.Context(), caller, name, note, life)
+	}
 	if err != nil {
 		return err
 	}
@@ -82,5 +106,5 @@ func (a *api) deleteToken(w http.ResponseWriter, r *http.Request, caller gozzard
 
 func renderToken(t *auth.Token, secret string) client.UserToken {
 	return client.UserToken{ID: t.ID, User: t.User, Note: t.Note, Session: t.Session, Created: t.Created,
-		Expires: t.Expires, Token: secret}
+		Expires: t.Expires, Token: secret, Kind: string(t.Kind), App: t.App, Groups: t.Groups}
 }

@@ -30,7 +30,7 @@ func (a *api) getUsers(w http.ResponseWriter, r *http.Request, _ gozzard.Caller)
 	first := min(start, len(all))
 	for _, u := range all[first:min(len(all), first+limit)] {
 		page.Users = append(page.Users, client.User{Name: u.Name, Password: acc.HasPassword(u.Name), Subject: u.Subject,
-			Disabled: u.Disabled, Grants: renderGrants(u.Grants)})
+			Disabled: u.Disabled, Grants: renderGrants(u.Grants), TOTP: acc.HasSecond(u.Name)})
 	}
 
 	return answer(w, http.StatusOK, page)
@@ -45,19 +45,32 @@ func (a *api) postUser(w http.ResponseWriter, r *http.Request, caller gozzard.Ca
 
 	var u auth.User
 	var secret string
+	var again bool
 	err = readFields[client.NewUser](w, r, maxAccountBody, func(root *strictjson.Value) {
-		name, password, grants := root.Get("name"), root.Get("password"), root.Get("grants")
+		name, password, grants, reuse := root.Get("name"), root.Get("password"), root.Get("grants"), root.Get("reuse_name")
+		again = reuse.OptBool(false)
 		u.Name, secret = requireName(&name), readPassword(&password)
 		grants.OptList(maxGrantList, func(e *strictjson.Value) { u.Grants = append(u.Grants, readGrant(e)) })
 	})
 	if err != nil {
 		return err
 	}
-	if err := acc.CreateUser(r.Context(), caller, u, secret); err != nil {
+
+	create := acc.CreateUser
+	if again {
+		create = acc.CreateUserAgain
+	}
+	if err := create(r.Context(), caller, u, secret); err != nil {
 		return err
 	}
 
 	return answer(w, http.StatusCreated, struct{}{})
+}
+
+// readProof reads the password and the code that a user proves itself with.
+func readProof(root *strictjson.Value) auth.Proof {
+	password, code := root.Get("password"), root.Get("code")
+	return auth.Proof{Password: readPassword(&password), Code: readPassword(&code)}
 }
 
 // readPassword reads an optional password. The fault of a wrong value does not show the value.
@@ -124,10 +137,11 @@ func (a *api) putPassword(w http.ResponseWriter, r *http.Request, caller gozzard
 		return err
 	}
 
-	var old, next string
+	var old auth.Proof
+	var next string
 	err = readFields[client.PasswordChange](w, r, maxAccountBody, func(root *strictjson.Value) {
-		o, p := root.Get("old"), root.Get("password")
-		old, next = readPassword(&o), readPassword(&p)
+		o, p, c := root.Get("old"), root.Get("password"), root.Get("code")
+		old, next = auth.Proof{Password: readPassword(&o), Code: readPassword(&c)}, readPassword(&p)
 		if next == "" {
 			p.Fault("required")
 		}
@@ -136,9 +150,10 @@ func (a *api) putPassword(w http.ResponseWriter, r *http.Request, caller gozzard
 		return err
 	}
 
-	// Check the present password like a login, so that guesses are limited.
-	if !caller.Rights.All() {
-		check := func() (string, error) { return name, acc.CheckPassword(r.Context(), name, old) }
+	// Check the present password like a login, so that guesses are limited. An admin gives it too for its own login, so
+	// that a stolen session does not become a password.
+	if !caller.Rights.All() || auth.Alone(caller) && caller.User == name {
+		check := func() (string, error) { return name, acc.Prove(r.Context(), name, old) }
 		if err := auth.Login(r, check); err != nil {
 			return err
 		}

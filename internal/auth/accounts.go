@@ -22,8 +22,8 @@ type Store interface {
 	ChangeAccounts(ctx context.Context, c Change) error
 }
 
-// Change is one change of the accounts. Apps, Users and Tokens replace those with the same code, name or digest. What
-// is dropped need not exist. Dropping a user drops the user's tokens.
+// Change is one change of the accounts. Apps, Users, Groups and Tokens replace those with the same code, name or
+// digest; a group without grants is dropped. What is dropped need not exist. Dropping a user drops the user's tokens.
 type Change struct {
 	At  time.Time
 	By  gozzard.Caller
@@ -31,10 +31,13 @@ type Change struct {
 
 	Apps       []App
 	Users      []User
+	Groups     []Group
 	Tokens     []Token
 	DropApps   []string
 	DropUsers  []string
 	DropTokens []Digest
+	Deleted    []DeletedUser // are remembered as deleted
+	Restored   []string      // names of deleted users that may be used again
 }
 
 // Accounts are the apps, users and tokens of the record, with the Directory that is made from them. It is safe for
@@ -44,6 +47,8 @@ type Accounts struct {
 	directory *Directory
 	now       func() time.Time
 	hasher    hasher
+	wrong     wrongCounts
+	shortened int // tokens of the record that end earlier by the highest age
 
 	writing sync.Mutex // one change at a time: each is checked against the result of the last
 	known   bool       // the record has or had accounts
@@ -59,7 +64,8 @@ func Open(ctx context.Context, s Store, o Options) (*Accounts, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &Accounts{store: s, directory: d, now: d.o.Now, known: known, hasher: newHasher()}, nil
+	a := &Accounts{store: s, directory: d, now: d.o.Now, known: known, hasher: newHasher()}
+	return a, a.datedTokens(ctx, c.Tokens)
 }
 
 // Directory is the directory of the accounts. It follows every change.
@@ -91,7 +97,7 @@ func (a *Accounts) Import(ctx context.Context, c Config) error {
 	}
 
 	change := Change{Act: "accounts:import", By: gozzard.Caller{App: "gozzard"}, Apps: slices.Clone(c.Apps),
-		Users: c.Users, Tokens: slices.Clone(c.Tokens)}
+		Users: c.Users, Groups: c.Groups, Tokens: slices.Clone(c.Tokens), Deleted: c.Deleted}
 	for i := range change.Apps {
 		change.Apps[i].Grants = change.Apps[i].Rights().Grants
 	}
@@ -99,6 +105,9 @@ func (a *Accounts) Import(ctx context.Context, c Config) error {
 	for i := range change.Tokens {
 		if change.Tokens[i].ID == "" {
 			change.Tokens[i].ID = newID()
+		}
+		if change.Tokens[i].Created.IsZero() {
+			change.Tokens[i].Created = a.now().UTC().Truncate(time.Millisecond)
 		}
 	}
 
@@ -108,12 +117,13 @@ func (a *Accounts) Import(ctx context.Context, c Config) error {
 // change records a change, then applies it to the directory. The caller holds writing.
 func (a *Accounts) change(ctx context.Context, c Change) error {
 	c.At = a.now()
-	if a.known && a.hasAdmin(&Change{}) && !a.hasAdmin(&c) {
-		return gozzard.Errorf(gozzard.ErrConflict, "this would remove the last admin of the whole fleet")
+	if a.known && a.wayIn(&Change{}) && !a.wayIn(&c) {
+		return gozzard.Errorf(gozzard.ErrConflict, "this would remove the last admin of the whole fleet that can log in")
 	}
 	if err := a.checkSecondPerson(ctx, &c); err != nil {
 		return err
 	}
+	c.DropTokens = append(slices.Clip(c.DropTokens), a.overAge()...)
 	if err := a.store.ChangeAccounts(ctx, c); err != nil {
 		return err
 	}
@@ -122,47 +132,16 @@ func (a *Accounts) change(ctx context.Context, c Change) error {
 	return nil
 }
 
-// hasAdmin reports whether an app or a user could still change accounts after a change.
-func (a *Accounts) hasAdmin(c *Change) bool {
-	for _, app := range c.Apps {
-		if app.Rights().All() {
-			return true
-		}
-	}
-
-	for _, u := range c.Users {
-		if r := (&gozzard.Rights{Grants: u.Grants}); !u.Disabled && r.All() {
-			return true
-		}
-	}
-
-	a.directory.mu.RLock()
-	defer a.directory.mu.RUnlock()
-
-	for code, e := range a.directory.apps {
-		replaced := slices.ContainsFunc(c.Apps, func(x App) bool { return x.Code == code })
-		if !replaced && !slices.Contains(c.DropApps, code) && e.rights.All() {
-			return true
-		}
-	}
-
-	for name, p := range a.directory.users {
-		replaced := slices.ContainsFunc(c.Users, func(x User) bool { return x.Name == name })
-		if !replaced && !slices.Contains(c.DropUsers, name) && !p.user.Disabled && p.rights.All() {
-			return true
-		}
-	}
-
-	return false
-}
-
-// Holder is the app or the user that has grants.
-type Holder struct{ App, User string }
+// Holder is the app, the user or the group that has grants.
+type Holder struct{ App, User, Group string }
 
 // String names the holder for messages and for the audit.
 func (h Holder) String() string {
-	if h.App != "" {
+	switch {
+	case h.App != "":
 		return "app " + h.App
+	case h.Group != "":
+		return "group " + h.Group
 	}
 	return "user " + h.User
 }
@@ -216,12 +195,15 @@ func (a *Accounts) changeGrants(ctx context.Context, by gozzard.Caller, h Holder
 	f func([]gozzard.Grant) ([]gozzard.Grant, error)) error {
 	var err error
 
-	if h.App != "" {
+	switch {
+	case h.App != "":
 		err = a.changeApp(ctx, by, h.App, act, func(x *App) (err error) {
 			x.Grants, err = f(x.Grants)
 			return err
 		})
-	} else {
+	case h.Group != "":
+		err = a.changeGroup(ctx, by, h.Group, act, f)
+	default:
 		err = a.changeUser(ctx, by, h.User, act, func(x *User) (err error) {
 			x.Grants, err = f(x.Grants)
 			return err

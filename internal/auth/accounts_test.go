@@ -20,6 +20,8 @@ type memoryStore struct {
 	apps   map[string]auth.App
 	users  map[string]auth.User
 	tokens map[auth.Digest]auth.Token
+	groups map[string]auth.Group
+	gone   map[string]auth.DeletedUser
 	acts   []string
 	broken error
 }
@@ -28,7 +30,8 @@ func (s *memoryStore) LoadAccounts(context.Context) (auth.Config, bool, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return auth.Config{Apps: slices.Collect(maps.Values(s.apps)), Users: slices.Collect(maps.Values(s.users)),
-			Tokens: slices.Collect(maps.Values(s.tokens))},
+			Tokens: slices.Collect(maps.Values(s.tokens)), Groups: slices.Collect(maps.Values(s.groups)),
+			Deleted: slices.Collect(maps.Values(s.gone))},
 		len(s.acts) > 0, nil
 }
 
@@ -65,12 +68,27 @@ func (s *memoryStore) ChangeAccounts(_ context.Context, c auth.Change) error {
 		s.tokens[t.Digest] = t
 	}
 
+	for _, g := range c.Groups {
+		if s.groups[g.Name] = g; len(g.Grants) == 0 {
+			delete(s.groups, g.Name)
+		}
+	}
+
+	for _, name := range c.Restored {
+		delete(s.gone, name)
+	}
+
+	for _, d := range c.Deleted {
+		s.gone[d.Name] = d
+	}
+
 	s.acts = append(s.acts, c.Act)
 	return nil
 }
 
 func newMemoryStore() *memoryStore {
-	return &memoryStore{apps: map[string]auth.App{}, users: map[string]auth.User{}, tokens: map[auth.Digest]auth.Token{}}
+	return &memoryStore{apps: map[string]auth.App{}, users: map[string]auth.User{}, tokens: map[auth.Digest]auth.Token{},
+		groups: map[string]auth.Group{}, gone: map[string]auth.DeletedUser{}}
 }
 
 // clock is a time that tests move.
@@ -165,7 +183,7 @@ func TestImportOnce(t *testing.T) {
 func TestAppLife(t *testing.T) {
 	r := newRig(t)
 	ctx := t.Context()
-	secret, err := r.CreateApp(ctx, by, auth.App{Code: "shop", AssertsUsers: true}, false)
+	secret, err := r.CreateApp(ctx, by, auth.App{Code: "shop", AssertsUsers: true, UnknownUsers: new(true)}, false)
 	must(t, err)
 
 	if _, err := r.CreateApp(ctx, by, auth.App{Code: "shop"}, false); gozzard.KindOf(err) != gozzard.ErrConflict {
@@ -220,7 +238,7 @@ func TestAppLife(t *testing.T) {
 func TestGrantsApplyAtOnce(t *testing.T) {
 	r := newRig(t)
 	ctx := t.Context()
-	secret, err := r.CreateApp(ctx, by, auth.App{Code: "shop", AssertsUsers: true}, false)
+	secret, err := r.CreateApp(ctx, by, auth.App{Code: "shop", AssertsUsers: true, UnknownUsers: new(true)}, false)
 	must(t, err)
 	must(t, r.CreateUser(ctx, by, auth.User{Name: "alice"}, ""))
 	g := gozzard.Grant{Role: gozzard.RoleOperator, Namespaces: []string{"JOB_BIZ_2"}, Hosts: gozzard.HostsAny,
@@ -283,7 +301,10 @@ func TestLastAdminStays(t *testing.T) {
 	wantKind(t, r.DropApp(ctx, by, "admin"), gozzard.ErrConflict)
 	wantKind(t, r.RemoveGrant(ctx, by, auth.Holder{App: "admin"}, everything), gozzard.ErrConflict)
 	must(t, r.CreateUser(ctx, by, auth.User{Name: "alice", Grants: []gozzard.Grant{everything}}, ""))
+	wantKind(t, r.DropApp(ctx, by, "admin"), gozzard.ErrConflict) // alice cannot log in
+	must(t, r.SetPassword(ctx, by, "alice", "a password of alice"))
 	must(t, r.DropApp(ctx, by, "admin"))
+	wantKind(t, r.SetPassword(ctx, by, "alice", ""), gozzard.ErrConflict)
 	wantKind(t, r.Disable(ctx, by, "alice", true), gozzard.ErrConflict)
 	wantKind(t, r.DropUser(ctx, by, "alice"), gozzard.ErrConflict)
 }
@@ -333,8 +354,8 @@ func TestUserLife(t *testing.T) {
 	}
 
 	must(t, r.Disable(ctx, by, "alice", true))
-	_, err = r.Directory().CheckPerson(session)
-	wantKind(t, err, gozzard.ErrUserForbidden)
+	_, err = r.Directory().CheckPerson(session) // disabling ends it
+	wantKind(t, err, gozzard.ErrUnauthenticated)
 	_, err = r.check(t, auth.Credentials{App: "admin", Secret: "root", User: "alice"})
 	wantKind(t, err, gozzard.ErrUserForbidden)
 
@@ -368,7 +389,9 @@ func TestTokens(t *testing.T) {
 		t.Fatal("the token is kept as it is, or not at all")
 	}
 
-	caller, err := r.check(t, auth.Credentials{App: "admin", Secret: "root", Token: secret})
+	through, _, err := r.CreateAppToken(ctx, by, "alice", "admin", "portal", 24*time.Hour)
+	must(t, err)
+	caller, err := r.check(t, auth.Credentials{App: "admin", Secret: "root", Token: through})
 	must(t, err)
 
 	if caller.User != "alice" || caller.Asserted || caller.Rights.All() || !caller.Rights.SeesAll() {

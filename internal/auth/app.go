@@ -48,7 +48,10 @@ func (a *Accounts) app(code string) (App, bool) {
 // so that signatures can be checked.
 func (a *Accounts) CreateApp(ctx context.Context, by gozzard.Caller, app App, signs bool) (secret string, err error) {
 	secret = NewSecret()
-	app.Secrets, app.SignKeys = []Digest{Hash(secret)}, nil
+	app.Secrets, app.SignKeys, app.KnownBy = []Digest{Hash(secret)}, nil, []string{by.User}
+	if app.UnknownUsers == nil {
+		app.UnknownUsers = new(bool)
+	}
 
 	if signs {
 		app.SignKeys = []string{secret}
@@ -78,6 +81,8 @@ func (a *Accounts) CreateApp(ctx context.Context, by gozzard.Caller, app App, si
 type Flags struct {
 	AssertsUsers            *bool
 	MissingActionMeansStart *bool
+	UnknownUsers            *bool
+	Disabled                *bool
 }
 
 // SetFlags changes switches of an app.
@@ -88,6 +93,12 @@ func (a *Accounts) SetFlags(ctx context.Context, by gozzard.Caller, code string,
 		}
 		if f.MissingActionMeansStart != nil {
 			app.MissingActionMeansStart = *f.MissingActionMeansStart
+		}
+		if f.UnknownUsers != nil {
+			app.UnknownUsers = f.UnknownUsers
+		}
+		if f.Disabled != nil {
+			app.Disabled = *f.Disabled
 		}
 		return nil
 	})
@@ -101,6 +112,7 @@ func (a *Accounts) AddSecret(ctx context.Context, by gozzard.Caller, code string
 		if len(app.SignKeys) > 0 {
 			app.SignKeys = append([]string{secret}, app.SignKeys[0])
 		}
+		app.KnownBy = []string{by.User, app.knownBy(0)}
 		return nil
 	})
 }
@@ -110,11 +122,13 @@ func (a *Accounts) RetireSecrets(ctx context.Context, by gozzard.Caller, code st
 	return a.changeApp(ctx, by, code, "app:retire "+code, func(app *App) error {
 		app.Secrets = app.Secrets[:1]
 		app.SignKeys = app.SignKeys[:min(len(app.SignKeys), 1)]
+		app.KnownBy = app.KnownBy[:min(len(app.KnownBy), 1)]
 		return nil
 	})
 }
 
-// ReplaceApp creates or replaces an app with the given secrets. The program uses it for its own first app.
+// ReplaceApp creates or replaces an app with the given secrets. The program uses it for its own first app. What an admin
+// has not decided about the app stays so.
 func (a *Accounts) ReplaceApp(ctx context.Context, by gozzard.Caller, app App) error {
 	app.Grants = app.Rights().Grants
 	if err := app.validate(); err != nil {
@@ -122,17 +136,29 @@ func (a *Accounts) ReplaceApp(ctx context.Context, by gozzard.Caller, app App) e
 	}
 	a.writing.Lock()
 	defer a.writing.Unlock()
+	if had, ok := a.app(app.Code); ok && had.UnknownUsers == nil {
+		app.UnknownUsers = nil
+	}
 	return a.change(gozzard.WithApproval(ctx), Change{By: by, Act: "app:replace " + app.Code, Apps: []App{app}})
 }
 
-// DropApp removes an app.
+// knownBy is the user that was shown a secret, "" if that was not recorded.
+func (a *App) knownBy(i int) string {
+	if i < len(a.KnownBy) {
+		return a.KnownBy[i]
+	}
+	return ""
+}
+
+// DropApp removes an app and the tokens for it.
 func (a *Accounts) DropApp(ctx context.Context, by gozzard.Caller, code string) error {
 	a.writing.Lock()
 	defer a.writing.Unlock()
 	if _, ok := a.app(code); !ok {
 		return notFound("app", code)
 	}
-	return a.change(ctx, Change{By: by, Act: "app:delete " + code, DropApps: []string{code}})
+	return a.change(ctx, Change{By: by, Act: "app:delete " + code, DropApps: []string{code},
+		DropTokens: a.digestsOf(func(t *Token) bool { return t.Kind == KindApp && t.App == code })})
 }
 
 func (a *Accounts) changeApp(ctx context.Context, by gozzard.Caller, code, act string, f func(*App) error) error {

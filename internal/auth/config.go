@@ -12,12 +12,14 @@ import (
 )
 
 // Config is everything that a Directory is made of. It has digests of secrets, so reading it reveals no secret, with
-// one exception: the keys of apps that sign (App.SignKeys). Its file still needs mode 0600, because a program that
-// can change it can give itself access.
+// two exceptions: the keys of apps that sign (App.SignKeys) and the secrets of second factors (User.Second). Its file
+// still needs mode 0600, because a program that can change it can give itself access.
 type Config struct {
-	Apps   []App   `json:"apps" yaml:"apps"`
-	Users  []User  `json:"users,omitempty" yaml:"users,omitempty"`
-	Tokens []Token `json:"tokens,omitempty" yaml:"tokens,omitempty"`
+	Apps    []App         `json:"apps" yaml:"apps"`
+	Users   []User        `json:"users,omitempty" yaml:"users,omitempty"`
+	Groups  []Group       `json:"groups,omitempty" yaml:"groups,omitempty"`
+	Tokens  []Token       `json:"tokens,omitempty" yaml:"tokens,omitempty"`
+	Deleted []DeletedUser `json:"deleted_users,omitempty" yaml:"deleted_users,omitempty"`
 }
 
 // App is a program with credentials.
@@ -35,6 +37,13 @@ type App struct {
 	// SignKeys are the secrets themselves, in the order of Secrets, of an app that may prove itself by a signature: a
 	// signature cannot be checked with a digest. Apps that do not sign have none.
 	SignKeys []string `json:"sign_keys,omitempty" yaml:"sign_keys,omitempty"`
+	// UnknownUsers says what people get through the app that the record does not know: true the rights of the app, false
+	// nothing. nil is an app from a version that did not ask: it is treated as true until an admin decides.
+	UnknownUsers *bool `json:"unknown_users,omitempty" yaml:"unknown_users,omitempty"`
+	// Disabled rejects the app until it is enabled again.
+	Disabled bool `json:"disabled,omitempty" yaml:"disabled,omitempty"`
+	// KnownBy are the users that were shown the secrets, in the order of Secrets; "" if that was not recorded.
+	KnownBy []string `json:"known_by,omitempty" yaml:"known_by,omitempty"`
 }
 
 // Rights are what the app may see and do.
@@ -54,7 +63,32 @@ type User struct {
 	Subject  string          `json:"subject,omitempty" yaml:"subject,omitempty"`
 	Disabled bool            `json:"disabled,omitempty" yaml:"disabled,omitempty"`
 	Grants   []gozzard.Grant `json:"grants,omitempty" yaml:"grants,omitempty"`
+	// Second is the second factor of the password; nil: none.
+	Second *SecondFactor `json:"second,omitempty" yaml:"second,omitempty"`
 }
+
+// Group holds grants for the people that the login provider counts among its members.
+type Group struct {
+	Name   string          `json:"name" yaml:"name"`
+	Grants []gozzard.Grant `json:"grants" yaml:"grants"`
+}
+
+// DeletedUser is what remains of a deleted user: the name gets nothing, and is not given to another person by mistake.
+type DeletedUser struct {
+	Name string    `json:"name" yaml:"name"`
+	At   time.Time `json:"at" yaml:"at"`
+}
+
+// TokenKind says where a token is accepted.
+type TokenKind string
+
+// The kinds of tokens. Tokens from before there were kinds have none: they are accepted in both places.
+const (
+	KindAlone    TokenKind = "alone"    // a personal token that is sent alone
+	KindApp      TokenKind = "app"      // a personal token that one app sends beside its own credentials
+	KindPassword TokenKind = "password" // a session by password; it is sent alone
+	KindProvider TokenKind = "provider" // a session by the login provider; it is sent alone
+)
 
 // Token is a personal token or a session of one user.
 type Token struct {
@@ -65,9 +99,34 @@ type Token struct {
 	Session bool      `json:"session,omitempty" yaml:"session,omitempty"` // made by a login
 	Created time.Time `json:"created,omitzero" yaml:"created,omitempty"`
 	Expires time.Time `json:"expires,omitzero" yaml:"expires,omitempty"` // zero: never
+	Kind    TokenKind `json:"kind,omitempty" yaml:"kind,omitempty"`
+	App     string    `json:"app,omitempty" yaml:"app,omitempty"`       // that a token of KindApp is for
+	Groups  []string  `json:"groups,omitempty" yaml:"groups,omitempty"` // of the person at the provider, for a session
 }
 
-func (t *Token) expired(now time.Time) bool { return !t.Expires.IsZero() && !now.Before(t.Expires) }
+// alone reports whether the token is accepted without an app.
+func (t *Token) alone() bool { return t.Kind != KindApp }
+
+// through reports whether the token is accepted beside the credentials of an app.
+func (t *Token) through(app string) bool {
+	return t.Kind == KindApp && t.App == app || t.Kind == "" && !t.Session
+}
+
+// end is when a token ends, if tokens may have an age; the zero time means never.
+func (t *Token) end(age time.Duration) time.Time {
+	if age <= 0 || t.Created.IsZero() {
+		return t.Expires
+	}
+	if oldest := t.Created.Add(age); t.Expires.IsZero() || oldest.Before(t.Expires) {
+		return oldest
+	}
+	return t.Expires
+}
+
+func (t *Token) expired(now time.Time, age time.Duration) bool {
+	end := t.end(age)
+	return !end.IsZero() && !now.Before(end)
+}
 
 // Digest is the SHA-256 of a secret. A plain hash is enough: secrets are 256 random bits (NewSecret) and cannot be
 // guessed.

@@ -65,6 +65,10 @@ type Options struct {
 	// SecondPerson says that a grant of the role admin needs a second person. Ask records the request.
 	SecondPerson bool
 	Ask          func(ctx context.Context, by gozzard.Caller, to Holder, g gozzard.Grant) error
+
+	MaxTokenAge time.Duration // of personal tokens and sessions; 0 means DefaultTokenAge, below 0 none
+	RequireTOTP Required      // which passwords need a second factor
+	Provider    bool          // people can log in at a provider
 }
 
 // Directory identifies callers and knows their rights. It is safe for concurrent use. A change of Accounts applies to
@@ -80,6 +84,10 @@ type Directory struct {
 	apps   map[string]*entry
 	users  map[string]*person
 	tokens map[Digest]Token
+	ids    map[string]Digest        // the tokens by their ids
+	logins map[string][]Token       // sessions with groups, by their users
+	groups map[string]Group         // by their names
+	gone   map[string]DeletedUser   // deleted users by their names
 	joint  map[pair]*gozzard.Rights // rights of users behind apps: computed on demand, cleared by every change
 }
 
@@ -117,10 +125,15 @@ func newDirectory(c Config, o Options) (*Directory, error) {
 		o.Refused = func(string) {}
 	}
 
+	if o.MaxTokenAge == 0 {
+		o.MaxTokenAge = DefaultTokenAge
+	}
+
 	b := &Directory{o: o, absent: newEntry(App{}), started: o.Now(), compare: subtle.ConstantTimeCompare,
 		apps: make(map[string]*entry, len(c.Apps)), users: make(map[string]*person, len(c.Users)),
-		tokens: make(map[Digest]Token, len(c.Tokens)), joint: map[pair]*gozzard.Rights{}}
-	b.apply(&Change{Apps: c.Apps, Users: c.Users, Tokens: c.Tokens})
+		tokens: make(map[Digest]Token, len(c.Tokens)), groups: make(map[string]Group, len(c.Groups)),
+		gone: make(map[string]DeletedUser, len(c.Deleted)), joint: map[pair]*gozzard.Rights{}}
+	b.apply(&Change{Apps: c.Apps, Users: c.Users, Groups: c.Groups, Tokens: c.Tokens, Deleted: c.Deleted})
 	return b, nil
 }
 
@@ -151,8 +164,12 @@ func (b *Directory) apply(c *Change) {
 		delete(b.users, name)
 	}
 
+	for _, name := range c.Restored {
+		delete(b.gone, name)
+	}
+
 	maps.DeleteFunc(b.tokens, func(d Digest, t Token) bool {
-		return t.expired(now) || slices.Contains(c.DropTokens, d) || slices.Contains(c.DropUsers, t.User)
+		return t.expired(now, b.o.MaxTokenAge) || slices.Contains(c.DropTokens, d) || slices.Contains(c.DropUsers, t.User)
 	})
 
 	// Add or replace the rest.
@@ -169,6 +186,13 @@ func (b *Directory) apply(c *Change) {
 	for _, t := range c.Tokens {
 		b.tokens[t.Digest] = t
 	}
+
+	for _, d := range c.Deleted {
+		b.gone[d.Name] = d
+	}
+
+	b.applyGroups(c.Groups)
+	b.indexTokens()
 }
 
 // personApp is the beginning of the app code of a user without an app. No real app has such a code: a name has no
@@ -179,23 +203,27 @@ const personApp = "user:"
 // none.
 //
 // An app has the rights of its grants. If the user behind it is known here, the caller has only those rights that both
-// the app and the user have.
+// the app and the user have. A user that is not known here has the rights of the app only if the app is made for
+// unknown users, and a deleted user has none.
 func (b *Directory) RightsOf(c gozzard.Caller) *gozzard.Rights {
 	b.mu.RLock()
 	p, known := b.users[c.User]
+	_, deleted := b.gone[c.User]
 	e := b.apps[c.App]
 	rights, cached := b.joint[pair{c.App, c.User}]
 	b.mu.RUnlock()
 
 	switch {
-	case known && p.user.Disabled:
+	case known && p.user.Disabled, deleted:
 		return nil
 	case strings.HasPrefix(c.App, personApp):
 		if !known || c.App != personApp+c.User {
 			return nil
 		}
-		return p.rights
-	case e == nil:
+		return b.personRights(p, c.Session)
+	case e == nil, e.app.Disabled:
+		return nil
+	case !known && c.User != "" && !e.app.AdmitsUnknown():
 		return nil
 	case !known:
 		return e.rights
@@ -247,6 +275,14 @@ func aboutKnown(err error, known bool, name string) error {
 
 // CheckApp identifies the app alone. An unknown app and a wrong secret give the same error after the same work.
 func (b *Directory) CheckApp(c Credentials) (App, error) {
+	app, err := b.checkApp(c)
+	if err == nil && app.Disabled {
+		return App{}, b.refuse("app_disabled", gozzard.ErrAppForbidden, "app %s is disabled", app.Code)
+	}
+	return app, err
+}
+
+func (b *Directory) checkApp(c Credentials) (App, error) {
 	// Reject incomplete credentials.
 	if c.App == "" {
 		return App{}, b.refuse("app_missing", gozzard.ErrUnauthenticated, "%s: required", c.names().App)
@@ -298,6 +334,9 @@ func (b *Directory) Check(ctx context.Context, c Credentials) (gozzard.Caller, A
 	if err := b.enabled(caller.User); err != nil {
 		return gozzard.Caller{}, App{}, err
 	}
+	if err := b.admitted(&app, caller.User); err != nil {
+		return gozzard.Caller{}, App{}, err
+	}
 
 	caller.Rights = b.RightsOf(caller)
 	return caller, app, nil
@@ -305,10 +344,10 @@ func (b *Directory) Check(ctx context.Context, c Credentials) (gozzard.Caller, A
 
 // user finds the user that an app acts for.
 func (b *Directory) user(ctx context.Context, app *App, c *Credentials) (name string, asserted bool, err error) {
-	var unavailable error // of the login service
+	var unavailable error // of the login service, or why one of our tokens is not accepted here
 
 	if c.Token != "" {
-		name, err := b.tokenUser(ctx, c.Token)
+		name, err := b.tokenUser(ctx, app, c)
 		if name != "" {
 			return name, false, nil
 		}
@@ -339,15 +378,19 @@ func (b *Directory) user(ctx context.Context, app *App, c *Credentials) (name st
 
 // tokenUser is the user of a token: one of ours, or one that the login service knows. An empty name without an error
 // means that the token is not valid.
-func (b *Directory) tokenUser(ctx context.Context, token string) (string, error) {
-	if t, ok := b.token(token); ok {
+func (b *Directory) tokenUser(ctx context.Context, app *App, c *Credentials) (string, error) {
+	if t, ok := b.token(c.Token); ok {
+		if !t.through(app.Code) {
+			return "", b.refuse("token_kind", gozzard.ErrUnauthenticated,
+				"%s is a token that is sent alone, or through another app: make one for app %s", c.names().Token, app.Code)
+		}
 		return t.User, nil
 	}
 	if b.o.Verify == nil {
 		return "", nil
 	}
 
-	name, err := b.o.Verify.Verify(ctx, token)
+	name, err := b.o.Verify.Verify(ctx, c.Token)
 	if err != nil || name == "" {
 		return "", err
 	}
@@ -369,7 +412,7 @@ func (b *Directory) token(secret string) (Token, bool) {
 	b.mu.RLock()
 	t, ok := b.tokens[d]
 	b.mu.RUnlock()
-	return t, ok && !t.expired(b.o.Now())
+	return t, ok && !t.expired(b.o.Now(), b.o.MaxTokenAge)
 }
 
 // enabled rejects a user that is disabled.
@@ -389,10 +432,14 @@ func (b *Directory) CheckPerson(token string) (gozzard.Caller, error) {
 	if !ok {
 		return gozzard.Caller{}, b.refuse("user_token", gozzard.ErrUnauthenticated, "the token is not valid")
 	}
+	if !t.alone() {
+		return gozzard.Caller{}, b.refuse("token_kind", gozzard.ErrUnauthenticated,
+			"this token is for app %s: it is not valid alone", t.App)
+	}
 	if err := b.enabled(t.User); err != nil {
 		return gozzard.Caller{}, err
 	}
-	caller := gozzard.Caller{App: personApp + t.User, User: t.User}
+	caller := gozzard.Caller{App: personApp + t.User, User: t.User, Session: t.ID}
 	caller.Rights = b.RightsOf(caller)
 	return caller, nil
 }

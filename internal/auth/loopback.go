@@ -6,7 +6,8 @@ import (
 	"strings"
 )
 
-func loopback(host string) bool {
+// Loopback reports whether the host of a URL is this machine.
+func Loopback(host string) bool {
 	ip, err := netip.ParseAddr(host)
 	return host == "localhost" || err == nil && ip.Unmap().IsLoopback()
 }
@@ -18,5 +19,5 @@ func LocalHost(header string) bool {
 	if err != nil {
 		host = strings.TrimSuffix(strings.TrimPrefix(header, "["), "]")
 	}
-	return loopback(strings.ToLower(host))
+	return Loopback(strings.ToLower(host))
 }

@@ -20,8 +20,10 @@ type ProviderOptions struct {
 	Issuer       string
 	ClientID     string
 	ClientSecret string
-	RedirectURL  string // ends in /login/oidc/callback
-	Claim        string // that has the name of the user; "" means email
+	RedirectURL  string   // ends in /login/oidc/callback
+	Claim        string   // that has the name of the user; "" means email
+	GroupsClaim  string   // that has the groups of the user; "" means that groups are not read
+	Scopes       []string // that are asked for, beside openid, profile and email
 	Client       *http.Client
 }
 
@@ -33,6 +35,13 @@ type Provider struct {
 	found    *oidc.Provider
 	verifier *oidc.IDTokenVerifier
 	asking   bool // a request is discovering it
+}
+
+// Person is a user as the provider knows it.
+type Person struct {
+	Name    string
+	Subject string   // the user's id at the provider
+	Groups  []string // that the provider names
 }
 
 // Attempt is a login that has begun. The browser that began it keeps it; it is useless to others.
@@ -52,7 +61,7 @@ func NewProvider(o ProviderOptions) (*Provider, error) {
 
 	for name, address := range map[string]string{"issuer": o.Issuer, "redirect address": o.RedirectURL} {
 		u, err := url.Parse(address)
-		if err != nil || u.Host == "" || u.Scheme != "https" && (u.Scheme != "http" || !loopback(u.Hostname())) {
+		if err != nil || u.Host == "" || u.Scheme != "https" && (u.Scheme != "http" || !Loopback(u.Hostname())) {
 			return nil, fmt.Errorf("%s %q: use https, beyond this machine", name, address)
 		}
 	}
@@ -97,7 +106,7 @@ func (p *Provider) discover(ctx context.Context) (*oauth2.Config, *oidc.IDTokenV
 
 	return &oauth2.Config{ClientID: p.o.ClientID, ClientSecret: p.o.ClientSecret, RedirectURL: p.o.RedirectURL,
 		Endpoint: p.found.Endpoint(),
-		Scopes:   []string{oidc.ScopeOpenID, "profile", "email"}}, p.verifier, nil
+		Scopes:   append([]string{oidc.ScopeOpenID, "profile", "email"}, p.o.Scopes...)}, p.verifier, nil
 }
 
 // Begin starts a login and returns the address to send the browser to.
@@ -110,53 +119,73 @@ func (p *Provider) Begin(ctx context.Context) (address string, a Attempt, err er
 	return c.AuthCodeURL(a.State, oidc.Nonce(a.Nonce), oauth2.S256ChallengeOption(a.Verifier)), a, nil
 }
 
-// Finish ends a login. It returns the name of the user and the user's id at the provider.
-func (p *Provider) Finish(ctx context.Context, a Attempt, state, code string) (name, subject string, err error) {
+// Finish ends a login. It returns the user as the provider knows it.
+func (p *Provider) Finish(ctx context.Context, a Attempt, state, code string) (Person, error) {
 	refused := func(text string, cause error) error {
 		return &gozzard.Error{Kind: gozzard.ErrUnauthenticated, Message: text, Cause: cause}
 	}
 
 	// Check that this browser began the login.
 	if a.State == "" || subtle.ConstantTimeCompare([]byte(a.State), []byte(state)) != 1 {
-		return "", "", refused("this login was not begun here, or too long ago: begin again at /login/oidc", nil)
+		return Person{}, refused("this login was not begun here, or too long ago: begin again at /login/oidc", nil)
 	}
 
 	// Exchange the code for an ID token.
 	c, verifier, err := p.discover(ctx)
 	if err != nil {
-		return "", "", err
+		return Person{}, err
 	}
 
 	ctx = oidc.ClientContext(ctx, p.o.Client)
 	tokens, err := c.Exchange(ctx, code, oauth2.VerifierOption(a.Verifier))
 	if err != nil {
-		return "", "", refused("the login provider rejects the code", err)
+		return Person{}, refused("the login provider rejects the code", err)
 	}
 
 	raw, ok := tokens.Extra("id_token").(string)
 	if !ok {
-		return "", "", refused("the login provider returned no ID token", nil)
+		return Person{}, refused("the login provider returned no ID token", nil)
 	}
 
 	// Check the ID token.
 	id, err := verifier.Verify(ctx, raw)
 	if err != nil {
-		return "", "", refused("the login provider's ID token is not valid", err)
+		return Person{}, refused("the login provider's ID token is not valid", err)
 	}
 	if a.Nonce == "" || subtle.ConstantTimeCompare([]byte(id.Nonce), []byte(a.Nonce)) != 1 {
-		return "", "", refused("the login provider's ID token is for another login", nil)
+		return Person{}, refused("the login provider's ID token is for another login", nil)
 	}
 
-	name, err = p.name(id)
-	return name, id.Subject, err
+	var claims map[string]any
+	if err := id.Claims(&claims); err != nil {
+		return Person{}, fmt.Errorf("cannot read the claims of an ID token: %w", err)
+	}
+	name, err := p.name(claims)
+	return Person{Name: name, Subject: id.Subject, Groups: p.groups(claims)}, err
+}
+
+// maxClaimGroups bounds the work for one login.
+const maxClaimGroups = 2000
+
+// groups reads the claim that has the groups of the user: a list of texts, or one text.
+func (p *Provider) groups(claims map[string]any) (names []string) {
+	if p.o.GroupsClaim == "" {
+		return nil
+	}
+	list, _ := claims[p.o.GroupsClaim].([]any)
+	if one, ok := claims[p.o.GroupsClaim].(string); ok {
+		list = []any{one}
+	}
+	for _, v := range list[:min(len(list), maxClaimGroups)] {
+		if name, ok := v.(string); ok {
+			names = append(names, name)
+		}
+	}
+	return names
 }
 
 // name reads the claim that has the name of the user. An email address counts only if the provider has verified it.
-func (p *Provider) name(id *oidc.IDToken) (string, error) {
-	var claims map[string]any
-	if err := id.Claims(&claims); err != nil {
-		return "", fmt.Errorf("cannot read the claims of an ID token: %w", err)
-	}
+func (p *Provider) name(claims map[string]any) (string, error) {
 	name, ok := claims[p.o.Claim].(string)
 	if p.o.Claim == "email" && claims["email_verified"] != true {
 		ok = false

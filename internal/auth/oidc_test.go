@@ -58,7 +58,7 @@ func TestProvider(t *testing.T) {
 				c.edit(&attempt, &state, &code)
 			}
 
-			user, subject, err := p.Finish(t.Context(), attempt, state, code)
+			person, err := p.Finish(t.Context(), attempt, state, code)
 
 			if c.kind != "" {
 				wantKind(t, err, c.kind)
@@ -67,8 +67,8 @@ func TestProvider(t *testing.T) {
 
 			must(t, err)
 
-			if user != "a@example.com" || subject != "subject-1" {
-				t.Fatalf("%q, %q", user, subject)
+			if person.Name != "a@example.com" || person.Subject != "subject-1" || person.Groups != nil {
+				t.Fatalf("%+v", person)
 			}
 		})
 	}

@@ -26,6 +26,14 @@ func (a *Accounts) checkSecondPerson(ctx context.Context, c *Change) error {
 			return err
 		}
 	}
+	for i := range c.Groups {
+		a.directory.mu.RLock()
+		old := a.directory.groups[c.Groups[i].Name]
+		a.directory.mu.RUnlock()
+		if gainsAdmin(old.Grants, c.Groups[i].Grants) {
+			return errAdminGrant("group " + c.Groups[i].Name)
+		}
+	}
 	for i := range c.Tokens {
 		u, _ := a.user(c.Tokens[i].User)
 		if isAdmin(u.Grants) && !isSelf(c.By, u.Name) {

@@ -11,9 +11,9 @@ import (
 
 func TestSignature(t *testing.T) {
 	r := newRig(t)
-	secret, err := r.CreateApp(t.Context(), by, auth.App{Code: "signs", AssertsUsers: true}, true)
+	secret, err := r.CreateApp(t.Context(), by, auth.App{Code: "signs", AssertsUsers: true, UnknownUsers: new(true)}, true)
 	must(t, err)
-	plain, err := r.CreateApp(t.Context(), by, auth.App{Code: "plain", AssertsUsers: true}, false)
+	plain, err := r.CreateApp(t.Context(), by, auth.App{Code: "plain", AssertsUsers: true, UnknownUsers: new(true)}, false)
 	must(t, err)
 	n := 0
 	try := func(app, key string, age time.Duration, edit func(*auth.Signature)) error {
@@ -68,7 +68,7 @@ func TestSignature(t *testing.T) {
 // A restarted server does not know which nonces were used before.
 func TestSignatureFromBeforeTheStart(t *testing.T) {
 	r := newRig(t)
-	secret, err := r.CreateApp(t.Context(), by, auth.App{Code: "signs", AssertsUsers: true}, true)
+	secret, err := r.CreateApp(t.Context(), by, auth.App{Code: "signs", AssertsUsers: true, UnknownUsers: new(true)}, true)
 	must(t, err)
 	s := &auth.Signature{Text: "x", Nonce: "n", At: r.clock.Now(), Value: auth.Sign(secret, "x")}
 	_, err = r.check(t, auth.Credentials{App: "signs", Signature: s, User: "u"})

@@ -2,7 +2,6 @@ package auth
 
 import (
 	"context"
-	"crypto/subtle"
 	"slices"
 	"strings"
 	"time"
@@ -13,10 +12,13 @@ import (
 // The limits of users, sessions and tokens.
 const (
 	SessionLife    = 12 * time.Hour
-	MaxTokenLife   = 366 * 24 * time.Hour
+	MaxTokenLife   = 366 * 24 * time.Hour // the highest MaxTokenAge
 	maxUsers       = 100_000
 	maxUserTokens  = 50
 	maxUserSession = 20
+
+	// DefaultTokenAge is the MaxTokenAge of a server that sets none.
+	DefaultTokenAge = 90 * 24 * time.Hour
 )
 
 // Users lists the users in the order of their names, without passwords.
@@ -26,7 +28,7 @@ func (a *Accounts) Users() []User {
 	list := make([]User, 0, len(a.directory.users))
 	for _, p := range a.directory.users {
 		u := p.user
-		u.Password = ""
+		u.Password, u.Second = "", nil
 		list = append(list, u)
 	}
 	slices.SortFunc(list, func(x, y User) int { return strings.Compare(x.Name, y.Name) })
@@ -49,8 +51,24 @@ func (a *Accounts) HasPassword(name string) bool {
 	return u.Password != ""
 }
 
-// CreateUser makes a user. A user without a password logs in at the login provider or uses a token.
+// HasSecond reports whether logins of a user with a password need a code.
+func (a *Accounts) HasSecond(name string) bool {
+	u, _ := a.user(name)
+	return u.HasSecond()
+}
+
+// CreateUser makes a user. A user without a password logs in at the login provider or uses a token. The name of a
+// deleted user is rejected.
 func (a *Accounts) CreateUser(ctx context.Context, by gozzard.Caller, u User, password string) error {
+	return a.createUser(ctx, by, u, password, false)
+}
+
+// CreateUserAgain is CreateUser for a name that a deleted user had.
+func (a *Accounts) CreateUserAgain(ctx context.Context, by gozzard.Caller, u User, password string) error {
+	return a.createUser(ctx, by, u, password, true)
+}
+
+func (a *Accounts) createUser(ctx context.Context, by gozzard.Caller, u User, password string, again bool) error {
 	if u.Password = ""; password != "" {
 		var err error
 		if u.Password, err = a.hash(ctx, password); err != nil {
@@ -73,30 +91,54 @@ func (a *Accounts) CreateUser(ctx context.Context, by gozzard.Caller, u User, pa
 		return gozzard.Errorf(gozzard.ErrConflict, "the limit of %d users is reached", maxUsers)
 	}
 
-	return a.change(ctx, Change{By: by, Act: "user:create " + u.Name, Users: []User{u}})
+	change := Change{By: by, Act: "user:create " + u.Name, Users: []User{u}}
+	if a.directory.deleted(u.Name) {
+		if !again {
+			return gozzard.Errorf(gozzard.ErrConflict, "a user %q was deleted, and its name may be in use elsewhere: "+
+				"take another name, or say that the name is used again", u.Name)
+		}
+		change.Act, change.Restored = "user:create-again "+u.Name, []string{u.Name}
+	}
+
+	return a.change(ctx, change)
 }
 
-// Disable disables a user or enables it again. The tokens of a disabled user stay, but are rejected.
+// Disable disables a user, which ends all sessions and tokens of the user, or enables the user again.
 func (a *Accounts) Disable(ctx context.Context, by gozzard.Caller, name string, disabled bool) error {
-	act := "user:enable "
-	if disabled {
-		act = "user:disable "
+	if !disabled {
+		return a.changeUser(ctx, by, name, "user:enable "+name, func(u *User) error {
+			u.Disabled = false
+			return nil
+		})
 	}
-	return a.changeUser(ctx, by, name, act+name, func(u *User) error {
-		u.Disabled = disabled
+
+	if err := notYourself(by, name); err != nil {
+		return err
+	}
+	return a.endUser(ctx, by, name, "user:disable "+name, func(u *User) error {
+		u.Disabled = true
 		return nil
 	})
 }
 
-// ForgetSubject removes the user's id at the login provider. The next login there sets it again.
+// ForgetSubject removes the user's id at the login provider and ends all sessions and tokens of the user. The next login
+// there sets it again.
 func (a *Accounts) ForgetSubject(ctx context.Context, by gozzard.Caller, name string) error {
-	return a.changeUser(ctx, by, name, "user:forget-subject "+name, func(u *User) error {
+	return a.endUser(ctx, by, name, "user:forget-subject "+name, func(u *User) error {
 		u.Subject = ""
 		return nil
 	})
 }
 
-// SetPassword sets the password of a user and ends the user's sessions; "" removes the password.
+// notYourself rejects a change by which a caller would lock itself out.
+func notYourself(by gozzard.Caller, name string) error {
+	if by.User == name {
+		return gozzard.Errorf(gozzard.ErrConflict, "this request itself comes from user %s: another admin has to do it", name)
+	}
+	return nil
+}
+
+// SetPassword sets the password of a user and ends all sessions and tokens of the user; "" removes the password.
 func (a *Accounts) SetPassword(ctx context.Context, by gozzard.Caller, name, password string) error {
 	hashed := ""
 
@@ -107,32 +149,42 @@ func (a *Accounts) SetPassword(ctx context.Context, by gozzard.Caller, name, pas
 		}
 	}
 
+	return a.endUser(ctx, by, name, "user:password "+name, func(u *User) error {
+		u.Password = hashed
+		return nil
+	})
+}
+
+// DropUser removes a user and all tokens of that user. The name stays known as deleted.
+func (a *Accounts) DropUser(ctx context.Context, by gozzard.Caller, name string) error {
+	if err := notYourself(by, name); err != nil {
+		return err
+	}
+
+	a.writing.Lock()
+	defer a.writing.Unlock()
+	if _, ok := a.user(name); !ok {
+		return notFound("user", name)
+	}
+
+	gone := DeletedUser{Name: name, At: a.now().UTC().Truncate(time.Millisecond)}
+	return a.change(ctx, Change{By: by, Act: "user:delete " + name, DropUsers: []string{name},
+		Deleted: []DeletedUser{gone}})
+}
+
+// endUser changes a user and ends all sessions and tokens of the user.
+func (a *Accounts) endUser(ctx context.Context, by gozzard.Caller, name, act string, f func(*User) error) error {
 	a.writing.Lock()
 	defer a.writing.Unlock()
 	u, ok := a.user(name)
 	if !ok {
 		return notFound("user", name)
 	}
-
-	u.Password = hashed
-	var drop []Digest
-	for _, t := range a.Tokens(name) {
-		if t.Session {
-			drop = append(drop, t.Digest)
-		}
+	if err := f(&u); err != nil {
+		return err
 	}
-
-	return a.change(ctx, Change{By: by, Act: "user:password " + name, Users: []User{u}, DropTokens: drop})
-}
-
-// DropUser removes a user and all tokens of that user.
-func (a *Accounts) DropUser(ctx context.Context, by gozzard.Caller, name string) error {
-	a.writing.Lock()
-	defer a.writing.Unlock()
-	if _, ok := a.user(name); !ok {
-		return notFound("user", name)
-	}
-	return a.change(ctx, Change{By: by, Act: "user:delete " + name, DropUsers: []string{name}})
+	return a.change(ctx, Change{By: by, Act: act, Users: []User{u},
+		DropTokens: a.digests(name, func(*Token) bool { return true })})
 }
 
 func (a *Accounts) changeUser(ctx context.Context, by gozzard.Caller, name, act string, f func(*User) error) error {
@@ -146,178 +198,4 @@ func (a *Accounts) changeUser(ctx context.Context, by gozzard.Caller, name, act 
 		return err
 	}
 	return a.change(ctx, Change{By: by, Act: act, Users: []User{u}})
-}
-
-// Tokens lists the tokens of a user, the newest first.
-func (a *Accounts) Tokens(user string) []Token {
-	now := a.now()
-	a.directory.mu.RLock()
-	defer a.directory.mu.RUnlock()
-	list := []Token{}
-	for _, t := range a.directory.tokens {
-		if t.User == user && !t.expired(now) {
-			list = append(list, t)
-		}
-	}
-
-	slices.SortFunc(list, func(x, y Token) int {
-		if c := y.Created.Compare(x.Created); c != 0 {
-			return c
-		}
-		return strings.Compare(x.ID, y.ID)
-	})
-
-	return list
-}
-
-// CreateToken makes a personal token and returns its secret, which cannot be read again.
-func (a *Accounts) CreateToken(ctx context.Context, by gozzard.Caller, user, note string,
-	life time.Duration) (secret string, t Token, err error) {
-	if life <= 0 || life > MaxTokenLife {
-		return "", t, gozzard.Errorf(gozzard.ErrInvalid, "a token is valid for at most %d days",
-			int(MaxTokenLife.Hours()/24))
-	}
-
-	if len(note) > maxNoteBytes {
-		return "", t, gozzard.Errorf(gozzard.ErrInvalid, "a note has at most %d bytes", maxNoteBytes)
-	}
-
-	a.writing.Lock()
-	defer a.writing.Unlock()
-
-	if _, ok := a.user(user); !ok {
-		return "", t, notFound("user", user)
-	}
-
-	// Limit the number of tokens.
-	made := 0
-	for _, have := range a.Tokens(user) {
-		if !have.Session {
-			made++
-		}
-	}
-
-	if made >= maxUserTokens {
-		return "", t, gozzard.Errorf(gozzard.ErrConflict, "the limit of %d tokens for user %s is reached: revoke one",
-			maxUserTokens, user)
-	}
-
-	return a.putToken(ctx, by, "token:create "+user, Token{User: user, Note: note}, life, nil)
-}
-
-// tokenPrefix lets people and scanners recognise a leaked token.
-const tokenPrefix = "gzp_"
-
-// putToken completes and records a token. The caller holds writing.
-func (a *Accounts) putToken(ctx context.Context, by gozzard.Caller, act string, t Token, life time.Duration,
-	drop []Digest) (string, Token, error) {
-	secret := tokenPrefix + NewSecret()
-	t.ID, t.Digest, t.Created = newID(), Hash(secret), a.now().UTC().Truncate(time.Millisecond)
-	t.Expires = t.Created.Add(life)
-	if err := a.change(ctx, Change{By: by, Act: act + " " + t.ID, Tokens: []Token{t}, DropTokens: drop}); err != nil {
-		return "", Token{}, err
-	}
-	return secret, t, nil
-}
-
-// DropToken revokes a token of a user by its id.
-func (a *Accounts) DropToken(ctx context.Context, by gozzard.Caller, user, id string) error {
-	a.writing.Lock()
-	defer a.writing.Unlock()
-	list := a.Tokens(user)
-	i := slices.IndexFunc(list, func(t Token) bool { return t.ID == id })
-	if i < 0 {
-		return notFound("token", id)
-	}
-	return a.change(ctx, Change{By: by, Act: "token:revoke " + user + " " + id, DropTokens: []Digest{list[i].Digest}})
-}
-
-// Login identifies a user by password and opens a session. An unknown user and a wrong password give the same error
-// after the same work.
-func (a *Accounts) Login(ctx context.Context, name, password string) (secret string, t Token, err error) {
-	u, known := a.user(name)
-	ok, err := a.checkPaced(ctx, name, u.Password, password)
-	if err != nil {
-		a.directory.o.Refused("login_flood")
-		return "", t, err
-	}
-	if !ok || !known || u.Disabled {
-		return "", t, a.wrongPassword(name)
-	}
-	return a.session(ctx, name, "password", func(now User) bool { return now.Password == u.Password })
-}
-
-// LoginSubject opens a session for a user that the login provider has identified. The first login stores the user's
-// id at the provider. If the provider gives the same name to another person later, that person cannot log in.
-func (a *Accounts) LoginSubject(ctx context.Context, name, subject string) (secret string, t Token, err error) {
-	u, known := a.user(name)
-	same := u.Subject == "" || subtle.ConstantTimeCompare([]byte(u.Subject), []byte(subject)) == 1
-	if !known || u.Disabled || subject == "" || len(subject) > maxSubject || !same {
-		return "", t, a.directory.refuse("login_provider", gozzard.ErrUserForbidden,
-			"the login provider's user is not known here")
-	}
-
-	if u.Subject == "" {
-		err := a.changeUser(ctx, gozzard.Caller{App: personApp + name, User: name}, name, "user:subject "+name,
-			func(u *User) error {
-				if u.Subject != "" && u.Subject != subject {
-					return a.directory.refuse("login_provider", gozzard.ErrUserForbidden,
-						"the login provider's user is not known here")
-				}
-				u.Subject = subject
-				return nil
-			})
-		if err != nil {
-			return "", t, err
-		}
-	}
-
-	return a.session(ctx, name, "provider", func(now User) bool { return now.Subject == subject })
-}
-
-// session opens a session, unless the user was changed since it was identified.
-func (a *Accounts) session(ctx context.Context, name, how string, still func(User) bool) (secret string, t Token,
-	err error) {
-	a.writing.Lock()
-	defer a.writing.Unlock()
-
-	if u, ok := a.user(name); !ok || u.Disabled || !still(u) {
-		return "", t, a.directory.refuse("password", gozzard.ErrUnauthenticated, "user or password is wrong")
-	}
-
-	var drop []Digest
-	open := 0
-	for _, have := range a.Tokens(name) { // the newest first
-		if have.Session {
-			if open++; open >= maxUserSession {
-				drop = append(drop, have.Digest)
-			}
-		}
-	}
-
-	by := gozzard.Caller{App: personApp + name, User: name}
-	return a.putToken(ctx, by, "user:login "+name, Token{User: name, Session: true, Note: "login by " + how},
-		SessionLife, drop)
-}
-
-// Logout revokes the token that a user came with.
-func (a *Accounts) Logout(ctx context.Context, secret string) error {
-	t, ok := a.directory.token(secret)
-	if !ok {
-		return notFound("token", "")
-	}
-	return a.DropToken(ctx, gozzard.Caller{App: personApp + t.User, User: t.User}, t.User, t.ID)
-}
-
-// CheckPassword checks the password again, for a change that a token alone does not allow.
-func (a *Accounts) CheckPassword(ctx context.Context, name, password string) error {
-	u, _ := a.user(name)
-	ok, err := a.checkPaced(ctx, name, u.Password, password)
-	if err != nil {
-		return err
-	}
-	if !ok {
-		return a.wrongPassword(name)
-	}
-	return nil
 }

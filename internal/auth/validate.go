@@ -45,6 +45,9 @@ func (c Config) Validate() error {
 		users[u.Name] = true
 	}
 
+	if err := c.validateGroups(); err != nil {
+		return err
+	}
 	return c.validateTokens()
 }
 
@@ -87,6 +90,10 @@ func (a App) validate() error {
 		if Hash(k) != a.Secrets[i] {
 			return fmt.Errorf("sign_keys[%d]: is not the secret whose digest is given", i)
 		}
+	}
+
+	if n := len(a.KnownBy); n != 0 && n != len(a.Secrets) {
+		return fmt.Errorf("known_by: has %d names, want none or one for each secret", n)
 	}
 
 	return validateGrants(a.Grants)

@@ -52,7 +52,8 @@ func TestLoginService(t *testing.T) {
 	r := newRig(t, func(o *auth.Options) { o.Verify = s })
 	must(t, r.CreateUser(t.Context(), by, auth.User{Name: "alice",
 		Grants: []gozzard.Grant{{Role: gozzard.RoleViewer}}}, ""))
-	secret, err := r.CreateApp(t.Context(), by, auth.App{Code: "web", Grants: gozzard.Everything().Grants}, false)
+	secret, err := r.CreateApp(t.Context(), by, auth.App{Code: "web", Grants: gozzard.Everything().Grants,
+		UnknownUsers: new(true)}, false)
 	must(t, err)
 
 	check := func(token string) (gozzard.Caller, error) {

@@ -6,9 +6,12 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"log/slog"
+	"net/url"
 	"os"
 	"path/filepath"
 	"strings"
+	"time"
 
 	"github.com/gozzard/gozzard"
 	"github.com/gozzard/gozzard/internal/atomicfile"
@@ -16,15 +19,51 @@ import (
 	"github.com/gozzard/gozzard/internal/blueking"
 )
 
+// DefaultTokenAge is how old tokens of users become when the options do not say it.
+const DefaultTokenAge = auth.DefaultTokenAge
+
 // LoginOptions name the services that people log in with, and say whether the first app is made again.
 type LoginOptions struct {
 	LoginURL string // URL of BlueKing's login service; "": none
+	Insecure bool   // the login service may be asked without TLS beyond this machine
 	Issuer   string // URL of the OpenID Connect provider; "": none
 	ClientID string
 	Secret   string // file with the client secret
 	Redirect string // URL of /login/oidc/callback on this server
 	Claim    string // that names the user
-	Reset    bool   // make the first app again
+	Groups   string // claim that has the groups of the user; "": none
+	Scopes   []string
+	Reset    bool // make the first app again
+
+	MaxTokenAge time.Duration // of personal tokens and sessions; 0: each has only its own end
+	RequireTOTP string        // which passwords need a second factor: "", admins or all
+}
+
+// accounts are the options of the accounts.
+func (o *LoginOptions) accounts(log *slog.Logger) (auth.Options, error) {
+	if o.MaxTokenAge < 0 || o.MaxTokenAge > auth.MaxTokenLife || o.MaxTokenAge > 0 && o.MaxTokenAge < time.Hour {
+		return auth.Options{}, fmt.Errorf("--max-token-age: %s is neither 0 nor between 1h and %s", o.MaxTokenAge,
+			auth.MaxTokenLife)
+	}
+	age := o.MaxTokenAge
+	if age == 0 {
+		age = -1
+	}
+	required := auth.Required(o.RequireTOTP)
+	if !required.Valid() {
+		return auth.Options{}, fmt.Errorf("--require-totp: %q is not admins or all", o.RequireTOTP)
+	}
+
+	v, err := o.verifier()
+	if err != nil {
+		return auth.Options{}, err
+	}
+	if o.Insecure && o.LoginURL != "" {
+		log.Warn("logins are checked without TLS: anyone on the way to the login service can act as any user",
+			"url", o.LoginURL)
+	}
+
+	return auth.Options{Verify: v, MaxTokenAge: age, RequireTOTP: required, Provider: o.Issuer != ""}, nil
 }
 
 // verifier asks the login service; nil without one.
@@ -36,6 +75,12 @@ func (o *LoginOptions) verifier() (auth.TokenVerifier, error) {
 	if err != nil {
 		return nil, fmt.Errorf("--bk-login-url: %w", err)
 	}
+
+	u, err := url.Parse(o.LoginURL)
+	if err != nil || u.Scheme != "https" && !o.Insecure && !auth.Loopback(u.Hostname()) {
+		return nil, fmt.Errorf("--bk-login-url %s: use https beyond this machine, because the answer decides about the user; "+
+			"--bk-login-insecure allows http", o.LoginURL)
+	}
 	return s, nil
 }
 
@@ -45,7 +90,8 @@ func (o *LoginOptions) provider() (*auth.Provider, error) {
 		return nil, nil
 	}
 
-	po := auth.ProviderOptions{Issuer: o.Issuer, ClientID: o.ClientID, RedirectURL: o.Redirect, Claim: o.Claim}
+	po := auth.ProviderOptions{Issuer: o.Issuer, ClientID: o.ClientID, RedirectURL: o.Redirect, Claim: o.Claim,
+		GroupsClaim: o.Groups, Scopes: o.Scopes}
 
 	if o.Secret != "" {
 		if err := atomicfile.Check(o.Secret); err != nil {
@@ -68,17 +114,38 @@ func (o *LoginOptions) provider() (*auth.Provider, error) {
 
 // openAccounts reads apps, users and grants.
 func (s *Server) openAccounts(ctx context.Context) error {
-	v, err := s.options.Login.verifier()
+	o, err := s.options.Login.accounts(s.options.Log)
 	if err != nil {
 		return err
 	}
-	s.accounts, err = auth.Open(ctx, s.store, auth.Options{Verify: v, Refused: s.metrics.ReportRefused,
-		Assigned: s.plane.Assigned, SecondPerson: s.second.admin, Ask: s.askGrant})
+	o.Refused, o.Assigned = s.metrics.ReportRefused, s.plane.Assigned
+	o.SecondPerson, o.Ask = s.second.admin, s.askGrant
+	s.accounts, err = auth.Open(ctx, s.store, o)
 	var old *auth.UnresolvedError
 	if errors.As(err, &old) {
 		return fmt.Errorf("%w\n%s", err, resolveHelp(s.options.Data, old.Grants))
 	}
 	return err
+}
+
+// checkAccounts says which accounts of earlier versions an admin has to look at: apps that give their rights to people
+// that the record does not know, and tokens that end earlier than they say.
+func (s *Server) checkAccounts(context.Context) error {
+	if n := s.accounts.Shortened(); n > 0 {
+		s.options.Log.Warn("tokens of users end earlier than they say, by --max-token-age", "tokens", n,
+			"age", s.accounts.MaxTokenAge())
+	}
+	for _, code := range s.accounts.Undecided() {
+		s.options.Log.Warn("people that are not known here have the rights of this app, as in earlier versions: "+
+			"decide with \"gozzard app set APP --unknown-users=true\" or \"=false\"", "app", code)
+	}
+	return nil
+}
+
+// rightsLater are the rights of a caller whose work goes on after its request: a session that ended does not stop it.
+func (s *Server) rightsLater(c gozzard.Caller) *gozzard.Rights {
+	c.Session = ""
+	return s.accounts.Directory().RightsOf(c)
 }
 
 // firstAppCode is the app that a new server makes.
@@ -176,5 +243,5 @@ func readApps(path string) (*auth.Config, error) {
 // trustedApp is an app that may name its users and do everything.
 func trustedApp(code, secret string) auth.App {
 	return auth.App{Code: code, Secrets: []auth.Digest{auth.Hash(secret)}, AssertsUsers: true,
-		Grants: gozzard.Everything().Grants}
+		UnknownUsers: new(true), Grants: gozzard.Everything().Grants}
 }

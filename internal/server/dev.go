@@ -1,6 +1,7 @@
 package server
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"log/slog"
@@ -48,6 +49,7 @@ func RunDev(ctx context.Context, o DevOptions) (err error) {
 
 	// Refuse a lost record before anything is written.
 	o.dev = true
+	o.Login.MaxTokenAge = cmp.Or(o.Login.MaxTokenAge, DefaultTokenAge)
 	if _, err := o.checkLost(ctx); err != nil {
 		return err
 	}

@@ -96,6 +96,7 @@ func New(ctx context.Context, o Options) (_ *Server, err error) {
 		s.openDoors,        // the APIs and their table of routes
 		s.openListener,     // the address of the APIs
 		s.firstAccounts,    // the accounts of a new record
+		s.checkAccounts,    // what an admin has to decide about accounts of earlier versions
 	} {
 		if err := open(ctx); err != nil {
 			return nil, err
@@ -231,7 +232,7 @@ func (s *Server) openPlane(ctx context.Context) (err error) {
 }
 
 func (s *Server) openJobs(context.Context) error {
-	s.jobs = waves.New(waves.Options{Door: gsekit.Door, Store: s.store, Plane: s.plane, Rights: s.accounts.Directory().RightsOf,
+	s.jobs = waves.New(waves.Options{Door: gsekit.Door, Store: s.store, Plane: s.plane, Rights: s.rightsLater,
 		Log: s.options.Log, Now: s.options.Now})
 	return nil
 }

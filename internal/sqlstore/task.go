@@ -32,6 +32,22 @@ func (s *Store) Task(ctx context.Context, seq gozzard.TaskSeq) (t gozzard.Task, 
 	return t, s.readError("a task", err)
 }
 
+// OpenTasksOf lists the tasks of a user that have attempts without a result, at most limit.
+func (s *Store) OpenTasksOf(ctx context.Context, user string, limit int) (list []gozzard.TaskID, err error) {
+	defer s.timed("open_tasks", &err)()
+	err = s.read.each(ctx, `SELECT t.task_id FROM tasks t WHERE t.caller = $1
+		AND t.seq IN (SELECT task_seq FROM attempts WHERE state < 4) ORDER BY t.seq LIMIT $2`, []any{text(user), limit},
+		func(r *sql.Rows) error {
+			var id gozzard.TaskID
+			if err := r.Scan((*taskID)(&id)); err != nil {
+				return err
+			}
+			list = append(list, id)
+			return nil
+		})
+	return list, s.readError("open tasks", err)
+}
+
 func noTask(seq gozzard.TaskSeq) error {
 	return gozzard.Errorf(gozzard.ErrNotFound, "there is no task %d; results are kept for a limited time", seq)
 }

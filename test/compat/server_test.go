@@ -50,7 +50,7 @@ func newServer(t *testing.T, data string, flags ...string) *server {
 	s := &server{data: data, agents: freeAddress(t), listen: freeAddress(t)}
 	// Results are kept from the day on which the fixture was made; tests may ask at any pace.
 	s.args = append([]string{"server", "--data", data, "--listen", s.listen, "--agent-listen", s.agents,
-		"--keep-results", "876000h", "--rate-app", "0", "--max-failed-logins", "0"}, flags...)
+		"--keep-results", "876000h", "--max-token-age", "0", "--rate-app", "0", "--max-failed-logins", "0"}, flags...)
 	return s
 }
 

@@ -47,7 +47,8 @@ func appSecrets(t *testing.T, f *plainFleet) {
 		t.Errorf("the secret is no 256 random bits: %d bytes, %v", len(b), err)
 	}
 
-	first := strings.TrimSpace(f.gozzard(t, "app", "create", "rotated", "--asserts-users", "--role", "viewer"))
+	first := strings.TrimSpace(f.gozzard(t, "app", "create", "rotated", "--asserts-users", "--unknown-users",
+		"--role", "viewer"))
 	second := strings.TrimSpace(f.gozzard(t, "app", "rotate", "rotated"))
 	for _, secret := range []string{first, second} {
 		if a := f.ask(t, "GET", "/api/v1/whoami", nil, authorizationHeader,
@@ -102,7 +103,7 @@ func filesWith(t *testing.T, dir, text string) (found []string) {
 }
 
 func rolesDeny(t *testing.T, f *plainFleet) {
-	secret := strings.TrimSpace(f.gozzard(t, "app", "create", "newcomer", "--asserts-users"))
+	secret := strings.TrimSpace(f.gozzard(t, "app", "create", "newcomer", "--asserts-users", "--unknown-users"))
 	head := f.authorization("newcomer", secret)
 	ask := func(action string) string {
 		body := `{"action":"` + action + `","namespace":"n","names":["p"],"hosts":[{"cloud":0,"ip":"127.0.0.1"}]}`

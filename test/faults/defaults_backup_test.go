@@ -107,7 +107,8 @@ func hostsWaitAfterARestore(t *testing.T, _ *plainFleet) {
 		t.Errorf("a token of before the restore: %s", out)
 	}
 
-	helper := strings.TrimSpace(f.gozzard(t, "app", "create", "helper", "--asserts-users", "--role", "enroller"))
+	helper := strings.TrimSpace(f.gozzard(t, "app", "create", "helper", "--asserts-users", "--unknown-users",
+		"--role", "enroller"))
 	if a := f.ask(t, "POST", "/api/v1/restore/confirm", strings.NewReader(`{"confirm":1}`), authorizationHeader,
 		f.authorization("helper", helper)); a.status != 403 {
 		t.Errorf("an enroller confirms a restore: HTTP %d %s", a.status, a.body)

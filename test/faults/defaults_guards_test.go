@@ -47,7 +47,8 @@ func greatStops(t *testing.T, f *plainFleet) {
 
 // ratesAreLimited: an app may send 50 requests a second.
 func ratesAreLimited(t *testing.T, f *plainFleet) {
-	secret := strings.TrimSpace(f.gozzard(t, "app", "create", "eager", "--asserts-users", "--role", "viewer"))
+	secret := strings.TrimSpace(f.gozzard(t, "app", "create", "eager", "--asserts-users", "--unknown-users",
+		"--role", "viewer"))
 	var limited, other int
 	var mu sync.Mutex
 	var wg sync.WaitGroup

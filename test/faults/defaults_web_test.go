@@ -28,7 +28,7 @@ func browsersAreHeld(t *testing.T, f *plainFleet) {
 
 	secret := strings.TrimSpace(f.gozzard(t, "app", "create", "portal"))
 	f.gozzard(t, "user", "create", "alice", "--role", "operator", "--account", "*")
-	token := strings.TrimSpace(f.gozzard(t, "user", "token", "create", "alice"))
+	token := strings.TrimSpace(f.gozzard(t, "user", "token", "create", "alice", "--for-app", "portal"))
 	from := func(origin string) string {
 		body, err := json.Marshal(map[string]any{"bk_app_code": "portal", "bk_app_secret": secret,
 			"meta": map[string]any{"namespace": "gse"},

@@ -25,9 +25,10 @@ func TestTI1SecretsAreNowhere(t *testing.T) {
 	f.gozzard(t, "user", "create", "alice", "--password-file", password, "--role", "viewer")
 	secrets := map[string]string{
 		"password": canary,
-		"app":      strings.TrimSpace(f.gozzard(t, "app", "create", "shop", "--role", "viewer", "--asserts-users")),
-		"token":    strings.TrimSpace(f.gozzard(t, "user", "token", "create", "alice")),
-		"enrol":    strings.Split(strings.TrimSpace(f.gozzard(t, "token", "create")), ".")[2],
+		"app": strings.TrimSpace(f.gozzard(t, "app", "create", "shop", "--role", "viewer", "--asserts-users",
+			"--unknown-users")),
+		"token": strings.TrimSpace(f.gozzard(t, "user", "token", "create", "alice")),
+		"enrol": strings.Split(strings.TrimSpace(f.gozzard(t, "token", "create")), ".")[2],
 	}
 	head := f.authorization("shop", secrets["app"])
 	f.ask(t, "GET", "/api/v1/hosts", nil, authorizationHeader, head)

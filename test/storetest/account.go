@@ -58,22 +58,30 @@ func sampleAccounts() auth.Config {
 			Actions: []gozzard.Action{gozzard.ActionStart}},
 		{Role: gozzard.RoleViewer},
 	}
+	yes, no := true, false
 	return auth.Config{
 		Apps: []auth.App{
-			{Code: "Plain", Secrets: []auth.Digest{auth.Hash("x")}, Grants: []gozzard.Grant{}},
+			{Code: "Plain", Secrets: []auth.Digest{auth.Hash("x")}, Grants: []gozzard.Grant{}, UnknownUsers: &no,
+				Disabled: true, KnownBy: []string{"王五"}},
+			{Code: "known", Secrets: []auth.Digest{auth.Hash("k")}, Grants: []gozzard.Grant{}, UnknownUsers: &yes},
 			{Code: "signs", Secrets: []auth.Digest{auth.Hash("new"), auth.Hash("old")},
 				SignKeys: []string{"new", "old"}, AssertsUsers: true,
 				MissingActionMeansStart: true, Grants: grants},
 		},
 		Users: []auth.User{
-			{Name: "alice", Password: "$argon2id$…", Subject: "sub|1", Grants: grants},
+			{Name: "alice", Password: "$argon2id$…", Subject: "sub|1", Grants: grants,
+				Second: &auth.SecondFactor{Secret: []byte{1, 2}, Last: 7, Recovery: []auth.Digest{{3}},
+					NextSecret: []byte{4}, NextRecovery: []auth.Digest{{5}}}},
 			{Name: "王五", Disabled: true},
 		},
 		Tokens: []auth.Token{
 			{User: "alice", Digest: auth.Digest{1}, ID: "t1", Note: "laptop 'a'", Created: start,
 				Expires: start.Add(time.Hour)},
 			{User: "not-a-user", Digest: auth.Digest{2}, Session: true},
+			{User: "王五", Digest: auth.Digest{3}, Kind: auth.KindApp, App: "signs", Groups: []string{"/ops", "CN=a,DC=b"}},
 		},
+		Groups:  []auth.Group{{Name: "/ops", Grants: grants}, {Name: "CN=a,DC=b", Grants: grants[1:]}},
+		Deleted: []auth.DeletedUser{{Name: "Mallory", At: start}, {Name: "mallory", At: start}},
 	}
 }
 
@@ -85,7 +93,7 @@ func accountsEmpty(t *testing.T, s AccountRecord) {
 
 func accountsRoundTrip(t *testing.T, s AccountRecord) {
 	want := sampleAccounts()
-	changeAccounts(t, s, auth.Change{Apps: want.Apps, Users: want.Users, Tokens: want.Tokens})
+	changeAccounts(t, s, allOf(want))
 	got, known := loadAccounts(t, s)
 	equal(t, "accounts", got, want)
 	equal(t, "known", known, true)
@@ -96,16 +104,25 @@ func accountsRoundTrip(t *testing.T, s AccountRecord) {
 
 func accountsReplace(t *testing.T, s AccountRecord) {
 	want := sampleAccounts()
-	changeAccounts(t, s, auth.Change{Apps: want.Apps, Users: want.Users, Tokens: want.Tokens})
+	changeAccounts(t, s, allOf(want))
 	app := auth.App{Code: "signs", Secrets: []auth.Digest{auth.Hash("newest")},
 		Grants: []gozzard.Grant{{Role: gozzard.RoleAdmin}}}
 	changeAccounts(t, s, auth.Change{Apps: []auth.App{app}, DropApps: []string{"Plain", "never"},
 		DropUsers: []string{"alice"}, DropTokens: []auth.Digest{{9}}})
 	got, _ := loadAccounts(t, s)
-	equal(t, "accounts", got, auth.Config{Apps: []auth.App{app}, Users: want.Users[1:], Tokens: want.Tokens[1:]})
-	changeAccounts(t, s, auth.Change{DropTokens: []auth.Digest{{2}}})
+	equal(t, "accounts", got, auth.Config{Apps: []auth.App{want.Apps[1], app}, Users: want.Users[1:],
+		Tokens: want.Tokens[1:], Groups: want.Groups, Deleted: want.Deleted})
+	changeAccounts(t, s, auth.Change{DropTokens: []auth.Digest{{2}, {3}}, Groups: []auth.Group{{Name: "/ops"}},
+		Restored: []string{"mallory", "never"}})
 	got, _ = loadAccounts(t, s)
 	equal(t, "tokens", got.Tokens, []auth.Token{})
+	equal(t, "groups", got.Groups, want.Groups[1:])
+	equal(t, "deleted", got.Deleted, want.Deleted[:1])
+}
+
+// allOf is the change that adds everything.
+func allOf(c auth.Config) auth.Change {
+	return auth.Change{Apps: c.Apps, Users: c.Users, Groups: c.Groups, Tokens: c.Tokens, Deleted: c.Deleted}
 }
 
 func accountsExpired(t *testing.T, s AccountRecord) {
@@ -121,7 +138,7 @@ func accountsExpired(t *testing.T, s AccountRecord) {
 
 func accountsNoneLeft(t *testing.T, s AccountRecord) {
 	changeAccounts(t, s, auth.Change{Apps: sampleAccounts().Apps})
-	changeAccounts(t, s, auth.Change{DropApps: []string{"Plain", "signs"}})
+	changeAccounts(t, s, auth.Change{DropApps: []string{"Plain", "known", "signs"}})
 	got, known := loadAccounts(t, s)
 	equal(t, "accounts", got, auth.Config{})
 	equal(t, "known", known, true)

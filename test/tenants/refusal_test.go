@@ -168,6 +168,8 @@ func accountRequests(k int) map[string]*request {
 		{"PUT /api/v1/users/{name}/password", "/api/v1/users/v%d/password", `{"password":"fedcba9876543210"}`},
 		{"POST /api/v1/users/{name}/tokens", "/api/v1/users/v%d/tokens", `{"note":"mine","days":1}`},
 		{"DELETE /api/v1/users/{name}", "/api/v1/users/w%d", ``},
+		{"DELETE /api/v1/users/{name}/totp", "/api/v1/users/f%d/totp", `{}`},
+		{"POST /api/v1/users/{name}/offboard", "/api/v1/users/o%d/offboard", ``},
 		{"POST /api/v1/grants", "/api/v1/grants", `{"app":"B","grant":{"role":"viewer","namespaces":["g%d"],"hosts":"any"}}`},
 		{"DELETE /api/v1/grants", "/api/v1/grants", `{"app":"B","grant":{"role":"viewer","namespaces":["g%d"],"hosts":"any"}}`},
 		{"POST /api/v1/enrol/tokens", "/api/v1/enrol/tokens", `{"ttl":"1h","uses":1}`},
@@ -202,6 +204,9 @@ func (w *world) makeTargets() {
 		ask("/api/v1/apps", fmt.Sprintf(`{"code":"x%d","grants":[]}`, k))
 		ask("/api/v1/users", fmt.Sprintf(`{"name":"v%d","grants":[]}`, k))
 		ask("/api/v1/users", fmt.Sprintf(`{"name":"w%d","grants":[]}`, k))
+		ask("/api/v1/users", fmt.Sprintf(`{"name":"o%d","grants":[{"role":"viewer"}]}`, k))
+		ask("/api/v1/users", fmt.Sprintf(`{"name":"f%d","password":"0123456789abcdef"}`, k))
+		ask("/api/v1/totp", fmt.Sprintf(`{"user":"f%d","password":"0123456789abcdef"}`, k))
 	}
 
 	w.newTasks()

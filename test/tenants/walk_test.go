@@ -1,6 +1,7 @@
 package tenants_test
 
 import (
+	"encoding/json"
 	"fmt"
 	"regexp"
 	"strings"
@@ -103,7 +104,7 @@ func TestTS1Walk(t *testing.T) {
 func (w *world) newApp(code string) string {
 	w.t.Helper()
 	status, got := w.send("admin", &request{method: "POST", path: "/api/v1/apps",
-		body: fmt.Sprintf(`{"code":%q,"asserts_users":true,"grants":[{"role":"admin"}]}`, code)})
+		body: fmt.Sprintf(`{"code":%q,"asserts_users":true,"unknown_users":true,"grants":[{"role":"admin"}]}`, code)})
 	m := regexp.MustCompile(`"secret":\s*"([^"]+)"`).FindStringSubmatch(got)
 	if status >= 300 || m == nil {
 		w.t.Fatalf("%d %s", status, got)
@@ -174,7 +175,11 @@ func (w *world) picture(t *testing.T) (lines []string) {
 		t.Fatal(err)
 	}
 
-	lines = append(lines, fmt.Sprintf("%d jobs, accounts %+v", len(w.jobSizes()), accounts))
+	text, err := json.Marshal(accounts)
+	if err != nil {
+		t.Fatal(err)
+	}
+	lines = append(lines, fmt.Sprintf("%d jobs, accounts %s", len(w.jobSizes()), text))
 	w.mu.Lock()
 	defer w.mu.Unlock()
 
