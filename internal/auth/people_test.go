@@ -25,7 +25,7 @@ func code(t *testing.T, secret string, at time.Time) string {
 func TestUnknownUsers(t *testing.T) {
 	r := newRig(t)
 	ctx := t.Context()
-	grants := []gozzard.Grant{{Role: gozzard.RoleOperator}}
+	grants := []gozzard.Grant{{Role: gozzard.RoleOperator, Accounts: []string{"root"}}}
 	app := auth.App{Code: "portal", AssertsUsers: true, Grants: grants}
 	secret, err := r.CreateApp(ctx, by, app, false)
 	must(t, err)
@@ -355,7 +355,7 @@ func TestGroupsOfALogin(t *testing.T) {
 	ctx := t.Context()
 	must(t, r.CreateUser(ctx, by, auth.User{Name: "alice", Grants: []gozzard.Grant{{Role: gozzard.RoleViewer}}}, ""))
 	ops := auth.Holder{Group: "/fleet/ops"}
-	operator := gozzard.Grant{Role: gozzard.RoleOperator}
+	operator := gozzard.Grant{Role: gozzard.RoleOperator, Accounts: []string{"root"}}
 	must(t, r.AddGrant(ctx, by, ops, operator))
 	wantKind(t, r.AddGrant(ctx, by, auth.Holder{Group: "a\nb"}, operator), gozzard.ErrInvalid)
 	may := func(secret string) bool {
