@@ -94,8 +94,11 @@ func (f *peopleFleet) do(as who, method, path string, body ft.J, want int) ft.J 
 
 func (f *peopleFleet) user(name, role string) {
 	f.t.Helper()
-	f.do(f.admin(), "POST", "/api/v1/users", ft.J{"name": name, "password": password,
-		"grants": []ft.J{{"role": role}}}, 201)
+	grant := ft.J{"role": role}
+	if role == "operator" {
+		grant["accounts"] = []string{"*", "root"}
+	}
+	f.do(f.admin(), "POST", "/api/v1/users", ft.J{"name": name, "password": password, "grants": []ft.J{grant}}, 201)
 }
 
 // login opens a session with a password and a code.

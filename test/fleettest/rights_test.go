@@ -30,7 +30,8 @@ func newTenant(t *testing.T, s *ft.Server, code string, grants ...ft.J) *tenant 
 	var made struct {
 		Secret string `json:"secret"`
 	}
-	admin.native(http.MethodPost, "/api/v1/apps", ft.J{"code": code, "asserts_users": true, "grants": grants}, &made)
+	admin.native(http.MethodPost, "/api/v1/apps", ft.J{"code": code, "asserts_users": true, "unknown_users": true,
+		"grants": grants}, &made)
 	a := *s.API
 	a.Cred.AppCode, a.Cred.Secret, a.Cred.Username = code, made.Secret, code
 	return &tenant{API: a.For(t), t: t}
