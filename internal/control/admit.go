@@ -71,11 +71,11 @@ func (p *Plane) admit(ctx context.Context, op *gozzard.Operation, d *draft) (und
 	return func() {}, nil
 }
 
-// foreign reports whether an attempt with a verdict was rejected, or is on a host that the caller does not know. A host
-// that is offline is known.
+// foreign reports whether an attempt with a verdict was rejected, is on a host that the caller does not know, or is about
+// a process that the record does not know. A host that is offline is known.
 func (p *Plane) foreign(caller gozzard.Caller, a *gozzard.Attempt) bool {
 	if a.Outcome.Code != gozzard.CodeUnreachable {
-		return a.Outcome.Code == gozzard.CodeRefused
+		return a.Outcome.Code == gozzard.CodeRefused || a.Outcome.Code == gozzard.CodeNoDefinition
 	}
 	_, known := p.Resolve(caller, gozzard.Target{Agent: a.Agent, Addr: a.Addr})
 	return !known

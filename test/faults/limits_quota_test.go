@@ -61,6 +61,9 @@ func TestTD12QuotaOverAllDoors(t *testing.T) {
 		return strings.Contains(body, `"online":true`)
 	})
 	shop, other := s.operator("shop").as("ann"), s.operator("other").as("bea")
+	if code, body := shop.gse(0, 5); code != 0 { // what is not registered has no account that the app may use
+		t.Fatalf("start: %s", body)
+	}
 
 	// Spend the quota in small steps, by both doors and all actions.
 	for i, action := range []string{"stop", "kill", "restart", "reload", "unhost", "unregister"} {
