@@ -26,7 +26,7 @@ type AuditRow struct {
 	RequestHash string            `json:"request_hash"`
 	Targets     int               `json:"targets"`
 	HostsHash   string            `json:"hosts_hash"`
-	Rule        int               `json:"rule"` // by which it is hashed; rows of earlier versions have 1 or none
+	Rule        int               `json:"rule,omitempty"` // by which it is hashed; rows of earlier versions have none, which means 1
 	Door        string            `json:"door,omitempty"`
 	Source      string            `json:"source,omitempty"` // address of the caller
 	RequestID   string            `json:"request_id,omitempty"`
@@ -66,11 +66,11 @@ func NewAuditRow(l *gozzard.AuditLink) AuditRow {
 		Seq: l.Seq, At: at, App: l.Caller.App, User: l.Caller.User, Asserted: l.Caller.Asserted, Act: l.Act,
 		TaskID:      l.TaskID,
 		RequestHash: hex.EncodeToString(l.RequestHash[:]), Targets: l.Targets,
-		HostsHash: hex.EncodeToString(l.HostsHash[:]), Hash: l.Hash, Rule: newRule,
+		HostsHash: hex.EncodeToString(l.HostsHash[:]), Hash: l.Hash,
 		Door: l.Door, Source: l.Source, RequestID: l.RequestID, Outcome: l.Outcome, Ref: l.Ref, Count: l.Count,
 	}
-	if l.Legacy {
-		row.Rule = oldRule
+	if !l.Legacy { // rows of earlier versions stay as those versions showed them
+		row.Rule = newRule
 	}
 	if l.Accounts != "" {
 		row.Accounts = strings.Split(l.Accounts, ",")
@@ -81,11 +81,9 @@ func NewAuditRow(l *gozzard.AuditLink) AuditRow {
 	return row
 }
 
-// The rules of the chain.
-const (
-	oldRule = 1 // without Door and the fields after it
-	newRule = 2
-)
+// newRule is the rule of the chain that covers Door and the fields after it. Rule 1 does not; a row without a rule has
+// rule 1.
+const newRule = 2
 
 // noHash stands for a content that is missing.
 const noHash = "0000000000000000000000000000000000000000000000000000000000000000"

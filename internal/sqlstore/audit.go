@@ -14,6 +14,8 @@ const (
 	// legacyColumns are those that rule 1 of the chain covers.
 	legacyColumns = "seq, at, app, caller, asserted, act, task_id, request_hash, targets, hosts_hash"
 	auditColumns  = legacyColumns + ", rule, door, source, request_id, accounts, outcome, ref, events, content"
+	// plainColumns stand for auditColumns in a file that does not have those of rule 2.
+	plainColumns = legacyColumns + ", 1, '', '', '', '', '', 0, 0, x''"
 )
 
 // The rules of the chain, as they are stored. gozzard.AuditRow.Legacy stands for the first.
@@ -108,7 +110,7 @@ func missingHead(found bool) error {
 // Audit implements control.Store.
 func (s *Store) Audit(ctx context.Context, limit int) (list []gozzard.AuditRow, err error) {
 	defer s.timed("audit", &err)()
-	links, err := auditRows(ctx, s.read.db, `ORDER BY seq DESC LIMIT $1`, max(limit, 0))
+	links, err := auditRows(ctx, s.auditDB(), `ORDER BY seq DESC LIMIT $1`, max(limit, 0))
 	for i := range links {
 		list = append(list, links[i].AuditRow)
 	}
@@ -118,7 +120,7 @@ func (s *Store) Audit(ctx context.Context, limit int) (list []gozzard.AuditRow, 
 // AuditAfter implements control.AuditStore.
 func (s *Store) AuditAfter(ctx context.Context, seq int64, limit int) (list []gozzard.AuditLink, err error) {
 	defer s.timed("audit_after", &err)()
-	list, err = auditRows(ctx, s.read.db, `WHERE seq > $1 ORDER BY seq LIMIT $2`, seq, max(limit, 0))
+	list, err = auditRows(ctx, s.auditDB(), `WHERE seq > $1 ORDER BY seq LIMIT $2`, seq, max(limit, 0))
 	return list, s.readError("the audit", err)
 }
 
@@ -145,9 +147,31 @@ type querier interface {
 	QueryContext(ctx context.Context, query string, args ...any) (*sql.Rows, error)
 }
 
+// auditDB is a database whose audit is read.
+type auditDB struct {
+	querier
+	plain bool // a version before rule 2 wrote it: it has neither the columns of that rule nor texts
+}
+
+func (s *Store) auditDB() auditDB { return auditDB{querier: s.read.db} }
+
+// auditOf finds out which columns the audit of a file has. A file is not brought up to date before it is read.
+func auditOf(ctx context.Context, db *sql.DB) (auditDB, error) {
+	var columns int
+	err := db.QueryRowContext(ctx, `SELECT COUNT(*) FROM pragma_table_info('audit') WHERE name = 'rule'`).Scan(&columns)
+	if err != nil {
+		return auditDB{}, fmt.Errorf("cannot read the columns of the audit: %w", err)
+	}
+	return auditDB{querier: db, plain: columns == 0}, nil
+}
+
 // auditRows reads the rows of the audit that which, the end of a SELECT, asks for.
-func auditRows(ctx context.Context, db querier, which string, args ...any) (list []gozzard.AuditLink, err error) {
-	rows, err := db.QueryContext(ctx, `SELECT `+auditColumns+`, hash FROM audit `+which, args...)
+func auditRows(ctx context.Context, db auditDB, which string, args ...any) (list []gozzard.AuditLink, err error) {
+	columns := auditColumns
+	if db.plain {
+		columns = plainColumns
+	}
+	rows, err := db.QueryContext(ctx, `SELECT `+columns+`, hash FROM audit `+which, args...)
 	err = scanAll(rows, err, func(r *sql.Rows) error {
 		var l gozzard.AuditLink
 		var request, hosts, content, hash []byte
@@ -177,10 +201,12 @@ func auditRows(ctx context.Context, db querier, which string, args ...any) (list
 
 // AuditFile reads the audit of an SQLite database, whether or not a server has it open. It changes nothing.
 type AuditFile struct {
-	db *sql.DB
+	db    *sql.DB
+	audit auditDB
 }
 
-// OpenAuditFile opens the SQLite database at a path to read its audit. It rejects a damaged database.
+// OpenAuditFile opens the SQLite database at a path to read its audit. It rejects a damaged database. An older version
+// may have written it.
 func OpenAuditFile(ctx context.Context, path string) (*AuditFile, error) {
 	db, err := openToRead(ctx, path)
 	if err != nil {
@@ -188,6 +214,9 @@ func OpenAuditFile(ctx context.Context, path string) (*AuditFile, error) {
 	}
 	f := &AuditFile{db: db}
 	if _, err := f.AuditHead(ctx); err != nil {
+		return nil, errors.Join(err, db.Close())
+	}
+	if f.audit, err = auditOf(ctx, db); err != nil {
 		return nil, errors.Join(err, db.Close())
 	}
 	return f, nil
@@ -198,7 +227,7 @@ func (f *AuditFile) Close() error { return f.db.Close() }
 
 // AuditAfter implements control.AuditStore.
 func (f *AuditFile) AuditAfter(ctx context.Context, seq int64, limit int) ([]gozzard.AuditLink, error) {
-	list, err := auditRows(ctx, f.db, `WHERE seq > $1 ORDER BY seq LIMIT $2`, seq, max(limit, 0))
+	list, err := auditRows(ctx, f.audit, `WHERE seq > $1 ORDER BY seq LIMIT $2`, seq, max(limit, 0))
 	if err != nil {
 		return nil, fmt.Errorf("cannot read the audit: %w", err)
 	}

@@ -20,17 +20,17 @@ const (
 func (s *Store) FindAudit(ctx context.Context, f gozzard.AuditFilter, limit int) (list []gozzard.AuditFound, next int64,
 	err error) {
 	defer s.timed("find_audit", &err)()
-	list, next, err = findAudit(ctx, s.read.db, &f, limit)
+	list, next, err = findAudit(ctx, s.auditDB(), &f, limit)
 	return list, next, s.readError("the audit", err)
 }
 
 // FindAudit is Store.FindAudit.
 func (f *AuditFile) FindAudit(ctx context.Context, filter gozzard.AuditFilter, limit int) ([]gozzard.AuditFound, int64,
 	error) {
-	return findAudit(ctx, f.db, &filter, limit)
+	return findAudit(ctx, f.audit, &filter, limit)
 }
 
-func findAudit(ctx context.Context, db querier, f *gozzard.AuditFilter, limit int) (list []gozzard.AuditFound, next int64,
+func findAudit(ctx context.Context, db auditDB, f *gozzard.AuditFilter, limit int) (list []gozzard.AuditFound, next int64,
 	err error) {
 	hosts := hostMatcher{db: db, name: f.Host, known: map[[32]byte]bool{}}
 	at := f.After
@@ -74,7 +74,7 @@ func findAudit(ctx context.Context, db querier, f *gozzard.AuditFilter, limit in
 	return list, at, addResults(ctx, db, list)
 }
 
-func auditPage(ctx context.Context, db querier, at int64, newest bool) ([]gozzard.AuditLink, error) {
+func auditPage(ctx context.Context, db auditDB, at int64, newest bool) ([]gozzard.AuditLink, error) {
 	if newest {
 		return auditRows(ctx, db, `WHERE seq < $1 ORDER BY seq DESC LIMIT $2`, at, auditPageRows)
 	}
@@ -82,7 +82,7 @@ func auditPage(ctx context.Context, db querier, at int64, newest bool) ([]gozzar
 }
 
 // addResults adds the outcomes that later rows have.
-func addResults(ctx context.Context, db querier, list []gozzard.AuditFound) error {
+func addResults(ctx context.Context, db auditDB, list []gozzard.AuditFound) error {
 	index := map[int64]int{}
 	var first, last int64 = math.MaxInt64, 0
 	for i := range list {
@@ -91,7 +91,7 @@ func addResults(ctx context.Context, db querier, list []gozzard.AuditFound) erro
 			first, last = min(first, list[i].Seq), max(last, list[i].Seq)
 		}
 	}
-	if len(index) == 0 {
+	if len(index) == 0 || db.plain {
 		return nil
 	}
 
@@ -112,7 +112,7 @@ func addResults(ctx context.Context, db querier, list []gozzard.AuditFound) erro
 
 // hostMatcher looks for a host in the lists of rows. Many rows share a list.
 type hostMatcher struct {
-	db    querier
+	db    auditDB
 	name  string
 	known map[[32]byte]bool
 }
@@ -140,16 +140,16 @@ func (m *hostMatcher) match(ctx context.Context, r *gozzard.AuditRow) (bool, err
 // AuditRow reads one row with its outcome.
 func (s *Store) AuditRow(ctx context.Context, seq int64) (row gozzard.AuditFound, err error) {
 	defer s.timed("audit_row", &err)()
-	row, err = auditRow(ctx, s.read.db, seq)
+	row, err = auditRow(ctx, s.auditDB(), seq)
 	return row, s.readError("the audit", err)
 }
 
 // AuditRow is Store.AuditRow.
 func (f *AuditFile) AuditRow(ctx context.Context, seq int64) (gozzard.AuditFound, error) {
-	return auditRow(ctx, f.db, seq)
+	return auditRow(ctx, f.audit, seq)
 }
 
-func auditRow(ctx context.Context, db querier, seq int64) (row gozzard.AuditFound, err error) {
+func auditRow(ctx context.Context, db auditDB, seq int64) (row gozzard.AuditFound, err error) {
 	links, err := auditRows(ctx, db, `WHERE seq = $1`, seq)
 	if err != nil {
 		return row, err

@@ -136,7 +136,8 @@ func TestTR1RecalculatedChainDiffersFromANotedHead(t *testing.T) {
 }
 
 // dropAudit15 removes what migration 00015 and later ones added.
-const dropAudit15 = `DROP TABLE member_authorities; DROP TABLE requests; DELETE FROM counters WHERE name = 'request';
+const dropAudit15 = `DROP TABLE IF EXISTS member_authorities; DROP TABLE IF EXISTS requests;
+	DELETE FROM counters WHERE name = 'request';
 	DROP INDEX audit_by_ref; ALTER TABLE audit DROP COLUMN rule; ALTER TABLE audit DROP COLUMN door;
 	ALTER TABLE audit DROP COLUMN source; ALTER TABLE audit DROP COLUMN request_id; ALTER TABLE audit DROP COLUMN accounts;
 	ALTER TABLE audit DROP COLUMN outcome; ALTER TABLE audit DROP COLUMN ref; ALTER TABLE audit DROP COLUMN events;
@@ -172,39 +173,88 @@ func TestAuditOfAnOlderRecordIsChained(t *testing.T) {
 	}
 }
 
-// TestTR1OldAndNewRowsInOneChain: a record whose rows were chained by rule 1 is continued by rule 2, and stays
-// verifiable from its first row. A change of an old row is still found.
-func TestTR1OldAndNewRowsInOneChain(t *testing.T) {
-	path := recorded(t, 3)
+// recordedByRule1 makes a record with some tasks as the version before migration 00015 wrote it. It returns its path and
+// its newest row.
+func recordedByRule1(t *testing.T, tasks int) (path string, head gozzard.AuditHead) {
+	t.Helper()
+	path = recorded(t, tasks)
 	s := openSQLite(t, path, sqlstore.Options{})
-	page, err := s.AuditAfter(t.Context(), 0, 10)
-	if err != nil || len(page) != 3 {
+	page, err := s.AuditAfter(t.Context(), 0, tasks+1)
+	if err != nil || len(page) != tasks {
 		t.Fatal(len(page), err)
 	}
 	if err := s.Close(); err != nil {
 		t.Fatal(err)
 	}
 
-	// Make the record what the version before wrote.
 	raw(t, path, dropAudit15)
-	var head gozzard.AuditHash
 	for i := range page {
 		old := gozzard.AuditRow{Seq: page[i].Seq, At: page[i].At, Caller: page[i].Caller, Act: page[i].Act,
 			TaskID: page[i].TaskID, RequestHash: page[i].RequestHash, Targets: page[i].Targets,
 			HostsHash: page[i].HostsHash, Legacy: true}
-		head = old.Chain(head)
-		raw(t, path, fmt.Sprintf(`UPDATE audit SET hash = x'%s' WHERE seq = %d; UPDATE audit_head SET hash = x'%s'`, head,
-			old.Seq, head))
+		head = gozzard.AuditHead{Seq: old.Seq, Hash: old.Chain(head.Hash)}
+		raw(t, path, fmt.Sprintf(`UPDATE audit SET hash = x'%s' WHERE seq = %d; UPDATE audit_head SET hash = x'%s'`,
+			head.Hash, old.Seq, head.Hash))
 	}
 
-	s = openSQLite(t, path, sqlstore.Options{})
+	return path, head
+}
+
+// TestAuditFileOfAnOlderRecord reads the audit of a file that no server of this version has opened, such as the record
+// in an older backup.
+func TestAuditFileOfAnOlderRecord(t *testing.T) {
+	path, head := recordedByRule1(t, 3)
+	if err := sqlstore.Verify(t.Context(), path, head); err != nil {
+		t.Fatal(err)
+	}
+	if err := sqlstore.Verify(t.Context(), path, gozzard.AuditHead{Seq: 4}); err == nil {
+		t.Error("another head was accepted")
+	}
+
+	f, err := sqlstore.OpenAuditFile(t.Context(), path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = f.Close() }()
+
+	if check, err := follow(t, f); err != nil || check.Rows != 3 || check.Head != head {
+		t.Errorf("%d rows to %+v: %v", check.Rows, check.Head, err)
+	}
+	found, _, err := f.FindAudit(t.Context(), gozzard.AuditFilter{}, 10)
+	if err != nil || len(found) != 3 || !found[2].Legacy || !found[2].Plain() {
+		t.Errorf("found %+v: %v", found, err)
+	}
+	if found, _, err := f.FindAudit(t.Context(), gozzard.AuditFilter{Host: "10.0.0.1"}, 10); err != nil || len(found) > 0 {
+		t.Errorf("a record without lists of hosts: found %+v: %v", found, err)
+	}
+
+	row, err := f.AuditRow(t.Context(), 2)
+	if err != nil || row.Seq != 2 || row.TaskID == "" || row.Result != "" {
+		t.Errorf("row %+v: %v", row, err)
+	}
+	if _, err := f.AuditText(t.Context(), row.HostsHash); gozzard.KindOf(err) != gozzard.ErrNotFound {
+		t.Errorf("a list of hosts: %v", err)
+	}
+
+	// A change is found as in a new record.
+	raw(t, path, `UPDATE audit SET act = 'x' WHERE seq = 2`)
+	if err := sqlstore.Verify(t.Context(), path, head); err == nil {
+		t.Error("a changed row was accepted")
+	}
+}
+
+// TestTR1OldAndNewRowsInOneChain: a record whose rows were chained by rule 1 is continued by rule 2, and stays
+// verifiable from its first row. A change of an old row is still found.
+func TestTR1OldAndNewRowsInOneChain(t *testing.T) {
+	path, _ := recordedByRule1(t, 3)
+	s := openSQLite(t, path, sqlstore.Options{})
 	if _, err := s.Accept(t.Context(), benchTask(1)); err != nil {
 		t.Fatal(err)
 	}
 	if check, err := follow(t, s); err != nil || check.Rows != 4 {
 		t.Fatalf("%d rows: %v", check.Rows, err)
 	}
-	if page, err = s.AuditAfter(t.Context(), 0, 10); err != nil || !page[2].Legacy || page[3].Legacy {
+	if page, err := s.AuditAfter(t.Context(), 0, 10); err != nil || !page[2].Legacy || page[3].Legacy {
 		t.Fatalf("the rules are not kept apart: %v", err)
 	}
 	if err := s.Close(); err != nil {

@@ -65,10 +65,13 @@ const keepSpecs = `INSERT INTO ` + textsTable + ` (digest, packed, body)
 
 // auditText reads a text by its digest: a list of hosts, a content or a definition. found is false when the record has
 // none.
-func auditText(ctx context.Context, db querier, digest [sha256.Size]byte) (text []byte, found bool, err error) {
+func auditText(ctx context.Context, db auditDB, digest [sha256.Size]byte) (text []byte, found bool, err error) {
 	var packed bool
-	rows, err := db.QueryContext(ctx, `SELECT packed, body FROM `+textsTable+` WHERE digest = $1
-		UNION ALL SELECT FALSE, body FROM specs WHERE hash = $1`, digest[:])
+	query := `SELECT FALSE, body FROM specs WHERE hash = $1`
+	if !db.plain {
+		query = `SELECT packed, body FROM ` + textsTable + ` WHERE digest = $1 UNION ALL ` + query
+	}
+	rows, err := db.QueryContext(ctx, query, digest[:])
 	err = scanAll(rows, err, func(r *sql.Rows) error {
 		found = true
 		text = nil
@@ -92,7 +95,7 @@ func auditText(ctx context.Context, db querier, digest [sha256.Size]byte) (text 
 // AuditText reads what an audit row names by its SHA-256: a list of hosts, a content or a definition.
 func (s *Store) AuditText(ctx context.Context, digest [sha256.Size]byte) (text []byte, err error) {
 	defer s.timed("audit_text", &err)()
-	text, found, err := auditText(ctx, s.read.db, digest)
+	text, found, err := auditText(ctx, s.auditDB(), digest)
 	if err == nil && !found {
 		return nil, errNoText(digest)
 	}
@@ -101,7 +104,7 @@ func (s *Store) AuditText(ctx context.Context, digest [sha256.Size]byte) (text [
 
 // AuditText is Store.AuditText.
 func (f *AuditFile) AuditText(ctx context.Context, digest [sha256.Size]byte) ([]byte, error) {
-	text, found, err := auditText(ctx, f.db, digest)
+	text, found, err := auditText(ctx, f.audit, digest)
 	if err == nil && !found {
 		err = errNoText(digest)
 	}

@@ -161,9 +161,14 @@ func Verify(ctx context.Context, path string, head gozzard.AuditHead) (err error
 		return fmt.Errorf("the database is damaged: %w", errors.Join(err, notOK(found)))
 	}
 
+	audit, err := auditOf(ctx, db)
+	if err != nil {
+		return err
+	}
+
 	var check gozzard.AuditCheck
 	for {
-		rows, err := auditRows(ctx, db, `WHERE seq > $1 ORDER BY seq LIMIT $2`, check.Head.Seq, auditPageRows)
+		rows, err := auditRows(ctx, audit, `WHERE seq > $1 ORDER BY seq LIMIT $2`, check.Head.Seq, auditPageRows)
 		if err != nil {
 			return fmt.Errorf("cannot read the audit: %w", err)
 		}
