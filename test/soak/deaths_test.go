@@ -85,12 +85,29 @@ func (s *soak) unfinished(d *daemon, in *instance, at time.Time) bool {
 			return true
 		}
 	}
+	began := s.startOf(d, in)
 	for _, f := range s.faults {
-		if f.at.After(in.time().Add(-noticeSlack)) && f.at.Before(in.time().Add(checkReach)) && f.at.Before(at) {
+		if f.at.After(began.Add(-noticeSlack)) && f.at.Before(in.time().Add(checkReach)) && f.at.Before(at) {
 			return true
 		}
 	}
 	return false
+}
+
+// startTakes is how long a command may work before it starts the process: op_timeout of the definitions.
+const startTakes = 20 * time.Second
+
+// startOf is when the start of a process began: with the last command of its definition before it.
+func (s *soak) startOf(d *daemon, in *instance) time.Time {
+	began := in.time()
+	for i := range s.watch.lines {
+		l := &s.watch.lines[i]
+		if l.Event == "command" && l.Name == d.id && !l.time().After(in.time()) &&
+			in.time().Sub(l.time()) < startTakes {
+			began = l.time()
+		}
+	}
+	return began
 }
 
 // idle is how long the agent of a host was frozen or away within a stretch of time.

@@ -66,6 +66,11 @@ func (s *story) pullUp(at float64) {
 	s.watch.lines = append(s.watch.lines, line{At: second(at).UnixNano(), Event: "command", Name: "goose", Text: "start"})
 }
 
+// command runs without a request.
+func (s *story) command(text string, at float64) {
+	s.watch.lines = append(s.watch.lines, line{At: second(at).UnixNano(), Event: "command", Name: "goose", Text: text})
+}
+
 // found lists the columns with violations.
 func (s *story) found() (list []string) {
 	s.judgeHistory()
@@ -253,6 +258,27 @@ func TestJudgeOfSoak(t *testing.T) {
 			s.fault(2, "agent 10 SIGSTOP")
 			s.fault(20, "agent 10 SIGCONT")
 			s.process("main", "a", 1, 40)
+		}},
+		"killed, because its agent was upgraded while its start command worked": {slow, "", func(s *story) {
+			s.command("start", 1)
+			s.fault(2, "agent 1 SIGUSR2")
+			s.process("main", "a", 4, 4.1)
+		}},
+		"killed, and its agent was upgraded before its start command": {slow, colEnded, func(s *story) {
+			s.fault(2, "agent 1 SIGUSR2")
+			s.command("start", 5)
+			s.process("main", "a", 7, 7.1)
+		}},
+		"killed, and its agent was upgraded after an earlier start command": {slow, colEnded, func(s *story) {
+			s.command("start", 1)
+			s.fault(2, "agent 1 SIGUSR2")
+			s.command("start", 5)
+			s.process("main", "a", 7, 7.1)
+		}},
+		"killed, and its agent was upgraded long after a start command": {slow, colEnded, func(s *story) {
+			s.command("start", 1)
+			s.fault(2, "agent 1 SIGUSR2")
+			s.process("main", "a", 30, 30.1)
 		}},
 		"a launcher is killed and nothing asked for it": {slow, colEnded, func(s *story) {
 			s.process("launcher", "a", 1, 2)
