@@ -360,6 +360,10 @@ func (w *world) populate(only string) {
 				gozzard.Target{Agent: h.agent})
 			return ok
 		})
+
+		// As every agent does, it reports all its processes after HELLO, also when it has none: no process is stale
+		// because of what its host has for other tenants.
+		w.receive(h.agent, 0, &gozzard.Report{Version: 1, Kind: gozzard.ReportStatus, Session: 1, Round: 1, Parts: 1})
 	}
 
 	seq := map[gozzard.AgentID]uint64{}
