@@ -13,13 +13,9 @@ var _ approval.Store = (*Store)(nil)
 
 const requestColumns = "id, kind, what, act, digest, app, person, created, expires, state, decided, decider, result"
 
-// auditRequest writes an audit row.
-func auditRequest(ctx context.Context, c *conn, audit approval.AuditEntry) error {
-	n, err := nextNumber(ctx, c)
-	if err != nil {
-		return err
-	}
-	return insertAudit(ctx, c, &gozzard.AuditRow{Seq: n, At: audit.At, Caller: audit.Caller, Act: audit.What, Targets: 1})
+// requestRow is an audit row. ctx has the origin of the call; the context of the writer has none.
+func requestRow(ctx context.Context, audit approval.AuditEntry) gozzard.AuditRow {
+	return withOrigin(ctx, gozzard.AuditRow{At: audit.At, Caller: audit.Caller, Act: audit.What, Targets: 1})
 }
 
 // AddRequest implements approval.Store.
@@ -27,6 +23,7 @@ func (s *Store) AddRequest(ctx context.Context, r *approval.Request, most int, n
 	audit func(id int64) approval.AuditEntry) (err error) {
 	defer s.timed("add_request", &err)()
 	var id int64
+	origin := gozzard.OriginOf(ctx)
 	err = s.w.submit(ctx, &job{op: "a request", rows: 1, grows: true, run: func(ctx context.Context, c *conn) error {
 		// Limit what one person can have waiting, and drop what was not decided in time.
 		_, err := c.change(ctx, `UPDATE requests SET act = $2 WHERE state = 'waiting' AND expires <= $1`, millis(now), []byte{})
@@ -55,7 +52,7 @@ func (s *Store) AddRequest(ctx context.Context, r *approval.Request, most int, n
 		if err != nil {
 			return err
 		}
-		return auditRequest(ctx, c, audit(id))
+		return addAudit(ctx, c, requestRow(gozzard.WithOrigin(ctx, origin), audit(id)))
 	}})
 	if err == nil {
 		r.ID = id
@@ -100,6 +97,7 @@ func (s *Store) Request(ctx context.Context, id int64) (r approval.Request, err 
 // DecideRequest implements approval.Store.
 func (s *Store) DecideRequest(ctx context.Context, r *approval.Request, audit approval.AuditEntry) (err error) {
 	defer s.timed("decide_request", &err)()
+	row := requestRow(ctx, audit)
 	return s.w.submit(ctx, &job{op: "a decision", rows: 1, grows: true, run: func(ctx context.Context, c *conn) error {
 		n, err := c.change(ctx, `UPDATE requests SET state = $2, decided = $3, decider = $4
 			WHERE id = $1 AND state = 'waiting' AND digest = $5`,
@@ -115,7 +113,7 @@ func (s *Store) DecideRequest(ctx context.Context, r *approval.Request, audit ap
 				return err
 			}
 		}
-		return auditRequest(ctx, c, audit)
+		return addAudit(ctx, c, row)
 	}})
 }
 

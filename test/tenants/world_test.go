@@ -236,7 +236,8 @@ func newWorld(t testing.TB, only string) *world {
 	return newWorldOf(t, networks, only)
 }
 
-func newWorldOf(t testing.TB, k kind, only string) *world {
+// newWorldOf makes a world of a kind. change changes the options of its server.
+func newWorldOf(t testing.TB, k kind, only string, change ...func(*server.Options)) *world {
 	t.Helper()
 	w := &world{t: t, kind: k, inbox: make(chan func(), 10_000), names: names{map[string]string{}, map[string]string{}}}
 	now := time.Date(2026, 7, 1, 2, 3, 4, 0, time.UTC) // nothing expires, and both worlds show the same times
@@ -247,14 +248,18 @@ func newWorldOf(t testing.TB, k kind, only string) *world {
 	limits := server.DefaultLimits()
 	limits.AppRate, limits.Failures, limits.InFlight, limits.HelloRate = 0, 0, 0, 0
 
-	var err error
-	w.server, err = server.New(t.Context(), server.Options{
+	o := server.Options{
 		Data: data, Listen: "127.0.0.1:0", AgentListen: "127.0.0.1:0", Version: "test",
 		Trust: server.TrustOptions{Enrol: true}, Release: server.ReleaseOptions{TwoPerson: true}, Limits: limits,
 		NewFabric: w.newFabric, Now: func() time.Time { return now },
 		Fatal: func(err error) { t.Errorf("fatal: %v", err) }, Log: slog.New(slog.DiscardHandler),
-	})
-	if err != nil {
+	}
+	for _, f := range change {
+		f(&o)
+	}
+
+	var err error
+	if w.server, err = server.New(t.Context(), o); err != nil {
 		t.Fatal(err)
 	}
 
@@ -360,6 +365,10 @@ func (w *world) populate(only string) {
 				gozzard.Target{Agent: h.agent})
 			return ok
 		})
+
+		// As every agent does, it reports all its processes after HELLO, also when it has none: no process is stale
+		// because of what its host has for other tenants.
+		w.receive(h.agent, 0, &gozzard.Report{Version: 1, Kind: gozzard.ReportStatus, Session: 1, Round: 1, Parts: 1})
 	}
 
 	seq := map[gozzard.AgentID]uint64{}
