@@ -565,11 +565,9 @@ func TestRefusedQuota(t *testing.T) {
 // TestRestOfABody: a client that sends everything before it reads gets its answer. One that stops in the middle of its
 // body holds the connection for a limited time.
 func TestRestOfABody(t *testing.T) {
-	rig := newRig(t, ratelimit.Options{Drain: 300 * time.Millisecond})
-	server := httptest.NewServer(rig.handler)
-	defer server.Close()
-
-	send := func(length, sent int) string {
+	send := func(drain time.Duration, length, sent int) string {
+		server := httptest.NewServer(newRig(t, ratelimit.Options{Drain: drain}).handler)
+		defer server.Close()
 		c, err := net.Dial("tcp", server.Listener.Addr().String())
 		if err != nil {
 			t.Fatal(err)
@@ -595,11 +593,11 @@ func TestRestOfABody(t *testing.T) {
 	const mib = 1 << 20
 	for _, size := range []int{5 * mib, 65 * mib} {
 		overhead := len(`{"bk_app_code":"a","bk_app_secret":"s-a","bk_username":"u","pad":"`)
-		if got := send(size+overhead, size); !strings.Contains(got, "more than 4 MiB") {
+		if got := send(time.Minute, size+overhead, size); !strings.Contains(got, "more than 4 MiB") {
 			t.Errorf("%d bytes: %s", size, got)
 		}
 	}
-	if got := send(65*mib, 20*mib); !strings.Contains(got, "more than 4 MiB") {
+	if got := send(3*time.Second, 65*mib, 5*mib); !strings.Contains(got, "more than 4 MiB") {
 		t.Errorf("a body that stops: %s", got)
 	}
 }
