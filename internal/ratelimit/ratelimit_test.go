@@ -597,7 +597,7 @@ func TestRestOfABody(t *testing.T) {
 			t.Errorf("%d bytes: %s", size, got)
 		}
 	}
-	if got := send(3*time.Second, 65*mib, 5*mib); !strings.Contains(got, "more than 4 MiB") {
+	if got := send(5*time.Second, 65*mib, 20*mib); !strings.Contains(got, "more than 4 MiB") {
 		t.Errorf("a body that stops: %s", got)
 	}
 }
