@@ -9,13 +9,14 @@ import (
 	"github.com/gozzard/gozzard"
 )
 
-// Bounds of what refusals write: at most maxKinds different events a minute get rows of their own, each at most two.
-// Further ones share one row for each act.
+// Bounds of what refusals write: at most maxKinds different events a minute get rows of their own, each at most two. Of
+// one app, and of all strangers together, at most maxKindsOfApp do. Further ones share one row for each act.
 const (
-	window    = time.Minute
-	maxKinds  = 32
-	writeTime = 10 * time.Second
-	flushTick = 5 * time.Second
+	window        = time.Minute
+	maxKinds      = 64
+	maxKindsOfApp = 16
+	writeTime     = 10 * time.Second
+	flushTick     = 5 * time.Second
 )
 
 // Store is the part of the record that a Recorder writes to.
@@ -68,6 +69,10 @@ func (r *Recorder) note(e event) {
 
 	r.mu.Lock()
 	c := r.counts[e]
+	if c == nil && r.kindsOf(e.caller.App) >= maxKindsOfApp { // one caller must not hide what others do
+		e = event{act: e.act, caller: gozzard.Caller{App: e.caller.App}, about: othersAbout}
+		c = r.counts[e]
+	}
 	if c == nil && len(r.counts) >= maxKinds {
 		e = event{act: e.act, about: othersAbout}
 		c = r.counts[e]
@@ -88,6 +93,16 @@ func (r *Recorder) note(e event) {
 		default: // it will look anyway
 		}
 	}
+}
+
+// kindsOf is how many kinds of events an app has, "" for strangers. The caller holds mu.
+func (r *Recorder) kindsOf(app string) (n int) {
+	for e := range r.counts {
+		if e.caller.App == app {
+			n++
+		}
+	}
+	return n
 }
 
 // Run writes rows until ctx ends, also at the end.

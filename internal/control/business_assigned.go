@@ -179,7 +179,7 @@ func (t *businesses) rejectHost(req *record.ApplyRequest, h *topology.Host) erro
 	for _, ref := range refs {
 		if !req.Caller.Rights.MayAssign(req.Business.ID, ref) {
 			return gozzard.Errorf(gozzard.ErrAppForbidden,
-				"app %s may not put host %s into business %d: this needs the role admin on that host, by --net, --cloud or --any-host",
+				"app %s may not put host %s into business %d: this needs the role admin on that host, by --net, --cloud or on the whole fleet",
 				req.Caller.App, hostName(h), req.Business.ID)
 		}
 	}

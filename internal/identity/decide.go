@@ -145,7 +145,7 @@ var objections = []objection{
 		if c.Other == "" {
 			return ""
 		}
-		return "which belongs to " + c.Other
+		return "which belongs to another definition or agent" // not which: another team may own it
 	}},
 
 	{"name or owner differ", func(_ Evidence, c Candidate) string {

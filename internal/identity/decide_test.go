@@ -87,7 +87,7 @@ func TestDecide(t *testing.T) {
 		{"adopted after a reboot", Evidence{Held: Held{Proc: Proc{BootID: "before", PID: 10, Start: 99999}}, Named: &b,
 			PIDFileAt: file(201)}, Adopted, 20, "named by the pid file", ""},
 		{"of another definition", Evidence{Named: &taken, PIDFileAt: file(300)}, Foreign, 0, "foreign",
-			"which belongs to ns/b"},
+			"which belongs to another definition or agent"},
 		{"another name", Evidence{Named: ptr(b.misfit()), PIDFileAt: file(300)}, Foreign, 0, "foreign",
 			"which runs as python3"},
 		{"never managed", Evidence{Named: &barred, PIDFileAt: file(300)}, Foreign, 0, "foreign", "thread of the kernel"},

@@ -48,8 +48,12 @@ func (p *Policy) folder(acct account, path string) error {
 	}
 
 	// Reject the rest.
-	if real != filepath.Clean(path) {
+	switch {
+	case real == filepath.Clean(path):
+	case acct.root:
 		return p.rejectBecause(setPathPrefixes, "it is "+quoted(real), "setup_path %s", quoted(path))
+	default: // an agent of root can follow links that the account cannot: it does not say where they lead
+		return p.rejectBecause(setPathPrefixes, "a link leads to another place", "setup_path %s", quoted(path))
 	}
 	return p.reject(setPathPrefixes, "setup_path %s", quoted(path))
 }

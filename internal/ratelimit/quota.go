@@ -15,10 +15,11 @@ type holder string
 const userHolder = "user:"
 
 // holders are the app and the user of a caller. An app with a quota of its own has that one only: it was given for
-// what the app does for its users.
+// what the app does for its users. A name that an app only claims does not count: by claiming it, one app could use up
+// the quota of a user of another app.
 func (b *Blast) holders(c gozzard.Caller) []holder {
 	app, user := holder(c.App), holder(userHolder+c.User)
-	if _, own := b.Quotas[c.App]; own || c.User == "" || app == user {
+	if _, own := b.Quotas[c.App]; own || c.User == "" || app == user || c.Asserted {
 		return []holder{app}
 	}
 	return []holder{app, user}

@@ -31,14 +31,14 @@ func (s *Store) Spent(ctx context.Context, since time.Time, actions []gozzard.Ac
 		numbers[i] = fmt.Sprint(uint8(a))
 	}
 
-	query := `SELECT t.app, t.caller, t.accepted_at, COUNT(*) FROM tasks t
+	query := `SELECT t.app, t.caller, t.asserted, t.accepted_at, COUNT(*) FROM tasks t
 		JOIN items i ON i.task_seq = t.seq AND i.action IN (` + strings.Join(numbers, ", ") + `)
 		JOIN attempts a ON a.task_seq = t.seq AND a.item = i.item AND a.state <> $2
-		WHERE t.accepted_at >= $1 GROUP BY t.seq, t.app, t.caller, t.accepted_at ORDER BY t.seq`
+		WHERE t.accepted_at >= $1 GROUP BY t.seq, t.app, t.caller, t.asserted, t.accepted_at ORDER BY t.seq`
 	err = s.read.each(ctx, query, []any{millis(since), int64(gozzard.AttemptNotExecuted)}, func(r *sql.Rows) error {
 		var row record.Spent
 		var at int64
-		if err := r.Scan(&row.Caller.App, &row.Caller.User, &at, &row.N); err != nil {
+		if err := r.Scan(&row.Caller.App, &row.Caller.User, &row.Caller.Asserted, &at, &row.N); err != nil {
 			return err
 		}
 		row.At = time.UnixMilli(at)

@@ -150,7 +150,8 @@ func (a *actor) adopt(f Found, exit Exit) Found {
 			a.setHeld(Held{})
 		}
 		a.markDown(exit)
-		return Found{Verdict: identity.Foreign, Reason: fmt.Sprintf("pid %d belongs to %s", f.Proc.PID, other)}
+		a.log.Info("the process belongs to another definition", "pid", f.Proc.PID, "other", other)
+		return Found{Verdict: identity.Foreign, Reason: fmt.Sprintf("pid %d belongs to another definition", f.Proc.PID)}
 	}
 
 	// Leave the process before.
