@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/gozzard/gozzard"
+	"github.com/gozzard/gozzard/internal/identity"
 )
 
 const (
@@ -301,13 +302,14 @@ func (a *actor) checkAlive(ctx context.Context, t launched) gozzard.Outcome {
 // cannotAppear reports whether the process cannot appear any more after its command has ended. Nothing that the
 // command started is alive, and the process was such a thing or cannot be found in any other way. Some commands make
 // other programs start the process, say as a container. Such a process is known by its pid file only, so it may
-// still appear unless its pid file was written after the command began.
+// still appear unless its pid file was written after the command began. A live process that the file names may still
+// execute the program, so it is waited for.
 func (a *actor) cannotAppear(t launched, f Found) bool {
 	if !f.Empty || a.running() {
 		return false
 	}
 	return a.spec.Identity.PIDPath == "" || a.byCgroup && !a.upSince.Before(t.began) ||
-		f.PIDFileAt.After(t.began.Add(-fileTick))
+		f.Verdict != identity.Foreign && f.PIDFileAt.After(t.began.Add(-fileTick))
 }
 
 // goneWithCommand reports whether a process that was seen while its start command ran is gone now. What was seen may
