@@ -101,7 +101,11 @@ func TestTD10BodiesOfStrangers(t *testing.T) {
 	}
 	fmt.Printf("threat TD10: %d strangers stop in their bodies: %d MiB before, at most %d MiB; %d rounds of others\n",
 		strangers, before>>20, highest>>20, served)
-	if highest-before > 200<<20 {
+	bound := int64(200 << 20)
+	if ft.Race { // the detector keeps several bytes for each byte; the bodies themselves would be 300 MiB
+		bound *= 4
+	}
+	if int64(highest-before) > bound {
 		t.Errorf("the server grew from %d to %d MiB", before>>20, highest>>20)
 	}
 
