@@ -89,7 +89,11 @@ func TestK10LostRecordIsNoFirstStart(t *testing.T) {
 	page[100], page[105], page[106] = 13, 16, 0 // an empty table of tables
 
 	refusals := 0
-	for name, content := range map[string][]byte{"missing": nil, "empty": {}, "without tables": page} {
+	for _, c := range []struct {
+		name    string
+		content []byte
+	}{{"missing", nil}, {"empty", []byte{}}, {"without tables", page}} { // in this order: something is left in the end
+		name, content := c.name, c.content
 		if err := os.Remove(record); err != nil && !os.IsNotExist(err) {
 			t.Fatal(err)
 		}
