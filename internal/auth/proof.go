@@ -39,9 +39,23 @@ func (r Required) requires(u *User) bool {
 // proven checks the proof of a user, and calls f while no other change happens. f gets the user without the code that
 // was used, and records it.
 func (a *Accounts) proven(ctx context.Context, name string, p Proof, f func(u User) error) error {
-	// Check the password. An unknown user and a wrong password give the same error after the same work.
+	return a.withPassword(ctx, name, p.Password, func(u User) (err error) {
+		if u.HasSecond() { // check the code, and use it up
+			if u.Second, err = a.useCode(&u, p.Code); err != nil {
+				return err
+			}
+		}
+
+		return f(u)
+	})
+}
+
+// withPassword checks the password of a user, and calls f while no other change happens. An unknown user and a wrong
+// password give the same error after the same work.
+func (a *Accounts) withPassword(ctx context.Context, name, password string, f func(u User) error) error {
+	// Check the password.
 	before, known := a.user(name)
-	ok, err := a.checkPaced(ctx, name, before.Password, p.Password)
+	ok, err := a.checkPaced(ctx, name, before.Password, password)
 	if err != nil {
 		a.directory.o.Refused("login_flood")
 		return err
@@ -50,19 +64,12 @@ func (a *Accounts) proven(ctx context.Context, name string, p Proof, f func(u Us
 		return a.wrongPassword(name)
 	}
 
+	// Check that it is still the password.
 	a.writing.Lock()
 	defer a.writing.Unlock()
-
 	u, known := a.user(name)
 	if !known || u.Disabled || u.Password != before.Password {
 		return a.wrongPassword(name)
-	}
-
-	// Check the code, and use it up.
-	if u.HasSecond() {
-		if u.Second, err = a.useCode(&u, p.Code); err != nil {
-			return err
-		}
 	}
 
 	return f(u)
@@ -183,22 +190,12 @@ func (a *Accounts) EnrolSecond(ctx context.Context, name string, p Proof) (e Enr
 // ConfirmSecond makes the second factor of EnrolSecond count. The code is of the new factor. Sessions end, because they
 // were opened without it.
 func (a *Accounts) ConfirmSecond(ctx context.Context, name string, p Proof) error {
-	before, known := a.user(name)
-	ok, err := a.checkPaced(ctx, name, before.Password, p.Password)
-	if err != nil {
-		return err
-	}
-	if !ok || !known || before.Disabled {
-		return a.wrongPassword(name)
-	}
+	return a.withPassword(ctx, name, p.Password, func(u User) error { return a.confirmSecond(ctx, u, p.Code) })
+}
 
-	a.writing.Lock()
-	defer a.writing.Unlock()
-
-	u, known := a.user(name)
-	if !known || u.Disabled || u.Password != before.Password {
-		return a.wrongPassword(name)
-	}
+// confirmSecond is ConfirmSecond for a user whose password is right. The caller holds writing.
+func (a *Accounts) confirmSecond(ctx context.Context, u User, code string) error {
+	name := u.Name
 	if u.Second == nil || len(u.Second.NextSecret) == 0 {
 		return gozzard.Errorf(gozzard.ErrConflict, "user %s has no second factor that waits for a confirmation", name)
 	}
@@ -207,7 +204,7 @@ func (a *Accounts) ConfirmSecond(ctx context.Context, name string, p Proof) erro
 			name, int(wrongWindow.Minutes()))
 	}
 
-	second, ok := u.Second.confirm(p.Code, a.now())
+	second, ok := u.Second.confirm(code, a.now())
 	if !ok {
 		a.wrong.count(name, a.now())
 		return a.directory.refuse("second_factor", gozzard.ErrUnauthenticated,
