@@ -14,23 +14,28 @@ import (
 	"github.com/gozzard/gozzard/internal/sqlstore"
 )
 
-// lateStore answers an Accept long after it was committed, when the test says so.
+// lateStore commits or answers an Accept late, when the test says so.
 type lateStore struct {
 	control.Store
 
 	mu        sync.Mutex
-	late      bool // the next Accept is answered late
+	late      bool // the next Accept is answered long after it was committed
+	slow      bool // the next Accept is committed late
 	committed chan struct{}
 	answer    chan struct{}
 }
 
-// Accept commits at once.
+// Accept commits at once unless it is slow.
 func (s *lateStore) Accept(ctx context.Context, t *record.NewTask) (record.Accepted, error) {
 	s.mu.Lock()
-	late := s.late
-	s.late = false
+	late, slow := s.late, s.slow
+	s.late, s.slow = false, false
 	s.mu.Unlock()
 
+	if slow {
+		close(s.committed)
+		<-s.answer
+	}
 	acc, err := s.Store.Accept(ctx, t)
 	if late {
 		close(s.committed)

@@ -11,6 +11,13 @@ import (
 // Operate accepts an operation. When it returns, the task with one attempt per target and its audit row are durable,
 // and every attempt will get a verdict. Attempts on hosts that are unknown or offline have theirs already.
 func (p *Plane) Operate(ctx context.Context, op *gozzard.Operation) (gozzard.Task, error) {
+	p.restorer.pause.RLock()
+	defer p.restorer.pause.RUnlock()
+	return p.operate(ctx, op)
+}
+
+// operate is Operate without the pause of the restorer.
+func (p *Plane) operate(ctx context.Context, op *gozzard.Operation) (gozzard.Task, error) {
 	d, err := p.draft(ctx, op)
 	if err == nil {
 		err = p.checkPermitted(op)

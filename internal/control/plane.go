@@ -29,7 +29,7 @@ type Plane struct {
 	protocols protocols
 	events    *EventRing
 	questions questions
-	restorer  restorer
+	restorer  *restorer
 	claims    claims
 
 	forgeries  atomic.Uint64 // reports of an agent about another agent's operations
@@ -52,7 +52,7 @@ func New(ctx context.Context, o Options) (*Plane, error) {
 		Foreign: func(agent gozzard.AgentID) { p.forged("foreign_operation", agent) },
 	})
 	p.protocols = newProtocols(&p.o)
-	p.restorer = newRestorer(&p.o, p.delivery, p.Operate)
+	p.restorer = newRestorer(&p.o, p.delivery, p.operate)
 	p.businesses = newBusinesses(&p.o, p.Operate)
 	o.Live.OnLeftOut(p.leftOut)
 

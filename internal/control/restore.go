@@ -25,6 +25,11 @@ type restorer struct {
 	delivery *delivery.Engine
 	operate  func(context.Context, *gozzard.Operation) (gozzard.Task, error)
 
+	// pause is read-locked by every operation of a caller from its draft until it is in memory, and locked while a host
+	// is restored. Without it, a definition could be restored between an operation's place in the record and its
+	// delivery: the host would then reject the operation as older than the definition.
+	pause sync.RWMutex
+
 	mu   sync.Mutex
 	open map[gozzard.AgentID]*lostState
 	wake chan struct{}
@@ -38,8 +43,8 @@ type lostState struct {
 }
 
 func newRestorer(o *Options, d *delivery.Engine,
-	operate func(context.Context, *gozzard.Operation) (gozzard.Task, error)) restorer {
-	return restorer{o: o, delivery: d, operate: operate, open: map[gozzard.AgentID]*lostState{},
+	operate func(context.Context, *gozzard.Operation) (gozzard.Task, error)) *restorer {
+	return &restorer{o: o, delivery: d, operate: operate, open: map[gozzard.AgentID]*lostState{},
 		wake: make(chan struct{}, 1)}
 }
 
@@ -119,6 +124,8 @@ func (r *restorer) restoreIdle(ctx context.Context, agent gozzard.AgentID, lost 
 		return nil
 	}
 
+	r.pause.Lock()
+	defer r.pause.Unlock()
 	busy := r.delivery.BusyKeys(agent)
 	var later []gozzard.ProcID
 	now := slices.DeleteFunc(slices.Clone(lost.left), func(id gozzard.ProcID) bool {

@@ -1,6 +1,7 @@
 package control_test
 
 import (
+	"sync"
 	"testing"
 	"time"
 
@@ -77,6 +78,35 @@ func TestWaitingOperationComesBeforeTheCopy(t *testing.T) {
 	if op := r.restored(1)[key]; op.Action != gozzard.ActionUpdate {
 		t.Errorf("a stopped process came back: %+v", op)
 	}
+}
+
+// An operation that was requested before a host came back, and is on its way into the record, counts as under way: a
+// restored definition must not overtake it, because the host would then reject the operation as the older one.
+func TestRestoreWaitsForWhatIsBeingAccepted(t *testing.T) {
+	r, late := newLateRig(t)
+	r.hello(me, 1, journalA)
+	task := r.operate(gozzard.ActionStart, 0, me)
+	r.report(me, 1, done(r.op(me, 1, task), gozzard.CodeOK))
+	r.verdict(task, me, gozzard.AttemptOK, gozzard.CodeOK)
+	r.forget()
+	late.slow = true
+
+	var reload gozzard.Task
+	var wg sync.WaitGroup
+	wg.Go(func() { reload = r.operate(gozzard.ActionReload, time.Minute, me) })
+	<-late.committed
+	r.hello(me, 2, journalB)
+	time.Sleep(300 * time.Millisecond)
+
+	if n := len(r.restores()); n != 0 {
+		t.Errorf("%d restored while an operation is being accepted", n)
+	}
+
+	close(late.answer)
+	wg.Wait()
+	r.report(me, 2, done(r.op(me, 2, reload), gozzard.CodeOK))
+	r.verdict(reload, me, gozzard.AttemptOK, gozzard.CodeOK)
+	r.restored(1)
 }
 
 // restores lists the operations sent by the server itself.
