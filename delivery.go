@@ -72,20 +72,23 @@ func (s AttemptState) Sources() []AttemptState {
 // of that agent.
 func MayOpenSession(registered, hello uint64) bool { return hello > registered }
 
-// MaxLift is the newest generation that a server believes of an agent. Up to it LiftCounter leaves as many numbers
-// again before 2^53, the largest integer that every JSON reader knows. So an agent that makes numbers up can bring the
-// server to large task numbers, and never to their end.
-const MaxLift = 1 << 52
+// MaxGen is the newest generation that a server believes of an agent. It is far above every number that a server gives
+// out, and leaves as many again before the end of 63 bits.
+const MaxGen = 1 << 62
 
-// LiftCounter gives the number of the last task after a HELLO: at least the newest generation that the agent has on
-// record. The counter is behind when the agent had another server before, or when the record was lost or replaced by an
-// older copy. The agent would reject every new operation then. The lift is part of the transaction that registers the
-// session, so that every operation which is accepted in the session has a newer generation.
-func LiftCounter(counter, newest uint64) uint64 {
-	if newest > MaxLift {
-		return counter
+// LiftBase gives what a server adds to the numbers of tasks to make the generations of one agent. The counter of tasks
+// is behind when the agent had another server before, or when the record was lost or replaced by an older copy. The
+// agent would reject every new operation then. So after a HELLO the base is such that the next task has a newer
+// generation than the agent has on record. An older task does not get one: the agent may have executed a task of its
+// number before.
+//
+// The base belongs to one agent, so an agent that makes numbers up has large numbers itself and changes nothing for the
+// others. The lift is part of the transaction that registers the session.
+func LiftBase(counter, base, newest uint64) uint64 {
+	if newest > MaxGen || newest <= counter+base {
+		return base
 	}
-	return max(counter, newest)
+	return newest - counter
 }
 
 // Admission is what an agent does with an operation that arrives.

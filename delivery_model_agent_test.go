@@ -60,9 +60,9 @@ func (m *model) receiveOps(w *world, fresh *network, op int) {
 		st := gozzard.AgentView{Session: uint64(w.session), Leased: true, Phase: phaseAt[w.at[op]],
 			NewestGen: m.newest(w)}
 		next, bad := *w, ""
-		switch gozzard.Admit(st, session, uint64(w.gens[op]), opAction[op].ReadOnly()) {
+		switch gozzard.Admit(st, session, uint64(w.gens[op]+w.base), opAction[op].ReadOnly()) {
 		case gozzard.AdmitQueue:
-			next.at[op] = atQueued
+			next.at[op], next.taken[op] = atQueued, w.gens[op]+w.base
 		case gozzard.AdmitRefuseOld:
 			next.at[op] = atNever
 			m.log(&next)
@@ -94,7 +94,7 @@ func (m *model) newest(w *world) uint64 {
 	n := uint64(w.newest)
 	for i := range m.ops {
 		if phaseAt[w.at[i]] == gozzard.PhaseQueued || phaseAt[w.at[i]] == gozzard.PhaseBegun {
-			n = max(n, uint64(w.gens[i]))
+			n = max(n, uint64(w.taken[i]))
 		}
 	}
 	return n
@@ -160,7 +160,7 @@ func (m *model) work(w *world, op int) {
 			return
 		}
 		next.at[op] = atIntent
-		next.newestBefore, next.newest = w.newest, max(w.newest, w.gens[op])
+		next.newestBefore, next.newest = w.newest, max(w.newest, w.taken[op])
 		m.log(&next)
 		m.emit(w, next, true, act{verb: "INTENT of", op: int8(op)}, "")
 	case atIntent:

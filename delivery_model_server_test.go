@@ -60,7 +60,7 @@ func (m *model) acceptNext(w *world) {
 	}
 }
 
-// acceptInto records an operation. Its number is its generation.
+// acceptInto records an operation. Its number and the base make its generation.
 func (m *model) acceptInto(w *world, op int) {
 	w.counter++
 	w.gens[op] = w.counter
@@ -68,14 +68,14 @@ func (m *model) acceptInto(w *world, op int) {
 }
 
 // replaceRecord covers a new server that takes the place of all others: with an empty record, or with an older copy that
-// has verdicts only. Its counter is that of the copy. The connections of the others end with them, and so does what was
+// has verdicts only. Its counter and its base are those of the copy. The connections of the others end with them, and so does what was
 // on its way to them; what they have sent may still arrive.
 func (m *model) replaceRecord(w *world) {
 	if int(w.replaced) >= m.replaced || int(w.connects) >= m.connects {
 		return
 	}
 
-	for counter := range w.counter + 1 {
+	for copied := range (int(w.counter) + 1) * (int(w.base) + 1) {
 		next := *w
 		for i := range m.ops {
 			if w.rows[i].state != 0 {
@@ -83,7 +83,8 @@ func (m *model) replaceRecord(w *world) {
 				next.gone |= 1 << i
 			}
 		}
-		next.counter, next.promised, next.registered = counter, 0, 0
+		next.counter, next.base = uint8(copied%(int(w.counter)+1)), uint8(copied/(int(w.counter)+1))
+		next.promised, next.registered = 0, 0
 		next.known, next.since, next.slots = journalPos{}, 0, [maxSlots]decision{}
 		next.net.hello, next.net.result = network{}.hello, network{}.result
 		next.greeted = world{}.greeted
@@ -152,8 +153,8 @@ func (m *model) decideByResult(w *world, fresh *network, op int) {
 	}
 }
 
-// openSession covers a HELLO that arrives: the session, the journal, since when it is that journal and the counter are
-// one transaction.
+// openSession covers a HELLO that arrives: the session, the journal, since when it is that journal and the base are one
+// transaction.
 func (m *model) openSession(w *world, connect int, fresh bool) {
 	hello := w.greeted[connect]
 	registered := uint64(w.registered)
@@ -169,8 +170,8 @@ func (m *model) openSession(w *world, connect int, fresh bool) {
 	next.since = uint8(gozzard.JournalSince(w.known.real(), uint64(w.since), hello.journal.real(),
 		uint64(hello.session)))
 	next.registered, next.known = hello.session, hello.journal
-	if m.intact(counterLifted) {
-		next.counter = uint8(gozzard.LiftCounter(uint64(w.counter), uint64(hello.newest)))
+	if m.intact(baseLifted) {
+		next.base = uint8(gozzard.LiftBase(uint64(w.counter), uint64(w.base), uint64(hello.newest)))
 	}
 	m.emit(w, next, fresh, act{verb: "HELLO opens session", op: -1, num: int(hello.session)}, "")
 }

@@ -56,7 +56,7 @@ const (
 	cancelInSameJournal
 	withdrawOnlyPending
 	tombstoneOutlivesAck
-	counterLifted
+	baseLifted
 )
 
 // Where an operation is on the agent: the phases of the package, split into the steps between which the
@@ -128,8 +128,9 @@ type world struct {
 
 	// The record. An operation whose row has no state is not accepted yet, or the record that had it is gone.
 	rows       [maxOps]row
-	gens       [maxOps]uint8 // generations of accepted operations
-	counter    uint8         // the last generation
+	gens       [maxOps]uint8 // numbers of accepted operations
+	counter    uint8         // the last number
+	base       uint8         // what the server adds to numbers for this agent
 	registered uint8         // session
 	known      journalPos
 	since      uint8 // first session of the known journal
@@ -142,8 +143,9 @@ type world struct {
 	welcomed     bool
 	journal      journalPos
 	faults       uint8
-	newest       uint8 // generation
-	newestBefore uint8 // what newest was before an INTENT that is not yet followed by DONE
+	taken        [maxOps]uint8 // generations of operations when they arrived
+	newest       uint8         // generation
+	newestBefore uint8         // what newest was before an INTENT that is not yet followed by DONE
 	at           [maxOps]uint8
 	greeted      [maxConnects + 1]struct { // what the HELLO of each connect says beside the operations
 		session uint8
@@ -292,6 +294,11 @@ func (m *model) normalise(w *world) {
 	m.send(w, &w.net)
 	m.forgetMessages(w)
 	m.forgetDecisions(w)
+	for i := range m.ops { // the generation of an operation that is neither queued nor begun is in newest, or of no use
+		if p := phaseAt[w.at[i]]; p != gozzard.PhaseQueued && p != gozzard.PhaseBegun {
+			w.taken[i] = 0
+		}
+	}
 	if w.slots[0].less(w.slots[1]) { // servers are alike: one order of the two is enough
 		w.slots[0], w.slots[1] = w.slots[1], w.slots[0]
 	}

@@ -116,7 +116,7 @@ func TestProtocolMutations(t *testing.T) {
 		{"cancelled under another journal", cancelInSameJournal, config{ops: 1, connects: 2, journalFaults: 1}, wrong},
 		{"withdrawn though dispatched", withdrawOnlyPending, config{ops: 2, connects: 1, slots: 1}, afterward},
 		{"tombstone forgotten in its session", tombstoneOutlivesAck, config{ops: 1, connects: 1}, afterward},
-		{"counter not lifted by HELLO", counterLifted, config{ops: 2, connects: 2, replaced: 1}, unknown},
+		{"base not lifted by HELLO", baseLifted, config{ops: 2, connects: 2, replaced: 1}, unknown},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			if r := explore(tt.in); r.bad != "" {

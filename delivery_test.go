@@ -226,16 +226,21 @@ func TestMayOpenSession(t *testing.T) {
 	}
 }
 
-// TestLiftCounter: the counter is never below the newest generation of an agent, it never goes down, and an agent cannot
-// bring it to its end.
-func TestLiftCounter(t *testing.T) {
-	for _, tt := range []struct{ counter, newest, want uint64 }{
-		{0, 0, 0}, {7, 0, 7}, {7, 7, 7}, {7, 6, 7}, {7, 8, 8}, {0, 1 << 40, 1 << 40},
-		{7, gozzard.MaxLift, gozzard.MaxLift}, {7, gozzard.MaxLift + 1, 7}, {7, math.MaxUint64, 7},
-		{gozzard.MaxLift + 5, gozzard.MaxLift, gozzard.MaxLift + 5},
+// TestLiftBase: the next task is newer than everything that the agent has, no earlier one is, the base never goes down,
+// and an agent cannot bring generations to their end.
+func TestLiftBase(t *testing.T) {
+	const most = gozzard.MaxGen
+	for _, tt := range []struct{ counter, base, newest, want uint64 }{
+		{0, 0, 0, 0}, {7, 0, 0, 0}, {7, 0, 7, 0}, {7, 0, 6, 0}, {7, 0, 8, 1}, {0, 0, 1 << 40, 1 << 40},
+		{7, 0, most, most - 7}, {7, 0, most + 1, 0}, {7, 0, math.MaxUint64, 0},
+		{8, 1, 9, 1}, {8, 1, 10, 2}, {8, 5, 10, 5}, {1 << 53, most, most, most},
 	} {
-		if got := gozzard.LiftCounter(tt.counter, tt.newest); got != tt.want {
-			t.Errorf("counter %d, newest %d: %d, want %d", tt.counter, tt.newest, got, tt.want)
+		got := gozzard.LiftBase(tt.counter, tt.base, tt.newest)
+		if got != tt.want {
+			t.Errorf("counter %d, base %d, newest %d: %d, want %d", tt.counter, tt.base, tt.newest, got, tt.want)
+		}
+		if tt.newest <= most && (tt.counter+1+got <= tt.newest || got > tt.base && tt.counter+got > tt.newest) {
+			t.Errorf("counter %d, base %d, newest %d: base %d is not right", tt.counter, tt.base, tt.newest, got)
 		}
 	}
 }

@@ -152,5 +152,6 @@ type Attempt struct {
 	Expires   time.Time // an attempt that was not sent waits for its host until then
 }
 
-// Generation is the attempt's place in the order of operations on its process.
+// Generation is the attempt's place in the order of operations on its process. The base of its agent is added to it when
+// it is sent (LiftBase).
 func (a *Attempt) Generation() uint64 { return uint64(a.Ref.Task) }

@@ -85,7 +85,7 @@ func (p *Plane) openSession(ctx context.Context, h hello) error {
 	// Take it into memory. What the host lost is read before the host reports, because its report removes what it does
 	// not have from the live index.
 	p.delivery.OpenSession(h.from, delivery.Session{ID: r.Session, Run: r.Hello.Run, Cloud: h.cloud,
-		Behind: rec.Lift.To > 0}, now)
+		Behind: rec.Lifted, Base: rec.Base}, now)
 	p.protocols.opened(h.from, r.Session, rec.Protocol)
 	lost := p.restorer.lostState(h.from, &rec)
 	p.comparePolicy(h, &info)
@@ -148,15 +148,16 @@ func isDigest(s string) bool {
 
 // logLift says that an agent has operations on record that this server does not know.
 func (p *Plane) logLift(agent gozzard.AgentID, rec *record.Host) {
-	switch l := rec.Lift; {
-	case rec.NewestGen > gozzard.MaxLift:
-		p.o.Log.Error("an agent reports a generation that no server gives out, so the counter of tasks stays as it is: "+
+	switch {
+	case rec.NewestGen > gozzard.MaxGen:
+		p.o.Log.Error("an agent reports a generation that no server gives out, so its generations stay as they are: "+
 			"the state of the agent is damaged, or the agent is hostile; it may reject operations as old",
-			"agent", agent, "generation", rec.NewestGen, "most", uint64(gozzard.MaxLift))
-	case l.To > 0:
-		p.o.Log.Warn("an agent has newer operations on record than this server, so the counter of tasks was lifted: "+
-			"the agent had another server before, or the record of this server was lost or replaced by an older copy",
-			"agent", agent, "generation", rec.NewestGen, "counter_before", int64(l.From), "counter", int64(l.To))
+			"agent", agent, "generation", rec.NewestGen, "most", uint64(gozzard.MaxGen))
+	case rec.Lifted:
+		p.o.Log.Warn("an agent has newer operations on record than this server, so its generations were lifted: "+
+			"the agent had another server before, or the record of this server was lost or replaced by an older copy, "+
+			"or the agent is hostile; other hosts are not affected",
+			"agent", agent, "generation", rec.NewestGen, "added", rec.Base)
 	}
 }
 

@@ -1,6 +1,7 @@
 package control_test
 
 import (
+	"math"
 	"os"
 	"testing"
 	"time"
@@ -10,7 +11,7 @@ import (
 )
 
 // TestV11LostRecord: the record is lost while agents have operations on record. The first operation in a
-// session has a newer generation than all of them. An agent that makes a number up changes nothing.
+// session has a newer generation than all of them. An agent that makes a number up changes nothing for others.
 func TestV11LostRecord(t *testing.T) {
 	r := newRig(t)
 	r.hello(me, 1, journalA)
@@ -35,10 +36,24 @@ func TestV11LostRecord(t *testing.T) {
 		t.Errorf("the host has generation %d on record, the next operation has %d", r.newestGen, op.Gen)
 	}
 
-	r.newestGen = 1 << 60
-	r.hello(other, 1, journalB)
-	if op := r.op(other, 1, r.operate(gozzard.ActionStop, 0, other)); op.Gen > 100 {
-		t.Errorf("an agent with an absurd generation brought the counter to %d", op.Gen)
+	last := r.newestGen + 1
+	for session, made := range []uint64{1 << 52, 1 << 60, 1 << 62, 1<<62 + 1, math.MaxUint64} {
+		r.newestGen = made
+		r.hello(other, uint64(session)+1, journalB)
+		task := r.operate(gozzard.ActionStop, 0, other)
+		if op := r.op(other, uint64(session)+1, task); made <= gozzard.MaxGen && (op.Gen <= made || op.Gen > made+100) {
+			t.Errorf("an agent that reports generation %d gets %d", made, op.Gen)
+		}
+		if task.Seq > 100 {
+			t.Errorf("an agent that reports generation %d brought the number of tasks to %d", made, task.Seq)
+		}
+	}
+
+	// The host beside it goes on with small numbers, also in a new session.
+	r.newestGen = last
+	r.hello(me, 3, journalA)
+	if op := r.op(me, 3, r.operate(gozzard.ActionStop, 0, me)); op.Gen <= last || op.Gen > 100 {
+		t.Errorf("a host gets generation %d after %d because of another host", op.Gen, last)
 	}
 }
 

@@ -47,9 +47,9 @@ type Store interface {
 	// (gozzard.MayOpenSession). It records since which session the agent has this journal (gozzard.JournalSince)
 	// and returns the host as it is recorded now; when the session was not registered, as it was. A new host
 	// has lost nothing: its RestoredJournal is its JournalSince. h.Protocol is the version that the agent uses now; when
-	// it is below the recorded one, no session is registered. The same transaction lifts the number of the last task
-	// to h.NewestGen where it is lower (gozzard.LiftCounter) and says so in Lift. The record is an older copy then, or
-	// the agent had another server meanwhile, so JournalSince and RestoredJournal become this session.
+	// it is below the recorded one, no session is registered. The same transaction lifts the generations of the agent
+	// above h.NewestGen where they are lower (gozzard.LiftBase) and says so in Lifted. The record is an older copy then,
+	// or the agent had another server meanwhile, so JournalSince and RestoredJournal become this session.
 	OpenSession(ctx context.Context, h record.Host) (now record.Host, opened bool, err error)
 
 	// RaiseProtocol records the version of the protocol that an agent uses, if it is above the recorded one.

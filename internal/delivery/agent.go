@@ -17,6 +17,8 @@ type Session struct {
 	// Behind says that the agent has operations on record that this server does not know. An operation that an earlier
 	// run of the server left open may be among them.
 	Behind bool
+
+	Base uint64 // what is added to the numbers of tasks to make generations (gozzard.LiftBase)
 }
 
 // agent is an agent with a session or with open attempts.

@@ -53,6 +53,7 @@ type message struct {
 	agent   gozzard.AgentID
 	cloud   int
 	session uint64
+	base    uint64 // of the session
 	op      *gozzard.Op
 }
 
@@ -249,11 +250,11 @@ func (w *work) add(a *Attempt, event EventKind, do Effects) {
 	switch {
 	// messages
 	case do.Has(Send):
-		w.send = append(w.send, message{a.agent.id, a.agent.session.Cloud, a.session, &a.op})
+		w.send = append(w.send, message{a.agent.id, a.agent.session.Cloud, a.session, a.agent.session.Base, &a.op})
 	case do.Has(Cancel):
 		// What an older session left open is for Reconcile to decide: the agent may have lost the journal that had it.
 		if a.agent.online && a.agent.session.ID == a.session {
-			w.cancel = append(w.cancel, message{a.agent.id, a.agent.session.Cloud, a.session, &a.op})
+			w.cancel = append(w.cancel, message{a.agent.id, a.agent.session.Cloud, a.session, a.agent.session.Base, &a.op})
 		}
 
 	// changes of the record

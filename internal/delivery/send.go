@@ -100,7 +100,9 @@ func (e *Engine) send(list []message) {
 				Session: m.session}
 			p.cloud = m.cloud
 		}
-		p.cmd.Ops = append(p.cmd.Ops, *m.op)
+		op := *m.op
+		op.Gen += m.base
+		p.cmd.Ops = append(p.cmd.Ops, op)
 		p.bytes += len(m.op.Spec)
 		open[m.agent] = p
 	}

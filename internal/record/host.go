@@ -23,14 +23,12 @@ type Host struct {
 	LastSeen time.Time
 	Protocol uint32 // the highest version that the agent has used in a session
 
-	// NewestGen is what the agent says in HELLO, and Lift what OpenSession did about it. The record does not keep them.
+	// Base is what is added to the numbers of tasks to make the generations of this agent (gozzard.LiftBase).
+	Base uint64
+	// NewestGen is what the agent says in HELLO, and Lifted whether OpenSession changed Base because of it. The record
+	// does not keep them.
 	NewestGen uint64
-	Lift      Lift
-}
-
-// Lift is a change of the number of the last task. It is zero when nothing was changed.
-type Lift struct {
-	From, To gozzard.TaskSeq
+	Lifted    bool
 }
 
 // Process is a registered process as recorded: its definition and what is wanted of it.

@@ -136,7 +136,7 @@ func TestTR1RecalculatedChainDiffersFromANotedHead(t *testing.T) {
 }
 
 // dropAudit15 removes what migration 00015 and later ones added.
-const dropAudit15 = `DROP TABLE IF EXISTS member_authorities; DROP TABLE IF EXISTS requests;
+const dropAudit15 = `DROP TABLE IF EXISTS host_generations; DROP TABLE IF EXISTS member_authorities; DROP TABLE IF EXISTS requests;
 	DELETE FROM counters WHERE name = 'request';
 	DROP INDEX audit_by_ref; ALTER TABLE audit DROP COLUMN rule; ALTER TABLE audit DROP COLUMN door;
 	ALTER TABLE audit DROP COLUMN source; ALTER TABLE audit DROP COLUMN request_id; ALTER TABLE audit DROP COLUMN accounts;

@@ -73,9 +73,10 @@ func decodeHost(agent gozzard.AgentID, s string) (gozzard.HostInfo, error) {
 
 const (
 	hostProtocol = `COALESCE((SELECT p.protocol FROM host_protocols p WHERE p.agent_id = h.agent_id), 0)`
+	hostBase     = `COALESCE((SELECT g.base FROM host_generations g WHERE g.agent_id = h.agent_id), 0)`
 
 	selectHosts = `SELECT h.agent_id, h.session, h.last_seen, h.info, j.journal_id, j.lsn, j.since, j.laid,
-		` + hostProtocol + `
+		` + hostProtocol + `, ` + hostBase + `
 		FROM hosts h JOIN host_journals j ON j.agent_id = h.agent_id`
 
 	// Not a join: SQLite plans a join again for every argument, and that takes longer than the read.
@@ -83,20 +84,20 @@ const (
 		(SELECT j.journal_id FROM host_journals j WHERE j.agent_id = h.agent_id),
 		(SELECT j.lsn FROM host_journals j WHERE j.agent_id = h.agent_id),
 		(SELECT j.since FROM host_journals j WHERE j.agent_id = h.agent_id),
-		(SELECT j.laid FROM host_journals j WHERE j.agent_id = h.agent_id), ` + hostProtocol + `
+		(SELECT j.laid FROM host_journals j WHERE j.agent_id = h.agent_id), ` + hostProtocol + `, ` + hostBase + `
 		FROM hosts h WHERE h.agent_id = $1`
 )
 
 func scanHost(scan func(...any) error) (h record.Host, err error) {
 	var agent gozzard.AgentID
-	var session, lsn, since, restored, protocol int64
+	var session, lsn, since, restored, protocol, base int64
 	var info, journal string
 	if err := scan(&agent, &session, (*stamp)(&h.LastSeen), &info, &journal, &lsn, &since, &restored,
-		&protocol); err != nil {
+		&protocol, &base); err != nil {
 		return h, err
 	}
 
-	h.Session, h.Protocol = uint64(session), uint32(protocol)
+	h.Session, h.Protocol, h.Base = uint64(session), uint32(protocol), uint64(base)
 	h.Journal.LSN, h.JournalSince, h.RestoredJournal = uint64(lsn), uint64(since), uint64(restored)
 	if h.Journal.ID, err = fromJournalID(journal); err != nil {
 		return h, err
@@ -168,8 +169,9 @@ func openSession(ctx context.Context, c *conn, h record.Host, info string) (now 
 		return before, false, err
 	}
 
-	// Lift the number of the last task, so that the agent does not reject new operations as old.
-	if h.Lift, err = liftNumber(ctx, c, h.NewestGen); err != nil {
+	// Lift the generations of the agent, so that it does not reject new operations as old.
+	h.Base = before.Base
+	if err := liftBase(ctx, c, &h); err != nil {
 		return before, false, err
 	}
 
@@ -184,7 +186,7 @@ func openSession(ctx context.Context, c *conn, h record.Host, info string) (now 
 
 	// A record that is behind the agent knows nothing about its journal: an operation that the journal does not have may
 	// have been done and forgotten since. Nor are the definitions of the record newer than those of the host.
-	if h.Lift.To > 0 && h.JournalSince == before.JournalSince {
+	if h.Lifted && h.JournalSince == before.JournalSince {
 		h.JournalSince, h.RestoredJournal = h.Session, h.Session
 	}
 
@@ -200,24 +202,25 @@ func openSession(ctx context.Context, c *conn, h record.Host, info string) (now 
 	return h, true, putAddrs(ctx, c, agent, before.Info.Addrs, h.Info.Addrs)
 }
 
-// liftNumber brings the number of the last task up to the newest generation of an agent. Numbers never go down, so the
-// first read needs no lock; it is all that happens in an ordinary session.
-func liftNumber(ctx context.Context, c *conn, newest uint64) (record.Lift, error) {
+// liftBase makes the generations of an agent newer than those that it has on record. The number of the last task is read
+// only when the agent has any, and nothing is written in an ordinary session.
+func liftBase(ctx context.Context, c *conn, h *record.Host) error {
+	if h.NewestGen == 0 {
+		return nil
+	}
 	var last int64
 	if _, err := c.one(ctx, `SELECT value FROM counters WHERE name = 'number'`, nil, &last); err != nil {
-		return record.Lift{}, err
+		return err
 	}
 
-	to := int64(gozzard.LiftCounter(uint64(last), newest))
-	if to == last {
-		return record.Lift{}, nil
+	base := gozzard.LiftBase(uint64(last), h.Base, h.NewestGen)
+	if base == h.Base {
+		return nil
 	}
-
-	n, err := c.change(ctx, `UPDATE counters SET value = $1 WHERE name = 'number' AND value < $1`, to)
-	if err != nil || n == 0 { // another server has lifted it meanwhile
-		return record.Lift{}, err
-	}
-	return record.Lift{From: gozzard.TaskSeq(last), To: gozzard.TaskSeq(to)}, nil
+	h.Base, h.Lifted = base, true
+	_, err := c.change(ctx, `INSERT INTO host_generations (agent_id, base) VALUES ($1, $2)
+		ON CONFLICT (agent_id) DO UPDATE SET base = excluded.base`, text(string(h.Info.Agent)), counter(base))
+	return err
 }
 
 // RaiseProtocol implements control.Store.

@@ -167,17 +167,19 @@ func sessionDescription(t *testing.T, s control.Store) {
 	equal(t, "hosts", hosts, []record.Host{next})
 }
 
-// sessionLifts: the transaction that opens a session lifts the number of the last task to the newest generation of the
-// agent. A generation that no server gives out changes nothing, and neither does a session that is not opened.
+// sessionLifts: the transaction that opens a session makes the generations of the agent newer than what it has on record.
+// It changes nothing for other agents and for the numbers of tasks. A generation that no server gives out changes
+// nothing, and neither does a session that is not opened.
 func sessionLifts(t *testing.T, s control.Store) {
-	open := func(agent gozzard.AgentID, session, newest uint64, opened bool, lift record.Lift) {
+	open := func(agent gozzard.AgentID, session, newest uint64, opened, lifted bool, base uint64) {
 		t.Helper()
 		h := host(agent, session, 1, session)
 		h.NewestGen = newest
 		now, got, err := s.OpenSession(t.Context(), h)
 		must(t, err)
 		equal(t, "opened", got, opened)
-		equal(t, "lift", now.Lift, lift)
+		equal(t, "lifted", now.Lifted, lifted)
+		equal(t, "base", now.Base, base)
 	}
 	next := func(want gozzard.TaskSeq) {
 		t.Helper()
@@ -185,19 +187,19 @@ func sessionLifts(t *testing.T, s control.Store) {
 	}
 
 	next(1)
-	open("a", 1, 1, true, record.Lift{})
+	open("a", 1, 1, true, false, 0)
 	next(2)
-	open("a", 2, 100, true, record.Lift{From: 2, To: 100})
-	next(101)
-	open("b", 1, 50, true, record.Lift{}) // another agent is behind
-	next(102)
-	open("a", 2, 200, false, record.Lift{}) // the same session again
-	next(103)
-	open("a", 3, gozzard.MaxLift+1, true, record.Lift{})
-	open("b", 2, math.MaxUint64, true, record.Lift{})
-	next(104)
-	open("a", 4, gozzard.MaxLift, true, record.Lift{From: 104, To: gozzard.MaxLift})
-	next(gozzard.MaxLift + 1)
+	open("a", 2, 100, true, true, 98)
+	next(3)
+	open("b", 1, 3, true, false, 0)
+	open("b", 2, 50, true, true, 47)
+	open("a", 2, 200, false, false, 98) // the same session again
+	open("a", 3, 101, true, false, 98)
+	next(4)
+	open("b", 3, gozzard.MaxGen+1, true, false, 47)
+	open("b", 4, math.MaxUint64, true, false, 47)
+	open("a", 4, gozzard.MaxGen, true, true, gozzard.MaxGen-4)
+	next(5)
 
 	// A lift means that the journal of the agent says nothing about older attempts, and that the host needs no older
 	// definitions.
@@ -205,6 +207,7 @@ func sessionLifts(t *testing.T, s control.Store) {
 	must(t, err)
 	equal(t, "journal of a since", hosts[0].JournalSince, uint64(4))
 	equal(t, "journal of a restored", hosts[0].RestoredJournal, uint64(4))
-	equal(t, "journal of b since", hosts[1].JournalSince, uint64(1))
+	equal(t, "journal of b since", hosts[1].JournalSince, uint64(2))
+	equal(t, "base of b", hosts[1].Base, uint64(47))
 	equal(t, "the record does not keep what HELLO said", hosts[0].NewestGen, uint64(0))
 }

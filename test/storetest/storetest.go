@@ -51,7 +51,7 @@ func Run(t *testing.T, open func(t *testing.T) control.Store) {
 		{"session: whether definitions were restored after a lost journal", sessionRestored},
 		{"session: never below the recorded protocol", sessionProtocol},
 		{"session: description", sessionDescription},
-		{"session: lifts the number of the last task", sessionLifts},
+		{"session: lifts the generations of an agent", sessionLifts},
 		{"open: of one and of all", openAttempts},
 		{"processes: register and list", processesList},
 		{"processes: many pages", processesPages},
