@@ -22,6 +22,9 @@ type Options struct {
 	// Addrs are the addresses of an agent, given those that it reports. nil: an agent has what it reports.
 	Addrs func(agent gozzard.AgentID, reported []gozzard.HostAddr) []gozzard.HostAddr
 
+	// Rights are the present rights of a caller whose operation waited for a host. It may be nil: rights do not change.
+	Rights func(gozzard.Caller) *gozzard.Rights
+
 	// Hold is asked before an operation is recorded: it returns an error for one that has to wait. It may be nil.
 	Hold func(ctx context.Context, op *gozzard.Operation, attempts []gozzard.Attempt) error
 

@@ -71,8 +71,20 @@ type Options struct {
 	// Silent is called when the lease of an agent ends. The engine holds its lock: Silent must be quick and must not
 	// call the engine.
 	Silent func(agent gozzard.AgentID, since time.Time)
+	// Recheck is asked about attempts that waited for their agent, before they are dispatched: it gives an outcome for
+	// each that may not be executed any more, and nil for the others. It may be nil.
+	Recheck func(ctx context.Context, agent gozzard.AgentID, list []Waited) ([]*gozzard.Outcome, error)
 	// Foreign is called when an agent reports about another agent's operation.
 	Foreign func(agent gozzard.AgentID)
+}
+
+// Waited is an attempt that waited for its agent.
+type Waited struct {
+	Ref     gozzard.AttemptRef
+	Action  gozzard.Action
+	Key     gozzard.Key
+	Account string // under which its commands run; "" is that of Spec
+	Spec    []byte
 }
 
 // Engine delivers attempts: it holds the queue and carries out what the queue asks for.

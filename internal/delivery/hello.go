@@ -187,7 +187,44 @@ func (e *Engine) release(ctx context.Context, id gozzard.AgentID) bool {
 	if session.ID == 0 || !e.carryOut(ctx, &w) {
 		return false
 	}
-	return len(list) == 0 || e.dispatch(ctx, id, session.ID, list)
+	list, ok := e.recheck(ctx, id, list)
+	return ok && (len(list) == 0 || e.dispatch(ctx, id, session.ID, list))
+}
+
+// recheck gives attempts that may not be executed any more their verdict, and returns the others. It reports whether
+// all of it is on record.
+func (e *Engine) recheck(ctx context.Context, id gozzard.AgentID, list []*Attempt) ([]*Attempt, bool) {
+	if e.o.Recheck == nil || len(list) == 0 {
+		return list, true
+	}
+
+	// Ask.
+	asked := make([]Waited, len(list))
+	for i, a := range list {
+		asked[i] = Waited{Ref: a.ref, Action: a.op.Action, Key: a.op.Key, Account: a.op.Account, Spec: a.op.Spec}
+	}
+	outcomes, err := e.o.Recheck(ctx, id, asked)
+	if err != nil {
+		if ctx.Err() == nil {
+			e.o.Log.Error("cannot look at what waits for an agent", "agent", id, "count", len(list), "err", err)
+		}
+		return nil, false
+	}
+
+	// Record what may not be executed.
+	var kept []*Attempt
+	var refused []claim
+	said := map[*Attempt]gozzard.Outcome{}
+	for i, a := range list {
+		if outcomes[i] == nil {
+			kept = append(kept, a)
+			continue
+		}
+		refused = append(refused, claim{attempt: a})
+		said[a] = *outcomes[i]
+	}
+	return kept, e.conclude(ctx, refused, verdict{from: gozzard.AttemptPending, to: gozzard.AttemptNotExecuted,
+		outcome: func(a *Attempt) gozzard.Outcome { return said[a] }})
 }
 
 // dispatch records attempts as dispatched in a session and queues those that the record took. It reports whether it

@@ -216,6 +216,7 @@ func (s *Server) openPlane(ctx context.Context) (err error) {
 	s.plane.Plane, err = control.New(ctx, control.Options{
 		Store: s.store, Topology: s.store, Dispatch: dispatcher{s.fabric, s.metrics.ObserveFabric}, Live: s.fleet,
 		Log: o.Log, Interval: o.Interval, Keep: o.Keep, Now: o.Now, Addrs: addrs, Hold: s.holdRoot,
+		Rights: s.rightsLater,
 		Quota: o.Limits.InFlight, Admit: admission{s.plane.guard}, HelloRate: offBelowZero(o.Limits.HelloRate),
 		Observe: control.Observer{Accepted: s.metrics.TaskAccepted, Settled: s.metrics.AttemptSettled,
 			Refused: s.metrics.ReportRefused, Update: s.updateAnswered, Downgraded: s.downgraded},
