@@ -10,8 +10,8 @@ import (
 type AuditFilter struct {
 	Host    string // an agent id, an address, or cloud:address
 	Account string // an OS account; root also finds definitions without an account
-	App     string
-	User    string
+	App     string // of the caller, or of credentials that were wrong
+	User    string // as App
 	Action  string // a word of the act, such as stop, login:failed or enrol
 	Since   time.Time
 	Until   time.Time
@@ -30,7 +30,8 @@ type AuditFound struct {
 
 // Match reports whether a row has everything that a filter asks for, except the host.
 func (f *AuditFilter) Match(r *AuditRow) bool {
-	return (f.App == "" || r.Caller.App == f.App) && (f.User == "" || r.Caller.User == f.User) &&
+	return (f.App == "" || r.Caller.App == f.App || r.failedAs("app "+f.App)) &&
+		(f.User == "" || r.Caller.User == f.User || r.failedAs("user "+f.User)) &&
 		(f.Account == "" || r.hasAccount(f.Account)) && (f.Action == "" || r.hasAction(f.Action)) &&
 		(f.Since.IsZero() || !r.At.Before(f.Since)) && (f.Until.IsZero() || r.At.Before(f.Until))
 }
@@ -38,6 +39,12 @@ func (f *AuditFilter) Match(r *AuditRow) bool {
 // Bounded reports whether a filter asks for less than everything.
 func (f *AuditFilter) Bounded() bool {
 	return f.Host+f.Account+f.App+f.User+f.Action != "" || !f.Since.IsZero() || !f.Until.IsZero()
+}
+
+// failedAs reports whether a row is about wrong credentials of this app or user. Its caller is not known, so the row has
+// the name in its outcome, and only if there is an app or user of that name.
+func (r *AuditRow) failedAs(holder string) bool {
+	return r.Act == "login:failed" && r.Caller.App == "" && r.Caller.User == "" && r.Outcome == holder
 }
 
 func (r *AuditRow) hasAccount(name string) bool {

@@ -3,6 +3,7 @@ package gozzard
 import (
 	"fmt"
 	"net/netip"
+	"slices"
 	"strconv"
 	"strings"
 )
@@ -22,6 +23,26 @@ func (id AgentID) Validate() error {
 			continue
 		}
 		return fmt.Errorf("agent id %q may only have letters, digits, _ and -", string(id))
+	}
+	return nil
+}
+
+// reservedAgents are words that people and programs take for something else than a host.
+var reservedAgents = []string{"admin", "administrator", "agent", "agents", "all", "any", "cluster", "default", "enrolment",
+	"everyone", "everything", "fleet", "gozzard", "host", "hosts", "local", "localhost", "me", "nil", "none", "null", "root",
+	"self", "server", "system", "this", "token", "undefined", "unknown"}
+
+// CheckNew checks an id that an agent wants to have from now on. It is stricter than Validate, which also accepts the
+// ids that older versions have enrolled.
+func (id AgentID) CheckNew() error {
+	if err := id.Validate(); err != nil {
+		return err
+	}
+	if id[0] == '-' || id[0] == '_' {
+		return fmt.Errorf("agent id %q must begin with a letter or a digit", string(id))
+	}
+	if slices.Contains(reservedAgents, strings.ToLower(string(id))) {
+		return fmt.Errorf("agent id %q is a reserved word", string(id))
 	}
 	return nil
 }

@@ -26,6 +26,22 @@ func TestAgentID(t *testing.T) {
 	}
 }
 
+// A new id is none of the words that mean something else. Ids that agents make, and those of BlueKing, are accepted.
+func TestNewAgentID(t *testing.T) {
+	for _, id := range []gozzard.AgentID{"0", "020000000242ac11", "0102030405060708090a0b0c0d0e0f10", "server-1", "Host_7-b",
+		"0200000000525400abcdef160123456789"} {
+		if err := id.CheckNew(); err != nil {
+			t.Errorf("%q: %v", id, err)
+		}
+	}
+	for _, id := range []gozzard.AgentID{"", "a.b", "é", "ѕerver", "-", "_", "--force", "_x", "server", "SERVER", "System", "admin",
+		"gozzard", "localhost", "all", "self", "root"} {
+		if err := id.CheckNew(); err == nil {
+			t.Errorf("%q is accepted", id)
+		}
+	}
+}
+
 func TestHostAddr(t *testing.T) {
 	for _, tt := range []struct{ in, out string }{
 		{"0:10.0.0.1", "0:10.0.0.1"},

@@ -1,3 +1,3 @@
-// Package audit turns refusals into rows of the audit, so that failed logins and requests without a right leave a trace
-// and cannot fill the record.
+// Package audit turns refusals and repeated queries into rows of the audit, so that they leave a trace and cannot fill
+// the record.
 package audit

@@ -31,14 +31,16 @@ type Options struct {
 	Log   *slog.Logger
 }
 
-// Recorder writes rows about refusals. The first event of a kind gets its row at once. Those that are equal to it are
+// Recorder writes rows about refusals, and about numbers of equal queries. The first event of a kind gets its row at once. Those that are equal to it are
 // counted, and their number is a second row at the end of the minute. It is safe for concurrent use.
 type Recorder struct {
 	o    Options
 	wake chan struct{}
 
-	mu     sync.Mutex
-	counts map[event]*count
+	mu      sync.Mutex
+	counts  map[event]*count
+	queries map[query]*queryCount
+	ended   bool // the last rows are being written: nothing is counted any more
 
 	unwritten []gozzard.AuditRow // of Run: rows that the record did not take
 }
@@ -59,7 +61,7 @@ func New(o Options) *Recorder {
 	if o.Log == nil {
 		o.Log = slog.New(slog.DiscardHandler)
 	}
-	return &Recorder{o: o, wake: make(chan struct{}, 1), counts: map[event]*count{}}
+	return &Recorder{o: o, wake: make(chan struct{}, 1), counts: map[event]*count{}, queries: map[query]*queryCount{}}
 }
 
 // note counts an event.
@@ -133,7 +135,7 @@ func (r *Recorder) flush(ctx context.Context, all bool) {
 	ctx, cancel := context.WithTimeout(ctx, writeTime)
 	defer cancel()
 	if err := r.o.Store.AddAudit(ctx, r.unwritten); err != nil {
-		r.o.Log.Error("cannot record refused requests in the audit, trying again", "rows", len(r.unwritten), "err", err)
+		r.o.Log.Error("cannot record refused requests and numbers of queries in the audit, trying again", "rows", len(r.unwritten), "err", err)
 		return
 	}
 	r.unwritten = nil
@@ -157,7 +159,8 @@ func (r *Recorder) due(all bool) (rows []gozzard.AuditRow) {
 			delete(r.counts, e)
 		}
 	}
-	return rows
+	r.ended = all
+	return append(rows, r.dueQueries(now, all)...)
 }
 
 func row(e event, id string, at time.Time, n int) gozzard.AuditRow {

@@ -55,6 +55,9 @@ func (p *Plane) operate(ctx context.Context, op *gozzard.Operation) (gozzard.Tas
 	}
 
 	// Record it.
+	if readOnly(op) {
+		d.task.FoldAudit = p.o.FoldQuery
+	}
 	acc, err := p.accept(ctx, d.task)
 	if err != nil || acc.Known {
 		p.delivery.Unreserve(op.Caller.App, open)
@@ -68,6 +71,11 @@ func (p *Plane) operate(ctx context.Context, op *gozzard.Operation) (gozzard.Tas
 	}
 
 	return acc.Task, nil
+}
+
+// readOnly reports whether an operation changes nothing.
+func readOnly(op *gozzard.Operation) bool {
+	return !slices.ContainsFunc(op.Items, func(it gozzard.Item) bool { return !it.Action.ReadOnly() })
 }
 
 // rejectRegistered turns register into "already registered" where the record has the process.

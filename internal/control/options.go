@@ -28,6 +28,10 @@ type Options struct {
 	// Hold is asked before an operation is recorded: it returns an error for one that has to wait. It may be nil.
 	Hold func(ctx context.Context, op *gozzard.Operation, attempts []gozzard.Attempt) error
 
+	// FoldQuery decides whether an operation that changes nothing has its own row in the audit; see
+	// record.NewTask.FoldAudit. nil: all have.
+	FoldQuery func(gozzard.AuditRow) (quiet bool, done func(recorded bool))
+
 	Interval time.Duration // between full reports of an agent; 30 s
 	Lease    time.Duration // silence after which a host is offline; 14 s, so that it is known within 15
 	Slack    time.Duration // on top of a command's own time before an attempt is given up; 8 s

@@ -8,6 +8,7 @@ import (
 	"log/slog"
 	"net/netip"
 	"slices"
+	"strings"
 	"sync"
 	"time"
 
@@ -63,6 +64,7 @@ type Registry struct {
 	mu           sync.Mutex
 	members      map[gozzard.AgentID]AgentRecord
 	owners       map[gozzard.HostAddr]gozzard.AgentID
+	folded       map[string]gozzard.AgentID             // the first member whose id has these letters, in small ones
 	cut          func(agent gozzard.AgentID, cloud int) // closes the connections of an agent
 	readdress    func(agent gozzard.AgentID)            // applies new addresses of an agent
 	quarantines  map[gozzard.AgentID]string             // in force but not stored yet; with the reason
@@ -92,6 +94,7 @@ func NewRegistry(ctx context.Context, o RegistryOptions) (*Registry, error) {
 		o:            o,
 		members:      map[gozzard.AgentID]AgentRecord{},
 		owners:       map[gozzard.HostAddr]gozzard.AgentID{},
+		folded:       map[string]gozzard.AgentID{},
 		cut:          func(gozzard.AgentID, int) {},
 		readdress:    func(gozzard.AgentID) {},
 		quarantines:  map[gozzard.AgentID]string{},
@@ -141,6 +144,9 @@ func (r *Registry) put(a AgentRecord) {
 	}
 
 	r.members[a.Agent] = a
+	if small := strings.ToLower(string(a.Agent)); r.folded[small] == "" {
+		r.folded[small] = a.Agent
+	}
 	if a.State == StateRevoked || a.State == StateRemoved { // its addresses are free now
 		return
 	}

@@ -11,6 +11,7 @@ import (
 	"math/big"
 	"net/netip"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/gozzard/gozzard"
@@ -118,6 +119,10 @@ func (r *Registry) checkJoin(t *TokenRecord, known *AgentRecord, req *JoinReques
 	case known.State == StateRemoved:
 		return gozzard.Errorf(gozzard.ErrConflict,
 			"this agent was removed for ever; give the host a new state folder")
+	case known.Agent == "":
+		if err := r.checkNewID(req.Agent); err != nil {
+			return err
+		}
 	}
 
 	// The addresses. A known agent keeps those that it has.
@@ -131,6 +136,24 @@ func (r *Registry) checkJoin(t *TokenRecord, known *AgentRecord, req *JoinReques
 		return r.checkAddressesFree(rights, known.Agent, known.Cloud, known.IPs)
 	}
 	return r.checkAddressesFree(rights, req.Agent, t.Cloud, req.IPs)
+}
+
+// checkNewID returns why a new agent cannot have an id. Members keep the ids that they have.
+func (r *Registry) checkNewID(id gozzard.AgentID) error {
+	const remedy = ": remove agent-id and agent-id.sha256 from the state folder and join again, then the agent makes an id; " +
+		"or write another id into agent-id and run there: sha256sum agent-id > agent-id.sha256"
+	if err := id.CheckNew(); err != nil {
+		return invalid("agent", err.Error()+remedy)
+	}
+
+	r.mu.Lock()
+	other := r.folded[strings.ToLower(string(id))]
+	r.mu.Unlock()
+	if other != "" {
+		return gozzard.Errorf(gozzard.ErrConflict, "agent id %q differs from the id of an enrolled agent only by capital and "+
+			"small letters%s", string(id), remedy)
+	}
+	return nil
 }
 
 // joined is the record of an agent that joins. The addresses of a known agent do not change.

@@ -19,6 +19,9 @@ type NewTask struct {
 	IdempotencyKey string
 	RequestHash    [32]byte
 	Audit          gozzard.AuditRow // TaskID is filled in by Accept
+	// FoldAudit, unless nil, is asked with the complete audit row before the task is recorded. If quiet, the task gets
+	// neither this row nor one about its verdicts: they are counted elsewhere. done says whether the task was recorded.
+	FoldAudit func(gozzard.AuditRow) (quiet bool, done func(recorded bool))
 	// Committed, unless nil, receives this task once it is durable and filled in, before Accept returns. A store sends
 	// its tasks in the order of their numbers, which is the order of intents. The channel must have room: the store
 	// sends while it holds its writer, and waits when there is none.

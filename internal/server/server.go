@@ -84,6 +84,7 @@ func New(ctx context.Context, o Options) (_ *Server, err error) {
 		s.openTrust,        // the authority, and the registry of enrolled hosts
 		s.openRestore,      // whether hosts wait because the record came out of a backup
 		s.openFabric,       // the way to the agents
+		s.openAudit,        // rows about refusals and repeated queries, and signatures over the audit
 		s.openPlane,        // the control plane behind its limits
 		s.openUpgrades,     // releases for enrolled hosts
 		s.openAccounts,     // apps, users and grants
@@ -91,7 +92,6 @@ func New(ctx context.Context, o Options) (_ *Server, err error) {
 		s.openJobs,         // jobs in waves
 		s.openCMDB,         // businesses from BlueKing CMDB
 		s.openBackups,      // backups on a schedule
-		s.openAudit,        // rows about refusals, and signatures over the audit
 		s.openExports,      // the audit to other systems
 		s.openDoors,        // the APIs and their table of routes
 		s.openListener,     // the address of the APIs
@@ -216,7 +216,7 @@ func (s *Server) openPlane(ctx context.Context) (err error) {
 	s.plane.Plane, err = control.New(ctx, control.Options{
 		Store: s.store, Topology: s.store, Dispatch: dispatcher{s.fabric, s.metrics.ObserveFabric}, Live: s.fleet,
 		Log: o.Log, Interval: o.Interval, Keep: o.Keep, Now: o.Now, Addrs: addrs, Hold: s.holdRoot,
-		Rights: s.rightsLater,
+		Rights: s.rightsLater, FoldQuery: s.refusals.FoldQuery,
 		Quota: o.Limits.InFlight, Admit: admission{s.plane.guard}, HelloRate: offBelowZero(o.Limits.HelloRate),
 		Observe: control.Observer{Accepted: s.metrics.TaskAccepted, Settled: s.metrics.AttemptSettled,
 			Refused: s.metrics.ReportRefused, Update: s.updateAnswered, Downgraded: s.downgraded},

@@ -47,6 +47,7 @@ type acceptance struct {
 
 	texts []packedText // of the audit row
 	open  int          // attempts without a verdict
+	quiet bool         // the task has no rows in the audit
 }
 
 // item is what several attempts of a task have in common. A task for 20,000 hosts mostly has one item.
@@ -68,6 +69,12 @@ func (s *Store) Accept(ctx context.Context, t *record.NewTask) (acc record.Accep
 	if err != nil {
 		return record.Accepted{}, &gozzard.Error{Kind: gozzard.ErrInvalid, Message: "the task cannot be recorded",
 			Cause: err}
+	}
+
+	if t.FoldAudit != nil {
+		var done func(bool)
+		a.quiet, done = t.FoldAudit(t.Audit)
+		defer func() { done(err == nil && !acc.Known) }()
 	}
 
 	rows := len(t.Attempts) + len(a.items) + len(a.register) + 1
@@ -209,7 +216,7 @@ func (a *acceptance) run(ctx context.Context, c *conn) error {
 	}
 
 	// A task that has all its verdicts already has its outcome, too.
-	if a.open > 0 || len(a.t.Attempts) == 0 {
+	if a.quiet || a.open > 0 || len(a.t.Attempts) == 0 {
 		return nil
 	}
 	return addAudit(ctx, c, a.verdicts())
@@ -258,13 +265,20 @@ func (a *acceptance) claim(ctx context.Context, c *conn) (bool, error) {
 func (a *acceptance) insertTask(ctx context.Context, c *conn) error {
 	t := &a.t.Task
 	name := taskname.Of(gozzard.NewTaskID(a.seq, t.At))
+	unsettled := a.open
+	if a.quiet { // no verdict is the last one, so there is no row about them
+		unsettled = 0
+	}
 	_, err := c.change(ctx,
 		`INSERT INTO tasks (seq, task_id, app, caller, asserted, door, accepted_at, targets, unsettled)
 			VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9)`,
 		int64(a.seq), name, text(t.Caller.App), text(t.Caller.User), t.Caller.Asserted, text(t.Door),
-		millis(t.At), t.Targets, a.open)
+		millis(t.At), t.Targets, unsettled)
 	if err != nil {
 		return err
+	}
+	if a.quiet {
+		return nil
 	}
 	if err := putTexts(ctx, c, a.texts); err != nil {
 		return fmt.Errorf("texts of the audit: %w", err)

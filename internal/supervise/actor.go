@@ -58,6 +58,8 @@ type event struct {
 	exit   Exit    // of eventExited
 	text   string  // of eventVersion and eventHealth
 	breach *breach // of eventLimit
+
+	skipped bool // of eventHealth: the command did not run
 }
 
 func newActor(s *Supervisor, key gozzard.Key) *actor {
@@ -233,7 +235,7 @@ func (a *actor) handle(e event) {
 	case eventLimit:
 		a.handleBreach(*e.breach)
 	case eventHealth:
-		a.handleProbe(e.run, e.text)
+		a.handleProbe(e.run, e.text, e.skipped)
 	case eventWake: // step finds out what is due
 	}
 }
@@ -276,11 +278,14 @@ func (a *actor) untilNext() (d time.Duration, planned bool) {
 	if !a.clearAt.IsZero() {
 		earliest(time.Until(a.clearAt))
 	}
-	if h := a.health; !h.at.IsZero() && !h.probing {
+	if h := a.health; !h.at.IsZero() && h.probe == nil {
 		earliest(time.Until(h.at))
 	}
 	if h := a.health; !h.restartAt.IsZero() {
 		earliest(time.Until(h.restartAt))
+	}
+	if at, waits := a.overdueAt(); waits {
+		earliest(time.Until(at))
 	}
 	if a.plan != nil && !a.plan.next.IsZero() {
 		earliest(a.plan.next.Sub(a.s.now()))

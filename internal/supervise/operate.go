@@ -171,7 +171,7 @@ func (a *actor) unregister(op Op) {
 	a.unwatch()
 	a.disarm()
 	a.s.release(a.held.Proc, a.key)
-	a.state = state{run: a.run + 1, held: a.held, health: health{probing: a.health.probing}}
+	a.state = state{run: a.run + 1, held: a.held, health: health{probe: a.health.probe}}
 	a.updateView()
 
 	if wasManaged {

@@ -19,8 +19,7 @@ const (
 	defaultSampleEvery = 10 * time.Second
 	freshSampleAfter   = 300 * time.Millisecond // by then a new process has opened its files
 
-	maxProbes  = 8  // version commands that run at the same time; a restarted agent needs one for every process
-	maxHealths = 16 // health commands that run at the same time
+	maxProbes = 8 // version commands that run at the same time; a restarted agent needs one for every process
 )
 
 // Options are what a Supervisor is built from. Only Host is required.
@@ -77,10 +76,13 @@ type Supervisor struct {
 
 	wake     chan struct{} // capacity 1: ready is not empty
 	probes   chan struct{} // one element for each version command that runs
-	healths  chan struct{} // one element for each health command that runs
+	healths  *turns        // places for health commands
 	pulls    chan struct{} // one element for each pull-up whose start command runs
 	sampling atomic.Bool   // a regular pass is running
 	regular  sampleBuffers // owned by the pass that set sampling
+
+	overdueMu     sync.Mutex
+	overdueLogged time.Time
 
 	heldChanged func(gozzard.Key, Held)
 	holdMu      sync.Mutex
@@ -103,7 +105,7 @@ func New(o Options) *Supervisor {
 	s := &Supervisor{
 		host: o.Host, changed: o.Changed, removed: o.Removed, event: o.Event, permit: o.Permit,
 		sampleEvery: o.SampleEvery, now: o.Now, rand: o.Rand, log: o.Log,
-		wake: make(chan struct{}, 1), probes: make(chan struct{}, maxProbes), healths: make(chan struct{}, maxHealths),
+		wake: make(chan struct{}, 1), probes: make(chan struct{}, maxProbes), healths: newTurns(),
 		pulls: make(chan struct{}, maxPullUps), actors: make(map[gozzard.Key]*actor),
 		heldChanged: o.Held, holders: make(map[Proc]gozzard.Key), known: make(map[gozzard.Key]Held),
 	}

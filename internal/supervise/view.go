@@ -13,6 +13,7 @@ type view struct {
 	managed     bool
 	status      gozzard.Status // without ReportedAt and usage
 	spec        *gozzard.Spec
+	run         uint64
 	proc        Proc // zero if the process is not running
 	held        Held // what is on record
 	starting    bool
@@ -54,7 +55,7 @@ func (a *actor) updateView() (before, now view) {
 	before = a.view
 	v := view{
 		managed: a.managed, status: a.status(), spec: a.spec,
-		proc: a.proc, watched: a.stopWatch != nil, held: a.held, starting: a.starting,
+		run: a.run, proc: a.proc, watched: a.stopWatch != nil, held: a.held, starting: a.starting,
 		orphans: len(a.orphans), unclear: a.unclear != "",
 		health: a.health.text, since: a.since, restarts: a.restarts,
 	}

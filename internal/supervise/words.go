@@ -260,6 +260,11 @@ func sickText(res Result, err error, timeout time.Duration) string {
 	return ""
 }
 
+// overdueText is the health of a process whose probe waits too long for its turn.
+func overdueText(since time.Time) string {
+	return "not known since " + clock(since) + ": its check waits for its turn longer than its interval"
+}
+
 // clock is a time as the status shows it.
 func clock(t time.Time) string { return t.Format("2006-01-02 15:04:05 -07:00") }
 
