@@ -3,13 +3,69 @@
 package faults_test
 
 import (
+	"maps"
+	"slices"
 	"strconv"
 	"strings"
+	"syscall"
 	"testing"
 
 	"github.com/gozzard/gozzard/client"
 	ft "github.com/gozzard/gozzard/test/fleettest"
 )
+
+// TestRejectedDefinitionIsNotRecorded: what the policy of a host rejects does not replace the recorded definition. The
+// process can be stopped and started as before. A process whose first definition is rejected is not registered.
+func TestRejectedDefinitionIsNotRecorded(t *testing.T) {
+	needs(t)
+	t.Parallel()
+	b := startBounded(t, "root", `{allow_root: true, users: ["*"], deny_uids: "", path_prefixes: [/tmp], trusted_paths: false,
+namespaces: {"shop*": [nobody]}}`)
+	good := b.daemon("gzgood", "nobody")
+	must(t, b.operate("shop", good.Name, 0, good.Spec(nil)), 0)
+
+	// The host rejects another definition of it.
+	bad := *good
+	bad.User = "daemon"
+	must(t, b.operate("shop", good.Name, 0, bad.Spec(nil)), 65535)
+
+	// Without a definition, the server sends the recorded one.
+	mustRun(t, b.s, "stop", good.Name, "-n", "shop", "--all-hosts")
+	mustRun(t, b.s, "start", good.Name, "-n", "shop", "--all-hosts")
+	if n := good.Count("start"); n != 2 || good.PID() < 0 {
+		t.Errorf("%d starts: %v", n, good.Calls())
+	}
+
+	// A first definition that the host rejects leaves nothing, however it comes.
+	never := b.daemon("gznever", "daemon")
+	register := func() ft.Entry {
+		out := map[string]ft.Entry{}
+		b.s.OK("register_proc_info", ft.J{"meta": ft.J{"namespace": "shop", "name": never.Name},
+			"spec": never.Spec(nil), "hosts": host1}, &out)
+		all := slices.Collect(maps.Values(out))
+		if len(all) != 1 {
+			t.Fatalf("register: %+v", out)
+		}
+		return all[0]
+	}
+	for range 2 {
+		must(t, b.operate("shop", never.Name, 0, never.Spec(nil)), 65535)
+		b.refused("register", register().Msg, "namespaces")
+	}
+	if out := mustRun(t, b.s, "ps"); strings.Contains(out, never.Name) || !strings.Contains(out, good.Name) {
+		t.Errorf("ps lists what no host has: %s", out)
+	}
+
+	// It can be registered with a definition that the host takes, also after the server started again.
+	b.s.Kill(syscall.SIGKILL)
+	b.s.Again()
+	b.s.AwaitReady()
+	b.s.AwaitOnline(t, 1)
+	never.User = "nobody"
+	ft.Chown(t, never.Dir, never.User)
+	must(t, register(), 0)
+	mustRun(t, b.s, "start", never.Name, "-n", "shop", "--all-hosts")
+}
 
 // TestTR1RefusalsByPolicy: what the policy of a shared host rejects has its own row in the audit, by every door. It says
 // which caller asked for what, as which account, on which host, and why. A task has one such row at most.
