@@ -565,7 +565,7 @@ func TestRefusedQuota(t *testing.T) {
 // TestRestOfABody: a client that sends everything before it reads gets its answer. One that stops in the middle of its
 // body holds the connection for a limited time.
 func TestRestOfABody(t *testing.T) {
-	send := func(drain time.Duration, length, sent int) string {
+	send := func(t *testing.T, drain time.Duration, length, sent int) string {
 		server := httptest.NewServer(newRig(t, ratelimit.Options{Drain: drain}).handler)
 		defer server.Close()
 		c, err := net.Dial("tcp", server.Listener.Addr().String())
@@ -591,13 +591,25 @@ func TestRestOfABody(t *testing.T) {
 	}
 
 	const mib = 1 << 20
-	for _, size := range []int{5 * mib, 65 * mib} {
-		overhead := len(`{"bk_app_code":"a","bk_app_secret":"s-a","bk_username":"u","pad":"`)
-		if got := send(time.Minute, size+overhead, size); !strings.Contains(got, "more than 4 MiB") {
-			t.Errorf("%d bytes: %s", size, got)
-		}
-	}
-	if got := send(5*time.Second, 65*mib, 20*mib); !strings.Contains(got, "more than 4 MiB") {
-		t.Errorf("a body that stops: %s", got)
+	overhead := len(`{"bk_app_code":"a","bk_app_secret":"s-a","bk_username":"u","pad":"`)
+	const tooLong, cut = "more than 4 MiB", "to its end"
+	for _, tt := range []struct {
+		drain        time.Duration
+		length, sent int
+		want         string
+	}{
+		{time.Minute, 5*mib + overhead, 5 * mib, tooLong},
+		{time.Minute, 65*mib + overhead, 65 * mib, tooLong},
+		{5 * time.Second, 65 * mib, 20 * mib, tooLong}, // it stops, and so do the next ones
+		{5 * time.Second, 65 * mib, 5 * mib, tooLong},
+		{5 * time.Second, 65 * mib, 100, cut},
+		{time.Minute, 4*mib - 100, 4*mib - 10_000, cut}, // bytes that came fast give no more time to wait for others
+	} {
+		t.Run(fmt.Sprintf("%d of %d bytes", tt.sent, tt.length), func(t *testing.T) {
+			t.Parallel()
+			if got := send(t, tt.drain, tt.length, tt.sent); !strings.Contains(got, tt.want) {
+				t.Errorf("%s, want %q", got, tt.want)
+			}
+		})
 	}
 }
