@@ -31,6 +31,7 @@ var decoders = []string{
 	"internal/journal",         // the journal's frames
 	"internal/agentsock",       // requests on the local socket
 	"internal/policy",          // policy files
+	"internal/keyprogram",      // answers of the external signer
 	"internal/procfs",          // /proc
 	"internal/release",         // manifests
 	"internal/signing",         // signed envelopes

@@ -36,6 +36,7 @@ type Outcome struct {
 	Message string  `json:"message,omitempty"`
 	Hosted  bool    `json:"hosted,omitempty"`
 	Forced  bool    `json:"forced,omitempty"` // the process did not stop in time and was killed
+	Policy  bool    `json:"policy,omitempty"` // with CodeRefused: the policy of the host forbids it
 	Detail  *Detail `json:"detail,omitempty"` // of queries
 }
 

@@ -63,7 +63,7 @@ everything that they ask for.`,
 		"only operations with definitions of this OS `ACCOUNT`; root also finds definitions without an account")
 	fs.StringVar(&f.User, "user", "", "only rows of this `USER`, and failed logins as this USER")
 	fs.StringVar(&f.App, "app", "", "only rows of this `APP`, and wrong credentials of this APP")
-	fs.StringVar(&f.Action, "action", "", "only rows whose act has this `WORD`, such as stop, login:failed or enrol")
+	fs.StringVar(&f.Action, "action", "", "only rows whose act has this `WORD`, such as stop, login:failed, refused:policy or enrol")
 	fs.StringVar(&since, "since", "",
 		"only rows since this `TIME`, such as 2026-01-02T15:04:05Z, or since this long ago, such as 24h")
 	fs.StringVar(&until, "until", "", "only rows before this `TIME`, or before this long ago")

@@ -19,9 +19,10 @@ var errForbidden = errors.New("not allowed by local policy")
 // An operation of another account than the one that its caller has a right to is rejected in the same way.
 func (a *Agent) checkPolicy(op *operation, given []byte, account string) error {
 	// Compare the account, and ask the policy.
-	err := a.accountError(op, given, account)
+	err, byPolicy := a.accountError(op, given, account), false
 	if err == nil && a.o.Policy != nil {
 		err = a.policyError(op, given)
+		byPolicy = true
 	}
 	if err == nil {
 		return nil
@@ -30,7 +31,7 @@ func (a *Agent) checkPolicy(op *operation, given []byte, account string) error {
 		"op", op.id, "ns", op.key.Namespace, "proc", op.key.Name, "action", op.action, "err", err)
 
 	// Record the rejection.
-	out := gozzard.Outcome{Code: gozzard.CodeRefused, Message: clip(err.Error())}
+	out := gozzard.Outcome{Code: gozzard.CodeRefused, Message: clip(err.Error()), Policy: byPolicy}
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	switch {

@@ -21,8 +21,8 @@ const (
 	MaxBody        = 4 << 20
 	MaxBodyMulti   = 40 << 20
 	MaxBodyUnknown = 1 << 20  // read before the app is identified
-	firstBytes     = 64 << 10 // after which the credentials are looked for, so that no more is read for a stranger
 	maxDrain       = 8 << 20  // of a rejected request, read and dropped
+	firstBytes     = 64 << 10 // after which the credentials are looked for, so that no more is read for a stranger
 )
 
 // checkHeaders rejects bodies that would need decoding first. Other content types are ignored: the client of the
@@ -167,10 +167,10 @@ func errTooLong(r *http.Request, limit int64) error {
 
 // drain reads and drops the rest of a rejected request, up to a limit. Most clients send everything before they read;
 // closing the connection earlier would reset it, and the client would lose the answer. A client that waits for
-// "100 Continue" (Expect) has sent nothing yet. Package ratelimit does the same for longer bodies.
+// "100 Continue" (Expect) has sent nothing yet. Package ratelimit does the same for longer bodies, and for a limited
+// time: what it does is not done here.
 func drain(r *http.Request) {
-	if r.Header.Get("Expect") == "" {
-		identified(r)
+	if _, limited := r.Body.(interface{ DropLong() }); !limited && r.Header.Get("Expect") == "" {
 		_, _ = io.CopyN(io.Discard, r.Body, maxDrain) // an error here shows again when the answer is written
 	}
 }

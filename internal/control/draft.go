@@ -145,7 +145,7 @@ func (d *draft) noteRegistered(now time.Time) {
 		}
 		d.task.Register = append(d.task.Register, record.Process{
 			ID: gozzard.ProcID{Agent: a.Agent, Key: a.Key}, Labels: a.Labels, Spec: a.Spec,
-			Wanted: gozzard.StateStopped, RegisteredAt: now,
+			Wanted: gozzard.StateStopped, RegisteredAt: now, Attempt: int32(i),
 		})
 	}
 }

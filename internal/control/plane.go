@@ -52,7 +52,7 @@ func New(ctx context.Context, o Options) (*Plane, error) {
 		Foreign: func(agent gozzard.AgentID) { p.forged("foreign_operation", agent) },
 	})
 	p.protocols = newProtocols(&p.o)
-	p.restorer = newRestorer(&p.o, p.delivery, p.operate)
+	p.restorer = newRestorer(&p.o, p.delivery, p.restore)
 	p.businesses = newBusinesses(&p.o, p.Operate)
 	o.Live.OnLeftOut(p.leftOut)
 

@@ -36,18 +36,54 @@ func (r recorder) Settle(ctx context.Context, list []delivery.Settlement) ([]boo
 	for i := range list {
 		s := &list[i]
 		rows[i] = record.Settlement{Ref: s.Ref, Op: s.Op, Agent: s.Agent, To: s.To, From: s.From,
-			FromSession: s.FromSession, Outcome: s.Outcome, Journal: s.Journal, Process: r.processChange(s)}
+			FromSession: s.FromSession, Outcome: s.Outcome, Journal: s.Journal, Process: r.processChange(s),
+			Rejected: rejectedProcess(s)}
 	}
 
 	changed, err := r.p.o.Store.Settle(ctx, rows)
+	var rejected []gozzard.ProcID
 	for i := range rows {
 		if err == nil && changed[i] {
 			r.settled(&rows[i])
+			if id := rows[i].Rejected; id != nil {
+				rejected = append(rejected, *id)
+			}
 		}
 	}
 
 	r.p.launchCommitted()
+	if len(rejected) > 0 {
+		r.forget(ctx, rejected)
+	}
 	return changed, err
+}
+
+// forget removes processes from the live index that are not in the record any more, because their host did not take
+// their first definition. No task is launched meanwhile: one that registers such a process again adds it again.
+func (r recorder) forget(ctx context.Context, ids []gozzard.ProcID) {
+	r.p.launcher.order.Lock()
+	defer r.p.launcher.order.Unlock()
+	recs, err := recorded(ctx, r.p.o.Store, ids)
+	if err != nil {
+		r.p.o.Log.Error("cannot read which processes hosts rejected; they are listed until the server starts again",
+			"processes", len(ids), "err", err)
+		return
+	}
+	for _, id := range ids {
+		if _, ok := recs[id]; !ok {
+			r.p.o.Live.Remove(id.Agent, id.Key)
+		}
+	}
+}
+
+// rejectedProcess is the process of an operation that its host rejected before it began: the host did not take a
+// definition that came with the operation.
+func rejectedProcess(s *delivery.Settlement) *gozzard.ProcID {
+	if s.To != gozzard.AttemptNotExecuted || s.Outcome.Code != gozzard.CodeRefused || s.Action == gozzard.ActionNone ||
+		!registers(s.Action) {
+		return nil
+	}
+	return &gozzard.ProcID{Agent: s.Agent, Key: s.Key}
 }
 
 // settled brings the live index and the metrics in line with a row that was written.

@@ -47,6 +47,25 @@ func TestLostStateIsRestored(t *testing.T) {
 	}
 }
 
+// What a host lost is given back without a second person: one has approved it, or none was needed.
+func TestLostStateNeedsNoSecondPerson(t *testing.T) {
+	r := newRig(t)
+	r.hello(me, 1, journalA)
+	task := r.operate(gozzard.ActionStart, 0, me)
+	r.report(me, 1, done(r.op(me, 1, task), gozzard.CodeOK))
+	r.verdict(task, me, gozzard.AttemptOK, gozzard.CodeOK)
+	r.forget()
+	r.hold.Store(true)
+	r.hello(me, 2, journalB)
+	r.restored(1)
+
+	_, err := r.plane.Operate(t.Context(), &gozzard.Operation{Caller: caller, Items: []gozzard.Item{
+		{Action: gozzard.ActionStop, Key: key, Targets: []gozzard.Target{{Agent: me}}}}})
+	if gozzard.KindOf(err) != gozzard.ErrUserForbidden {
+		t.Errorf("an operation of a caller: %v", err)
+	}
+}
+
 // Operations that a caller requested in between are carried out first. The definitions that result are restored.
 func TestWaitingOperationComesBeforeTheCopy(t *testing.T) {
 	r := newRigWith(t, 600*time.Millisecond)

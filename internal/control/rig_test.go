@@ -4,6 +4,7 @@ import (
 	"context"
 	"path/filepath"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -34,6 +35,8 @@ type rig struct {
 	sent map[gozzard.AgentID][]*gozzard.Command
 
 	refused sync.Map // rules by which a report was refused
+
+	hold atomic.Bool // every operation that needs a second person waits
 }
 
 const me, other = gozzard.AgentID("agent-1"), gozzard.AgentID("agent-2")
@@ -84,8 +87,13 @@ func (r *rig) start() {
 	plane, err := control.New(r.t.Context(), control.Options{
 		Store: given, Topology: store, Dispatch: r, Live: fleet.New(), Slack: 300 * time.Millisecond,
 		Resend: 50 * time.Millisecond, Lease: r.lease, Quota: r.quota,
-		HelloRate: r.helloRate,
-		Events:    50, Refresh: time.Second, Answer: 500 * time.Millisecond,
+		HelloRate: r.helloRate, Hold: func(ctx context.Context, _ *gozzard.Operation, _ []gozzard.Attempt) error {
+			if r.hold.Load() && !gozzard.IsApproved(ctx) {
+				return gozzard.Errorf(gozzard.ErrUserForbidden, "this needs a second person")
+			}
+			return nil
+		},
+		Events: 50, Refresh: time.Second, Answer: 500 * time.Millisecond,
 		Observe: control.Observer{Refused: func(rule string) { r.refused.Store(rule, true) }},
 	})
 	if err != nil {

@@ -32,8 +32,10 @@ type Store interface {
 	Dispatch(ctx context.Context, rows []record.Dispatch) ([]bool, error)
 
 	// Settle moves attempts to the state of each row if their present state is among its Sources (and is From, and
-	// their session is FromSession, when those are not 0), and applies Process changes of the rows that moved. It
-	// returns which moved.
+	// their session is FromSession, when those are not 0), and applies Process changes of the rows that moved. A process
+	// that such a row says is Rejected gets the definition back that it had before the attempt, or is removed if it had
+	// none; not if another attempt brought a definition since, or while it was not decided whether the host took the
+	// one before. It returns which moved.
 	Settle(ctx context.Context, rows []record.Settlement) ([]bool, error)
 
 	// Task and its attempts in index order. ErrNotFound for an unknown or pruned task.

@@ -14,4 +14,8 @@
 // ALGORITHM is ed25519 (the bytes are the text to sign, the signature has 64 bytes) or ecdsa-sha256 (the bytes are a
 // SHA-256 digest, the signature is in the DER form). NAME is signing-1, signing-2 and so on for the keys that sign
 // commands, and authority-1, authority-2 and so on for authorities. The program ends when its input ends.
+//
+// A line has at most 64 KiB and ends with a newline. A program that writes a longer line, a line without a request or
+// more than one line for a request, or that does not answer within 30 seconds, is ended and started again. The request
+// is sent a second time, and then fails.
 package keyprogram

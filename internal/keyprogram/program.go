@@ -46,7 +46,9 @@ type Program struct {
 type run struct {
 	cmd   *exec.Cmd
 	in    io.WriteCloser
+	out   io.ReadCloser
 	lines chan string   // what it wrote; closed at its end
+	why   error         // why there are no more lines; set before lines is closed
 	done  chan struct{} // closed when it was waited for
 }
 
@@ -83,6 +85,11 @@ func (p *Program) Public(name string) (crypto.PublicKey, error) {
 	if err != nil {
 		return nil, err
 	}
+	return publicKey(name, der)
+}
+
+// publicKey reads the answer for a public key.
+func publicKey(name string, der []byte) (crypto.PublicKey, error) {
 	key, err := x509.ParsePKIXPublicKey(der)
 	if err != nil {
 		return nil, fmt.Errorf("the signer's answer for %s is not a public key: %w", name, err)
@@ -154,13 +161,14 @@ func (p *Program) start() error {
 		return fmt.Errorf("cannot start the signer: %w", err)
 	}
 	cmd.Stderr = &logWriter{log: p.o.Log}
+	cmd.WaitDelay = farewell // for a program that it started and that still has its standard error
 	if err := cmd.Start(); err != nil {
 		return fmt.Errorf("cannot start the signer %s: %w", p.o.Command[0], err)
 	}
 
 	// Read its lines until its end.
-	r := &run{cmd: cmd, in: in, lines: make(chan string, 1), done: make(chan struct{})}
-	go r.read(out)
+	r := &run{cmd: cmd, in: in, out: out, lines: make(chan string, 1), done: make(chan struct{})}
+	go r.read()
 	p.run = r
 
 	// Greet it.
@@ -176,20 +184,47 @@ func (p *Program) start() error {
 }
 
 // read hands on the lines of a run and waits for its end.
-func (r *run) read(out io.Reader) {
+func (r *run) read() {
 	defer close(r.done)
-	lines := bufio.NewScanner(out)
-	lines.Buffer(nil, maxLine)
-	for lines.Scan() {
-		r.lines <- strings.TrimSpace(lines.Text())
-	}
+	r.why = readLines(r.out, func(line string) { r.lines <- line })
 	close(r.lines)
-	_ = r.cmd.Wait() // the missing answer is the error
+	_ = r.out.Close() // a program that still writes ends by that
+	_ = r.cmd.Wait()  // the missing answer is the error
 }
 
-// exchange writes one line and reads one. mu is held.
+// readLines reads whole lines of limited length until the end, and returns why it ended. A line without its end is not an
+// answer: the rest of it may be missing. One with more behind it is none either: requests are sent one at a time.
+func readLines(out io.Reader, take func(string)) error {
+	lines := bufio.NewReaderSize(out, maxLine)
+	for {
+		line, err := lines.ReadSlice('\n')
+		switch {
+		case errors.Is(err, bufio.ErrBufferFull):
+			return fmt.Errorf("the signer wrote a line of more than %d bytes", maxLine)
+		case err != nil && len(line) > 0:
+			return errors.New("the signer ended in the middle of a line")
+		case err != nil:
+			return errors.New("the signer has ended")
+		case lines.Buffered() > 0:
+			return errors.New("the signer wrote more than one line for a request")
+		}
+		take(strings.TrimSpace(string(line)))
+	}
+}
+
+// exchange writes one line and reads one. A line that is there before would be taken for the answer, and every later
+// answer for that of another request: such a run is over. mu is held.
 func (p *Program) exchange(request string) (string, error) {
 	r := p.run
+	select {
+	case _, ok := <-r.lines:
+		if !ok {
+			return "", r.why
+		}
+		return "", errors.New("the signer wrote a line that was not asked for")
+	default:
+	}
+
 	timer := time.NewTimer(p.o.Patience)
 	defer timer.Stop()
 
@@ -211,7 +246,7 @@ func (p *Program) exchange(request string) (string, error) {
 	select {
 	case line, ok := <-r.lines:
 		if !ok {
-			return "", errors.New("the signer has ended")
+			return "", r.why
 		}
 		return line, nil
 	case <-timer.C:
@@ -241,6 +276,7 @@ func (p *Program) end() {
 	select {
 	case <-r.done:
 	case <-time.After(farewell): // a program that it started still has its output
+		_ = r.out.Close() // the reader then ends
 	}
 }
 

@@ -4,6 +4,7 @@ package policy_test
 
 import (
 	"fmt"
+	"os"
 	"strings"
 	"testing"
 
@@ -43,8 +44,8 @@ func TestNamespaces(t *testing.T) {
 		{`{shop: []}`, "shop", "nobody", false},
 		{`{}`, "shop", "nobody", false},
 	} {
-		if tt.user == "" {
-			needsRoot(t)
+		if tt.user == "" && os.Geteuid() != 0 {
+			continue // no account means the account of this test, which is not root
 		}
 		want := ""
 		if !tt.good {

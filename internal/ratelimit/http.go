@@ -8,7 +8,7 @@ import (
 )
 
 // The time limits of a request. A body has a fixed time and additional time for its length, so that an honest slow
-// client is fast enough.
+// client is fast enough. Of that, the fixed time is the longest without progress.
 const (
 	bodyTime   = 15 * time.Second
 	bodyPace   = 64 << 10 // bytes per second
@@ -135,7 +135,11 @@ func (b *pacedBody) Read(p []byte) (int, error) {
 	case b.pending >= bodyPace:
 		b.until = b.until.Add(time.Duration(b.pending) * time.Second / bodyPace)
 		b.pending = 0
-		_ = b.control.SetReadDeadline(b.until)
+		until := b.until
+		if soon := time.Now().Add(bodyTime); soon.Before(until) { // fast bytes buy no time for a client that then stops
+			until = soon
+		}
+		_ = b.control.SetReadDeadline(until)
 	}
 	return n, err
 }
@@ -147,6 +151,7 @@ func (b *pacedBody) drain() {
 		return
 	}
 	b.ended = true
+	b.held.release() // what follows is not kept
 
 	// The end of the body ends its time limit. Otherwise the connection is of no use any more: net/http must not wait for
 	// the rest either.

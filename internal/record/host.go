@@ -39,6 +39,7 @@ type Process struct {
 	Hosted       bool
 	Wanted       gozzard.RunState
 	RegisteredAt time.Time
+	Attempt      int32 // of NewTask.Register: the index of the attempt that brings it. It is not read back
 }
 
 // GroupLimits is the resource pool of one process group on one host.

@@ -60,6 +60,7 @@ type Settlement struct {
 	Outcome     gozzard.Outcome
 	Journal     *gozzard.JournalPos // the agent's journal when it reported; recorded with the host if it is further
 	Process     *ProcessChange
+	Rejected    *gozzard.ProcID // the host did not take the definition that the attempt brought for this process
 }
 
 // ProcessChange is what a verdict means for the recorded process.

@@ -220,7 +220,7 @@ func rootHosts(attempts []gozzard.Attempt) (hosts []gozzard.AgentID) {
 		isRoot, known := root[string(a.Spec)]
 		if !known {
 			spec, err := gozzard.DecodeSpec(a.Spec)
-			isRoot = err != nil || isRootAccount(spec.Identity.User)
+			isRoot = err != nil || spec.Account() == gozzard.RootAccount
 			root[string(a.Spec)] = isRoot
 		}
 		if isRoot {
@@ -229,15 +229,6 @@ func rootHosts(attempts []gozzard.Attempt) (hosts []gozzard.AgentID) {
 		}
 	}
 	return hosts
-}
-
-// isRootAccount reports whether a name is that of the account with all rights.
-func isRootAccount(name string) bool {
-	switch strings.ToLower(name) {
-	case "", "root", "0", "system", "administrator":
-		return true
-	}
-	return false
 }
 
 // within counts the hosts of a person in the last hour, and reports whether the new ones are within the limit. Those

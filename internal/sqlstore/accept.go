@@ -22,11 +22,26 @@ var (
 		" ON CONFLICT (hash) DO UPDATE SET last_task = excluded.last_task")
 
 	// Most registered processes are unchanged. The WHERE saves writing those again.
+	//
+	// The row keeps what the host has, because the host may reject the new definition: the present one, or that before
+	// it when the host did not take the present one. While that is not decided, it is not known.
 	upsertProcesses = insertRows("processes",
-		"agent_id, namespace, name, labels, spec_hash, hosted, wanted, registered_at",
+		"agent_id, namespace, name, labels, spec_hash, hosted, wanted, registered_at, offer_task, offer_idx, former",
 		` ON CONFLICT (agent_id, namespace, name) DO UPDATE SET
-			labels = excluded.labels, spec_hash = excluded.spec_hash
+			labels = excluded.labels, spec_hash = excluded.spec_hash,
+			offer_task = excluded.offer_task, offer_idx = excluded.offer_idx,
+			former = CASE WHEN `+offerOpen+` THEN 0 WHEN `+offerNotTaken+` THEN processes.former ELSE 2 END,
+			former_labels = CASE WHEN `+offerNotTaken+` THEN processes.former_labels ELSE processes.labels END,
+			former_spec = CASE WHEN `+offerNotTaken+` THEN processes.former_spec ELSE processes.spec_hash END
 			WHERE processes.labels <> excluded.labels OR processes.spec_hash IS DISTINCT FROM excluded.spec_hash`)
+)
+
+// What became of the attempt that brought the present definition of a process. Attempts are pruned long after their
+// verdict.
+const (
+	offerOpen     = `EXISTS (` + offer + ` AND o.state < 4)`
+	offerNotTaken = `EXISTS (` + offer + ` AND o.state = 6)`
+	offer         = `SELECT 1 FROM attempts o WHERE o.task_seq = processes.offer_task AND o.idx = processes.offer_idx`
 )
 
 // acceptance is a new task on its way into the record. The caller computes all that needs no transaction, so that the
@@ -310,7 +325,8 @@ func (a *acceptance) putProcesses(ctx context.Context, c *conn) error {
 	return c.execRows(ctx, upsertProcesses, len(a.register), func(i int, to []any) []any {
 		p := &a.register[i]
 		return append(to, text(string(p.ID.Agent)), text(p.ID.Namespace), text(p.ID.Name), a.labels[i],
-			a.refs[i].value(), p.Hosted, int64(p.Wanted), millis(p.RegisteredAt))
+			a.refs[i].value(), p.Hosted, int64(p.Wanted), millis(p.RegisteredAt), int64(a.seq), int64(p.Attempt),
+			formerNone)
 	})
 }
 

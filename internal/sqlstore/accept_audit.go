@@ -56,13 +56,18 @@ func (a *acceptance) addAudit() (err error) {
 func (a *acceptance) accounts() map[specRef]string {
 	out := make(map[specRef]string, len(a.specs.refs))
 	for i, ref := range a.specs.refs {
-		out[ref] = gozzard.AgentAccount
-		spec, err := gozzard.DecodeSpec(bytes.TrimSpace(a.specs.bodies[i]))
-		if err == nil && spec.Identity.User != "" {
-			out[ref] = strings.ReplaceAll(text(spec.Identity.User), ",", "\uFFFD")
-		}
+		out[ref] = accountOf(a.specs.bodies[i])
 	}
 	return out
+}
+
+// accountOf is the account of a definition as the audit has it.
+func accountOf(body []byte) string {
+	spec, err := gozzard.DecodeSpec(bytes.TrimSpace(body))
+	if err != nil || spec.Identity.User == "" {
+		return gozzard.AgentAccount
+	}
+	return strings.ReplaceAll(text(spec.Identity.User), ",", "\uFFFD")
 }
 
 // verdicts is the audit row of the outcome of a task without open attempts.

@@ -95,8 +95,8 @@ func addResults(ctx context.Context, db auditDB, list []gozzard.AuditFound) erro
 		return nil
 	}
 
-	rows, err := db.QueryContext(ctx, `SELECT seq, ref, outcome FROM audit WHERE ref > 0 AND ref >= $1 AND ref <= $2`,
-		first, last)
+	rows, err := db.QueryContext(ctx, `SELECT seq, ref, outcome FROM audit WHERE ref > 0 AND ref >= $1 AND ref <= $2
+		AND act <> $3`, first, last, actPolicy)
 	return scanAll(rows, err, func(r *sql.Rows) error {
 		var seq, ref int64
 		var outcome string

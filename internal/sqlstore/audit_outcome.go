@@ -87,16 +87,20 @@ func auditVerdicts(ctx context.Context, c *conn, tasks []gozzard.Task, now time.
 		return fmt.Errorf("verdicts: %w", err)
 	}
 
+	var refused []gozzard.Task
 	for i := range tasks {
 		v := counts[tasks[i].Seq]
 		if v == nil {
 			v = &verdicts{}
 		}
+		if v.codes[gozzard.CodeRefused] > 0 {
+			refused = append(refused, tasks[i])
+		}
 		if err := addAudit(ctx, c, v.row(&tasks[i], now)); err != nil {
 			return err
 		}
 	}
-	return nil
+	return auditRefused(ctx, c, refused, now)
 }
 
 // selectVerdicts counts the attempts of tasks by state and code; code is the SQL that finds the code of an attempt a.

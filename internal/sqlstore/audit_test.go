@@ -138,6 +138,9 @@ func TestTR1RecalculatedChainDiffersFromANotedHead(t *testing.T) {
 // dropAudit15 removes what migration 00015 and later ones added.
 const dropAudit15 = `DROP TABLE IF EXISTS host_generations; DROP TABLE IF EXISTS member_authorities; DROP TABLE IF EXISTS requests;
 	DELETE FROM counters WHERE name = 'request';
+	DROP INDEX processes_by_former; ALTER TABLE processes DROP COLUMN offer_task;
+	ALTER TABLE processes DROP COLUMN offer_idx; ALTER TABLE processes DROP COLUMN former;
+	ALTER TABLE processes DROP COLUMN former_labels; ALTER TABLE processes DROP COLUMN former_spec;
 	DROP INDEX audit_by_ref; ALTER TABLE audit DROP COLUMN rule; ALTER TABLE audit DROP COLUMN door;
 	ALTER TABLE audit DROP COLUMN source; ALTER TABLE audit DROP COLUMN request_id; ALTER TABLE audit DROP COLUMN accounts;
 	ALTER TABLE audit DROP COLUMN outcome; ALTER TABLE audit DROP COLUMN ref; ALTER TABLE audit DROP COLUMN events;

@@ -44,6 +44,7 @@ func TestPlans(t *testing.T) {
 
 	for name, b := range map[string]*bulk{"sessions": s.d.sessions, "dispatch": dispatchAttempts,
 		"settle": settleAttempts, "journals": advanceJournals, "flags": flagProcesses, "removal": removeProcesses,
+		"returned": returnProcesses, "rejected": removeRejected, "refused": selectRefused, "refused items": refusedItems,
 		"processes": selectProcesses, "groups": selectGroups, "keys": deleteTaskKeys, "tasks": deleteTaskRows,
 		"items": selectItems, "specs": selectSpecs, "services": selectServices,
 		"removed sets": dropSets, "removed modules": dropModules,

@@ -13,6 +13,12 @@ import (
 // processPageRows limits how long one query holds a connection. Between pages nothing is locked.
 const processPageRows = 1000
 
+// Values of the column former of processes: 0 means that it is not known.
+const (
+	formerNone  = 1 // the host had no definition
+	formerKnown = 2 // it is in the row
+)
+
 const processColumns = `p.agent_id, p.namespace, p.name, p.labels, s.body, p.hosted, p.wanted, p.registered_at`
 
 var selectProcesses = withRows(`SELECT `+processColumns+` FROM v

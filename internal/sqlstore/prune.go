@@ -174,9 +174,11 @@ func (s *Store) pruneSpecs(ctx context.Context) error {
 	}
 }
 
-// unusedSpecs finds the definitions between two hashes that neither a task since a number nor a process uses.
+// unusedSpecs finds the definitions between two hashes that neither a task since a number nor a process uses. A process
+// uses the definition that it had before until its host has taken another one.
 const unusedSpecs = `hash > $1 AND hash <= $2 AND last_task < $3
-	AND NOT EXISTS (SELECT 1 FROM processes p WHERE p.spec_hash = specs.hash)`
+	AND NOT EXISTS (SELECT 1 FROM processes p WHERE p.spec_hash = specs.hash)
+	AND NOT EXISTS (SELECT 1 FROM processes WHERE former_spec = specs.hash AND (` + offerOpen + ` OR ` + offerNotTaken + `))`
 
 // pruneSomeSpecs is one step. It returns how many definitions it looked at and how many it removed.
 func (s *Store) pruneSomeSpecs(ctx context.Context, c *conn) (seen, gone int64, err error) {

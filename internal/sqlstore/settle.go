@@ -1,8 +1,10 @@
 package sqlstore
 
 import (
+	"cmp"
 	"context"
 	"database/sql"
+	"fmt"
 	"slices"
 	"strings"
 	"time"
@@ -35,6 +37,19 @@ var (
 
 	removeProcesses = withRows(`DELETE FROM processes WHERE (agent_id, namespace, name) IN (SELECT a, ns, n FROM v)`,
 		"a TEXT", "ns TEXT", "n TEXT")
+
+	// These two return processes to what their hosts have: only if the definition that a host rejected is still the
+	// recorded one.
+	returnProcesses = withRows(fmt.Sprintf(`UPDATE processes SET spec_hash = processes.former_spec,
+		labels = processes.former_labels, offer_task = 0, offer_idx = 0, former = 0, former_labels = '', former_spec = NULL
+		FROM v WHERE processes.agent_id = v.a AND processes.namespace = v.ns AND processes.name = v.n
+		AND processes.offer_task = v.t AND processes.offer_idx = v.i AND processes.former = %d`, formerKnown),
+		"a TEXT", "ns TEXT", "n TEXT", "t BIGINT", "i INTEGER")
+
+	removeRejected = withRows(fmt.Sprintf(`DELETE FROM processes
+		WHERE (agent_id, namespace, name, offer_task, offer_idx) IN (SELECT a, ns, n, t, i FROM v) AND former = %d`,
+		formerNone),
+		"a TEXT", "ns TEXT", "n TEXT", "t BIGINT", "i INTEGER")
 )
 
 // selectSessions reads the current sessions of agents. They must not change until the attempts are marked. Where
@@ -189,6 +204,9 @@ func settle(ctx context.Context, c *conn, rows []record.Settlement, outcomes []s
 	if err := changeProcesses(ctx, c, rows, moved); err != nil {
 		return nil, err
 	}
+	if err := returnRejected(ctx, c, rows, moved); err != nil {
+		return nil, err
+	}
 	if err := auditSettled(ctx, c, rows, moved, now); err != nil {
 		return nil, err
 	}
@@ -256,6 +274,30 @@ func changeProcesses(ctx context.Context, c *conn, rows []record.Settlement, mov
 		}
 		return append(keyFlag(i, to), hosted, int64(flag[i].Wanted))
 	})
+}
+
+// returnRejected gives processes the definition back that their host has, where the host did not take the one that an
+// attempt brought.
+func returnRejected(ctx context.Context, c *conn, rows []record.Settlement, moved []bool) error {
+	var list []*record.Settlement
+	for i := range rows {
+		if moved[i] && rows[i].Rejected != nil {
+			list = append(list, &rows[i])
+		}
+	}
+
+	slices.SortFunc(list, func(a, b *record.Settlement) int { // all servers lock in the same order
+		return cmp.Or(compareProc(*a.Rejected, *b.Rejected), cmp.Compare(a.Ref.Task, b.Ref.Task))
+	})
+	args := func(i int, to []any) []any {
+		id, ref := list[i].Rejected, list[i].Ref
+		return append(to, text(string(id.Agent)), text(id.Namespace), text(id.Name), int64(ref.Task), int64(ref.Index))
+	}
+
+	if err := c.execRows(ctx, returnProcesses, len(list), args); err != nil {
+		return err
+	}
+	return c.execRows(ctx, removeRejected, len(list), args)
 }
 
 func compareProc(a, b gozzard.ProcID) int {

@@ -48,6 +48,7 @@ func appendOutcome(b []byte, num protowire.Number, o *gozzard.Outcome) []byte {
 	if o.Detail != nil {
 		b = appendDetail(b, 5, o.Detail)
 	}
+	b = appendBool(b, 6, o.Policy)
 	return end(b, start)
 }
 
@@ -67,6 +68,8 @@ func decodeOutcome(d decoder, o *gozzard.Outcome) error {
 				o.Detail = new(gozzard.Detail)
 			}
 			d.nested(decodeDetail(d.message("detail"), o.Detail))
+		case 6:
+			o.Policy = d.bool()
 		default:
 			d.skip()
 		}

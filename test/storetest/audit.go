@@ -1,6 +1,7 @@
 package storetest
 
 import (
+	"fmt"
 	"slices"
 	"strings"
 	"sync"
@@ -28,6 +29,7 @@ func RunAudit(t *testing.T, open func(t *testing.T) AuditRecord) {
 		{"every row is chained", auditChained},
 		{"many at once", auditConcurrent},
 		{"verdicts stay after their task is pruned", auditOfVerdicts},
+		{"refusals by policy", auditOfPolicy},
 	} {
 		t.Run(c.name, func(t *testing.T) { c.test(t, open(t)) })
 	}
@@ -128,4 +130,37 @@ func auditOfVerdicts(t *testing.T, s AuditRecord) {
 	equal(t, "task", last.TaskID, taskname.Of(n.Task.ID))
 	equal(t, "caller", last.Caller, n.Task.Caller)
 	equal(t, "targets", last.Targets, 5)
+}
+
+// auditOfPolicy: a task that the policies of hosts rejected has one row about it, however many hosts there are.
+func auditOfPolicy(t *testing.T, s AuditRecord) {
+	const hosts = 40
+	n := accept(t, s, attempts(hosts))
+	for i, a := range n.Attempts {
+		row := settlement(a, gozzard.AttemptNotExecuted)
+		row.Outcome = gozzard.Outcome{Code: gozzard.CodeRefused, Policy: i%2 == 0,
+			Message: fmt.Sprintf("reason %d\nforged %s", i%10, strings.Repeat("x", 1000))}
+		settle(t, s, []bool{true}, row)
+	}
+
+	links := followAudit(t, s)
+	equal(t, "rows: of the task, of its verdicts, of the refusals", len(links), 3)
+	row := links[2].AuditRow
+	equal(t, "act", row.Act, "refused:policy")
+	equal(t, "task", row.TaskID, taskname.Of(n.Task.ID))
+	equal(t, "row of the task", row.Ref, links[0].Seq)
+	equal(t, "caller", row.Caller, n.Task.Caller)
+	equal(t, "accounts", row.Accounts, gozzard.AgentAccount)
+	equal(t, "targets", row.Targets, hosts/2)
+	if !strings.HasPrefix(row.Outcome, "refused by policy: reason 0 forged") || len(row.Outcome) > 700 ||
+		!strings.HasSuffix(row.Outcome, "; 8 with other reasons") {
+		t.Errorf("outcome: %q", row.Outcome)
+	}
+
+	// Other refusals of hosts have none.
+	other := accept(t, s, attempts(1))
+	refused := settlement(other.Attempts[0], gozzard.AttemptNotExecuted)
+	refused.Outcome = gozzard.Outcome{Code: gozzard.CodeRefused, Message: `"policy":true`}
+	settle(t, s, []bool{true}, refused)
+	equal(t, "rows", len(followAudit(t, s)), 5)
 }

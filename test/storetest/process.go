@@ -161,3 +161,73 @@ func auditLimit(t *testing.T, s control.Store) {
 		equal(t, fmt.Sprintf("rows with limit %d", limit), len(rows), want)
 	}
 }
+
+// offer accepts a task whose one attempt brings a definition of a process.
+func offer(t *testing.T, s control.Store, p record.Process) gozzard.Attempt {
+	t.Helper()
+	n := newTask(attempts(1))
+	a := &n.Attempts[0]
+	a.Agent, a.Key, a.Spec, a.Labels, a.State = p.ID.Agent, p.ID.Key, p.Spec, p.Labels, gozzard.AttemptDispatched
+	n.Register = []record.Process{p}
+	_, err := s.Accept(t.Context(), n)
+	must(t, err)
+	return *a
+}
+
+// settleRejected: if a host does not take a definition, the record has again what the host has.
+func settleRejected(t *testing.T, s control.Store) {
+	p := process("a", "ns", "web")
+	version := func(name string) record.Process {
+		v := p
+		v.Spec, v.Labels = spec(name), map[string]string{"version": name}
+		return v
+	}
+	take := func(a gozzard.Attempt) { settle(t, s, []bool{true}, settlement(a, gozzard.AttemptFailed)) }
+	lose := func(a gozzard.Attempt) { settle(t, s, []bool{true}, settlement(a, gozzard.AttemptNotExecuted)) }
+	reject := func(a gozzard.Attempt) {
+		row := settlement(a, gozzard.AttemptNotExecuted)
+		row.Rejected = &p.ID
+		settle(t, s, []bool{true}, row)
+	}
+	has := func(what string, want ...record.Process) {
+		t.Helper()
+		equal(t, what, processes(t, s, []gozzard.ProcID{p.ID}), want)
+	}
+
+	// A process that the host never took is not recorded.
+	reject(offer(t, s, version("never")))
+	has("the first definition was rejected")
+
+	// A definition that the host took stays, and comes back after those that it did not take.
+	take(offer(t, s, version("good")))
+	has("taken", version("good"))
+	reject(offer(t, s, version("bad")))
+	has("rejected", version("good"))
+	reject(offer(t, s, version("good"))) // the same definition as recorded: it is not from this attempt
+	has("the recorded definition was rejected", version("good"))
+	lose(offer(t, s, version("lost")))
+	reject(offer(t, s, version("worse")))
+	has("rejected after one that never arrived", version("good"))
+
+	// The newest definition decides. While the one before it is open, nothing says what the host has.
+	first, second := offer(t, s, version("first")), offer(t, s, version("second"))
+	reject(first)
+	has("a newer one is on its way", version("second"))
+	take(second)
+	has("the newer one was taken", version("second"))
+	first, second = offer(t, s, version("third")), offer(t, s, version("fourth"))
+	take(first)
+	reject(second)
+	has("it is not known what the host has", version("fourth"))
+
+	// What the host has is not pruned.
+	take(offer(t, s, version("kept")))
+	last := offer(t, s, version("last"))
+	for n := 1; n > 0; {
+		var err error
+		n, err = s.Prune(t.Context(), start.Add(time.Hour), 100)
+		must(t, err)
+	}
+	reject(last)
+	has("after pruning", version("kept"))
+}
