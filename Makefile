@@ -18,6 +18,9 @@ CYCLES    ?= 100000
 SOAK      ?= 10m
 SEED      ?= 0
 PACKAGES  ?= ./...
+# The longest packages start first. They mostly wait, so three packages run at a time on two cores.
+LONGEST   := $(if $(filter ./...,$(PACKAGES)),./test/faults ./test/fleettest)
+ATONCE    ?= $(shell echo $$(($$(nproc 2>/dev/null || echo 2) + 1)))
 
 # In CI a test may be skipped only when .ci/skips lists it, and PostgreSQL is required.
 ifeq ($(CI),true)
@@ -45,7 +48,7 @@ NORACE := -gcflags=modernc.org/...=-race=false
 test: deps-test ## vet and all tests with the race detector, a line for every package as it ends; fuzz targets try random inputs for FUZZTEST
 	@CGO_ENABLED=0 go build -trimpath -o bin/testsummary ./tools/testsummary
 	@race='-race $(NORACE)'; command -v gcc >/dev/null || { race=; echo "test: no C compiler, so without the race detector"; }; \
-	GORACE=atexit_sleep_ms=50 GOZZARD_FUZZ_TIME=$(FUZZTEST) go test -json -vet=all $$race -parallel 4 -timeout 25m $(PACKAGES) | bin/testsummary -skips .ci/skips $(STRICT)
+	GORACE=atexit_sleep_ms=50 GOZZARD_FUZZ_TIME=$(FUZZTEST) go test -json -vet=all $$race -p $(ATONCE) -parallel 4 -timeout 25m $(LONGEST) $(PACKAGES) | bin/testsummary -skips .ci/skips $(STRICT)
 
 .PHONY: deps-test
 deps-test: ## Debian packages that tests need, when missing
