@@ -79,7 +79,7 @@ release: ## govulncheck, then reproducible binaries with bills of materials, lic
 
 .PHONY: verify
 verify: ## check the signature and checksums of DIST with the public key RELEASE_PUB=FILE
-	go run ./tools/supply verify -key '$(RELEASE_PUB)' '$(DIST)'
+	CGO_ENABLED=0 go run -trimpath ./tools/supply verify -key '$(RELEASE_PUB)' '$(DIST)'
 
 .PHONY: model
 model: ## the delivery protocol and supervision, larger configurations (minutes)
