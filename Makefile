@@ -40,7 +40,7 @@ build: ## static binary bin/gozzard
 run: build ## server and one agent in one process, on 127.0.0.1:8080
 	bin/gozzard dev
 
-# The race detector looks at our code and at NATS, not inside SQLite, which is C translated to Go: that took half of the time of all tests.
+# The race detector checks our code and NATS, but not the code inside SQLite, which is C translated to Go: that took a third of the time of all tests.
 NORACE := -gcflags=modernc.org/...=-race=false
 
 # Under the race detector every program that ends waits a second for late reports; these tests start hundreds.
