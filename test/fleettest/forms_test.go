@@ -181,7 +181,7 @@ func TestThousandItems(t *testing.T) {
 	}
 
 	items[7]["op_type"] = 6
-	r := d.Await(d.Operate("operate_proc_multi", ft.J{"proc_operate_req": items}))
+	r := verdicts(t, d.API, d.Operate("operate_proc_multi", ft.J{"proc_operate_req": items}))
 	if len(r) != 1000 {
 		t.Fatalf("%d entries", len(r))
 	}
