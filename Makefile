@@ -40,7 +40,7 @@ build: ## static binary bin/gozzard
 run: build ## server and one agent in one process, on 127.0.0.1:8080
 	bin/gozzard dev
 
-# The race detector checks our code and NATS, but not the code inside SQLite, which is C translated to Go: that took a third of the time of all tests.
+# The race detector checks our code and NATS, but not the code inside SQLite, which is C translated to Go: with it, the tests of the record took 90 CPU seconds instead of 35.
 # Only this package: it has no code of the standard library in it. A linker may take such code without the detector for the whole program.
 NORACE := -gcflags=modernc.org/sqlite/lib=-race=false
 
