@@ -12,6 +12,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"sync"
 	"testing"
 )
 
@@ -155,12 +156,20 @@ type source struct {
 
 func (s source) isTest() bool { return strings.HasSuffix(s.path, "_test.go") }
 
-// parseAll reads every Go file of the module itself, whatever its build tags: what is built for Windows obeys the
-// same law.
+// parseAll gives every Go file of the module itself, whatever its build tags: what is built for Windows obeys the
+// same law. Tests share the files and change nothing in them.
 func parseAll(t *testing.T) []source {
 	t.Helper()
-	var all []source
-	err := filepath.WalkDir(".", func(p string, d fs.DirEntry, err error) error {
+	all, err := parsed()
+	if err != nil {
+		t.Fatal(err)
+	}
+	return all
+}
+
+// parsed reads the files once, because many tests look through them.
+var parsed = sync.OnceValues(func() (all []source, err error) {
+	err = filepath.WalkDir(".", func(p string, d fs.DirEntry, err error) error {
 		if err != nil {
 			return err
 		}
@@ -195,12 +204,8 @@ func parseAll(t *testing.T) []source {
 			lines: bytes.Count(text, []byte("\n")), file: file})
 		return nil
 	})
-	if err != nil {
-		t.Fatal(err)
-	}
-
-	return all
-}
+	return all, err
+})
 
 func TestImports(t *testing.T) {
 	for _, s := range parseAll(t) {

@@ -20,7 +20,7 @@ import (
 // patience is how long a test waits for a state before it fails.
 const patience = time.Minute
 
-// binary builds the program of this checkout once. GOZZARD_BINARY names a program to use instead.
+// binary builds the program of this checkout once, as in a release. GOZZARD_BINARY names a program to use instead.
 var binary = sync.OnceValues(func() (string, error) {
 	if p := os.Getenv("GOZZARD_BINARY"); p != "" {
 		return filepath.Abs(p)
@@ -32,8 +32,9 @@ var binary = sync.OnceValues(func() (string, error) {
 	}
 
 	program := filepath.Join(buildDir, "gozzard")
-	cmd := exec.Command("go", "build", "-o", program, "./cmd/gozzard")
+	cmd := exec.Command("go", "build", "-trimpath", "-o", program, "./cmd/gozzard")
 	cmd.Dir = filepath.Dir(strings.TrimSpace(string(out)))
+	cmd.Env = append(os.Environ(), "CGO_ENABLED=0")
 	if b, err := cmd.CombinedOutput(); err != nil {
 		return "", fmt.Errorf("go build: %w\n%s", err, b)
 	}

@@ -34,6 +34,9 @@ func TestA16Cycles(t *testing.T) {
 		some := min(n-done, max(1, n/10))
 		c.run(some)
 		done += some
+		if tenth > 2 && n < 100 { // only the end counts
+			continue
+		}
 		now := settled(agent)
 		if tenth <= 2 {
 			atFirst = held{max(atFirst.descriptors, now.descriptors), max(atFirst.rss, now.rss)}

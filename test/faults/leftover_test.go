@@ -61,6 +61,7 @@ func argPIDs(t *testing.T, text string) (pids []int) {
 // A24: the agent ends while commands run, and starts again. When their operations have verdicts, the commands are gone:
 // nothing that was stopped comes up later.
 func TestA24InterruptedCommands(t *testing.T) {
+	t.Parallel() // it mostly waits
 	s := ft.StartServer(t, "")
 	agent := s.StartAgent(t, 1, "")
 	again := func() { s.AgainOnline(t, agent) }
@@ -137,6 +138,7 @@ func TestA24InterruptedCommands(t *testing.T) {
 
 // A25: the agent ends while a command runs, and does not come back. The command ends at its limit.
 func TestA25CommandWithoutAgent(t *testing.T) {
+	t.Parallel() // it mostly waits
 	for i, c := range []struct {
 		name    string
 		signal  syscall.Signal
@@ -149,6 +151,8 @@ func TestA25CommandWithoutAgent(t *testing.T) {
 		{name: "cap", signal: syscall.SIGKILL, account: "nobody", caps: ft.AgentCaps},
 	} {
 		t.Run(c.name, func(t *testing.T) {
+			t.Parallel()
+
 			// Start an agent and a process.
 			s := ft.StartServer(t, "")
 			var agent *ft.Program

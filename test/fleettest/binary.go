@@ -7,6 +7,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"runtime/debug"
 	"strings"
 	"sync"
 	"testing"
@@ -53,11 +54,11 @@ func buildProgram(race bool) (string, error) {
 }
 
 // goBuild builds the program in one of two ways, so that a machine compiles everything at most twice: with the race
-// detector, as the tests are compiled, or as in a release, which is also how the benchmarks build it.
+// detector, exactly as the tests are compiled, or as in a release, which is also how the benchmarks build it.
 func goBuild(root string, race bool, flags ...string) error {
 	args, cgo := []string{"build", "-trimpath"}, "CGO_ENABLED=0"
 	if race {
-		args, cgo = []string{"build", "-race"}, "CGO_ENABLED=1"
+		args, cgo = append([]string{"build", "-race"}, compilerFlags()...), "CGO_ENABLED=1"
 	}
 	cmd := exec.Command("go", append(append(args, flags...), "./cmd/gozzard")...)
 	cmd.Dir, cmd.Env = root, append(os.Environ(), cgo)
@@ -65,6 +66,17 @@ func goBuild(root string, race bool, flags ...string) error {
 		return fmt.Errorf("go build: %w\n%s", err, b)
 	}
 	return nil
+}
+
+// compilerFlags are the flags of the compiler with which this test was built.
+func compilerFlags() (flags []string) {
+	info, _ := debug.ReadBuildInfo()
+	for _, s := range info.Settings {
+		if s.Key == "-gcflags" {
+			flags = append(flags, "-gcflags="+s.Value)
+		}
+	}
+	return flags
 }
 
 // BuildVersion builds the program with a given version, as in a release.

@@ -177,11 +177,11 @@ func TestThousandItems(t *testing.T) {
 	var items []ft.J
 	for i := range 1000 {
 		items = append(items, ft.J{"meta": ft.J{"namespace": "many", "name": fmt.Sprintf("p%d", i)}, "op_type": 2,
-			"agent_id_list": []string{"0:127.0.0.1"}, "spec": fx.Spec(nil)})
+			"agent_id_list": []string{"0:127.0.0.1"}, "spec": fx.Spec(ft.J{"op_timeout": 60})})
 	}
 
 	items[7]["op_type"] = 6
-	r := d.Await(d.Operate("operate_proc_multi", ft.J{"proc_operate_req": items}))
+	r := verdicts(t, d.API, d.Operate("operate_proc_multi", ft.J{"proc_operate_req": items}))
 	if len(r) != 1000 {
 		t.Fatalf("%d entries", len(r))
 	}

@@ -3,6 +3,7 @@
 package fleettest_test
 
 import (
+	"fmt"
 	"os"
 	"path/filepath"
 	"strings"
@@ -72,10 +73,9 @@ func TestDevFiles(t *testing.T) {
 		t.Fatalf("secret %q; output %s", secret, d.Output())
 	}
 
-	for _, want := range []string{d.Cred.URL, path, "gozzard ps"} {
-		if !strings.Contains(d.Output(), want) {
-			t.Errorf("output has no %q: %s", want, d.Output())
-		}
+	for _, want := range []string{d.Cred.URL, path, "gozzard ps"} { // printed after the file is written
+		ft.Until(t, time.Minute, func() string { return fmt.Sprintf("output has no %q: %s", want, d.Output()) },
+			func() bool { return strings.Contains(d.Output(), want) })
 	}
 
 	var data map[string]struct {

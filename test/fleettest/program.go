@@ -62,8 +62,11 @@ func (p *Program) first(name string) {
 	p.Again()
 	p.t.Cleanup(func() {
 		p.Kill(syscall.SIGKILL)
+		b, _ := os.ReadFile(p.log)
+		if i := bytes.Index(b, []byte("WARNING: DATA RACE")); i >= 0 { // its exit code says so, but most are killed
+			p.t.Errorf("%s has a data race:\n%s", name, b[i:min(len(b), i+4000)])
+		}
 		if p.t.Failed() {
-			b, _ := os.ReadFile(p.log)
 			p.t.Logf("--- output of %s %v\n%s", name, p.args[1:], tail(b, 4000))
 		}
 	})

@@ -56,11 +56,6 @@ func TestManyHosts(t *testing.T) {
 	registered := map[string]ft.Entry{}
 	s.OK("update_proc_info", ft.J{"meta": meta, "hosts": hosts, "spec": spec}, &registered)
 
-	// On two slow cores an answer may end its wait before the verdict of the fleet. The verdict comes later then.
-	notYet := func(e ft.Entry) bool {
-		return e.Code == 115 || e.Code == 117 && strings.Contains(e.Msg, "not known yet")
-	}
-
 	for k, e := range registered {
 		if e.Code != 0 && !notYet(e) {
 			t.Fatalf("%s: %+v", k, e)
@@ -72,11 +67,7 @@ func TestManyHosts(t *testing.T) {
 	ask := hosts
 	for try := 1; len(ask) > 0; try++ {
 		task := s.Operate("operate_proc", ft.J{"meta": meta, "op_type": 0, "hosts": ask})
-		res := s.Await(task)
-		ft.Until(t, 5*time.Minute, func() string { return "some verdicts stay unknown" }, func() bool {
-			res = s.Results(task)
-			return !slices.ContainsFunc(slices.Collect(maps.Values(res)), notYet)
-		})
+		res := verdicts(t, s.API, task)
 		if len(res) != len(ask) {
 			t.Fatalf("%d entries of %d", len(res), len(ask))
 		}
@@ -119,6 +110,22 @@ func TestManyHosts(t *testing.T) {
 	if page.Count != n || len(seen) != n {
 		t.Fatalf("count %d, %d different hosts", page.Count, len(seen))
 	}
+}
+
+// notYet: on two slow cores an answer may end its wait before the verdict of the fleet. The verdict comes later then.
+func notYet(e ft.Entry) bool {
+	return e.Code == 115 || e.Code == 117 && strings.Contains(e.Msg, "not known yet")
+}
+
+// verdicts waits until every verdict of a task is known.
+func verdicts(t *testing.T, api *ft.API, task string) (res map[string]ft.Entry) {
+	t.Helper()
+	api.Await(task)
+	ft.Until(t, 5*time.Minute, func() string { return "some verdicts stay unknown" }, func() bool {
+		res = api.Results(task)
+		return !slices.ContainsFunc(slices.Collect(maps.Values(res)), notYet)
+	})
+	return res
 }
 
 // notExecuted returns the hosts whose verdict is that nothing was done, and checks that this is true. Any other verdict
