@@ -248,6 +248,16 @@ func TestTI3BusinessGrantBindsHostsAndAccounts(t *testing.T) {
 		}
 	}
 
+	// A grant by namespaces that does not say its hosts is not made. If it is, it reaches a host that it did not name.
+	for name, grant := range map[string]ft.J{
+		"silent":   {"role": "operator", "namespaces": []string{"JOB_BIZ_2"}, "accounts": []string{"nobody"}},
+		"assigned": {"role": "operator", "namespaces": []string{"own*"}, "accounts": []string{"nobody"}, "hosts": "assigned"},
+	} {
+		if c := newTenant(t, s, name, grant); c.Cred.Secret != "" {
+			t.Errorf("an app has a grant by namespaces without hosts: %v", c.byDoors(l, 2, 2, "nobody", "foreign"))
+		}
+	}
+
 	// What is on the other host does not exist.
 	_, hosts := shop.native(http.MethodGet, "/api/v1/hosts", nil, nil)
 	if strings.Contains(hosts, "127.0.0.2") || !strings.Contains(hosts, "127.0.0.1") {
