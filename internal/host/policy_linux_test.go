@@ -121,7 +121,15 @@ func TestTE3PIDFilesOfOtherKinds(t *testing.T) {
 // signal another process.
 func TestTE3SwappedPIDFileKillsNobodyElse(t *testing.T) {
 	needsRoot(t)
-	f := newHost(t, noCgroups) // so that only the pid file identifies the process
+	for name, way := range bothWays {
+		t.Run(name, func(t *testing.T) { swappedPIDFile(t, way) })
+	}
+}
+
+// swappedPIDFile makes the attack on a process that the agent did not start, so that only the pid file leads to it.
+func swappedPIDFile(t *testing.T, way func(*host.Options)) {
+	t.Helper()
+	f := newHost(t, way)
 	k, s := f.key("a"), f.spec("svc")
 	s.Identity.User, s.Identity.PIDPath = "nobody", f.dir+"/svc.pid"
 	svc := f.program("svc")

@@ -206,9 +206,7 @@ func TestH1Reboot(t *testing.T) {
 	agent.Kill(syscall.SIGKILL)
 
 	for _, d := range ds {
-		if err := syscall.Kill(d.PID(), syscall.SIGKILL); err != nil {
-			t.Fatal(err)
-		}
+		ft.KillPID(t, d.PID())
 		write(t, d.PIDFile(), fmt.Appendf(nil, "%d\n", victim.PID()))
 	}
 

@@ -93,9 +93,7 @@ func (f *fleet) untouched(when string) {
 func cameBack(t *testing.T, d *ft.Daemon) {
 	t.Helper()
 	old := d.PID()
-	if err := syscall.Kill(old, syscall.SIGKILL); err != nil {
-		t.Fatalf("%s: %v", d.Name, err)
-	}
+	ft.KillPID(t, old)
 	ft.Until(t, 30*time.Second, func() string { return d.Name + " is not brought back" },
 		func() bool { p := d.PID(); return p > 0 && p != old })
 }

@@ -133,7 +133,7 @@ func TestTD13RecordOfStrangers(t *testing.T) {
 		return list
 	}
 	request := func(n int) ft.J {
-		return ft.J{"meta": ft.J{"namespace": "gse", "name": "x"}, "op_type": 1, "hosts": hosts(n),
+		return ft.J{"meta": ft.J{"namespace": "gse", "name": "x"}, "op_type": 0, "hosts": hosts(n),
 			"spec": definition("x")}
 	}
 
@@ -144,7 +144,7 @@ func TestTD13RecordOfStrangers(t *testing.T) {
 			t.Errorf("an app without grants: %.300s", body)
 		}
 	}
-	status, body := nothing.send(http.MethodPost, "/api/v1/operations", ft.J{"action": "stop", "namespace": "gse",
+	status, body := nothing.send(http.MethodPost, "/api/v1/operations", ft.J{"action": "start", "namespace": "gse",
 		"names": []string{"x"}, "hosts": []ft.J{{"cloud": 0, "ip": "10.0.0.1"}}})
 	if status != http.StatusForbidden {
 		t.Errorf("the native API: %d %s", status, body)

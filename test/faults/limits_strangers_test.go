@@ -132,7 +132,7 @@ func TestTD11SilentConnections(t *testing.T) {
 			_ = c.Close()
 		}
 	}()
-	fresh := from("127.4.0.2")
+	fresh, most := from("127.4.0.2"), 0
 	for i := range 1100 {
 		c, err := dialFrom("127.3.0.1", s.Agents)
 		if err != nil {
@@ -140,6 +140,7 @@ func TestTD11SilentConnections(t *testing.T) {
 		}
 		open = append(open, c)
 		if i%100 == 99 {
+			most = max(most, s.Descriptors())
 			if code, body := s.post(fresh, s.esbBody(10, false)); code != 0 {
 				t.Fatalf("the API after %d silent connections: %s", i+1, body)
 			}
@@ -147,6 +148,9 @@ func TestTD11SilentConnections(t *testing.T) {
 	}
 	if len(open) < 300 {
 		t.Fatalf("only %d connections were opened", len(open))
+	}
+	if most > 1000 {
+		t.Errorf("silent connections to the port of the agents take %d open files", most)
 	}
 	s.StartAgent(t, 1, "")
 
@@ -193,7 +197,7 @@ func (s *limited) metric(rule string) string {
 // Whoever has the right secret, token or password is let in. Wrong ones are limited by address and name, and only a
 // trusted proxy says which address that is.
 func TestTD15SharedAddress(t *testing.T) {
-	s := startLimited(t, "--trusted-proxy=127.6.0.0/24")
+	s := startLimited(t, ft.Known(t, "server", "--trusted-proxy=127.6.0.0/24")...)
 	shop := s.operator("shop")
 	for _, user := range []string{"alice", "bob"} {
 		status, body := s.admin().send(http.MethodPost, "/api/v1/users", ft.J{"name": user, "password": "right horse " + user,

@@ -59,21 +59,15 @@ func (s *limited) admin() *appCaller {
 // create makes an app that names its users, with further flags.
 func (s *limited) create(app string, flags ...string) *appCaller {
 	s.t.Helper()
-	args := append([]string{"app", "create", app, "--asserts-users"}, flags...)
-	if strings.Contains(s.cli("app", "create", "--help"), "--unknown-users") {
-		args = append(args, "--unknown-users")
-	}
+	flags = append(flags, ft.Known(s.t, "app create", "--asserts-users", "--unknown-users")...)
+	args := append([]string{"app", "create", app}, flags...)
 	return &appCaller{s: s, app: app, secret: s.cli(args...), user: "someone", client: http.DefaultClient}
 }
 
 // operator makes an app that may operate everything but is not admin.
 func (s *limited) operator(app string) *appCaller {
 	s.t.Helper()
-	flags := []string{"--role", "operator"}
-	if strings.Contains(s.cli("app", "create", "--help"), "--account ") {
-		flags = append(flags, "--account", "root")
-	}
-	return s.create(app, flags...)
+	return s.create(app, ft.Known(s.t, "app create", "--role=operator", "--account=root")...)
 }
 
 // as is the caller with another user.

@@ -148,7 +148,7 @@ func TestTE9TwoLengths(t *testing.T) {
 	const (
 		plain   = "POST /api/v1/login HTTP/1.1\r\nHost: x\r\nContent-Length: 2\r\n\r\n{}"
 		chunked = "POST /api/v1/login HTTP/1.1\r\nHost: x\r\nTransfer-Encoding: chunked\r\n\r\n2\r\n{}\r\n0\r\n\r\n"
-		smuggle = "GET /healthz HTTP/1.1\r\nHost: x\r\n\r\n"
+		smuggle = "GET /healthz HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n"
 	)
 	both := func(first, second string) string {
 		return "POST /api/v1/login HTTP/1.1\r\nHost: x\r\n" + first + "\r\n" + second + "\r\n\r\n0\r\n\r\n"

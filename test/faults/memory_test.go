@@ -69,9 +69,7 @@ func TestP10OutOfMemory(t *testing.T) {
 	must(t, operate(t, s.For(t), d, 0, spec), 0)
 	must(t, operate(t, s.For(t), d, 4, spec), 0)
 	row := s.Status("faults", d.Name, ft.Host(1))[0]
-	if err := syscall.Kill(row.PID, syscall.SIGKILL); err != nil {
-		t.Fatal(err)
-	}
+	ft.KillPID(t, row.PID)
 
 	ft.Until(t, time.Minute, func() string { return fmt.Sprintf("it lives: %+v", row) }, func() bool {
 		row = s.Status("faults", d.Name, ft.Host(1))[0]

@@ -28,7 +28,7 @@ type installed struct {
 
 // inNamespace runs a program with the folders of the agent. The last mount is what ReadOnlyPaths= of the unit does.
 const inNamespace = `mount --bind "$0" /etc && mount --bind "$1" /var/lib || exit 97
-if test "$2" = ro; then mount --bind /etc/gozzard /etc/gozzard && mount -o remount,ro,bind /etc/gozzard || exit 98; fi
+if test "$2" = ro; then mkdir -p /etc/gozzard && mount --bind /etc/gozzard /etc/gozzard && mount -o remount,ro,bind /etc/gozzard || exit 98; fi
 shift 2; exec "$@"`
 
 func (i *installed) wrap(mode string) []string {
@@ -59,8 +59,14 @@ func startInstalled(t *testing.T) *installed {
 	return i
 }
 
-// policy is the path of the policy, from outside of the namespace.
-func (i *installed) policy() string { return filepath.Join(i.etc, "gozzard", "policy.yaml") }
+// policy is the path of the policy, from outside of the namespace. Earlier versions have it in the state folder.
+func (i *installed) policy() string {
+	path := filepath.Join(i.etc, "gozzard", "policy.yaml")
+	if _, err := os.Lstat(path); err != nil {
+		return filepath.Join(i.lib, "gozzard-agent", "policy.yaml")
+	}
+	return path
+}
 
 func (i *installed) write(path, text string) {
 	i.t.Helper()
@@ -99,30 +105,19 @@ func TestTE15PolicyOutOfReach(t *testing.T) {
 	t.Parallel()
 	i := startInstalled(t)
 	if fi, err := os.Stat(i.policy()); err != nil || fi.Mode().Perm()&0o022 != 0 {
-		t.Fatalf("the first policy: %v %v", fi, err)
+		t.Errorf("the first policy: %v %v", fi, err)
 	}
 	state := filepath.Join(i.lib, "gozzard-agent")
 	if _, err := os.Lstat(filepath.Join(state, "policy.yaml")); err == nil {
 		t.Error("the policy is in the state folder")
 	}
 
-	// A change by the owner is shown and makes an event.
 	d := ft.NewDaemon(t, t.TempDir(), "gzplace")
 	endFirst(t, i.Program)
 	if got := i.digest(); got != sumOf(t, i.policy()) {
-		t.Errorf("digest %s of the first policy", got)
+		t.Errorf("digest %q of the first policy", got)
 	}
 	i.write(i.policy(), "{allow_root: true, trusted_paths: false, path_prefixes: ["+d.Dir+"]}\n")
-	ft.Until(t, time.Minute, i.s.Output, func() bool { return i.digest() == sumOf(t, i.policy()) })
-	if out := mustRun(t, i.s, "events", "--kind", "policy_changed"); !strings.Contains(out, sumOf(t, i.policy())) {
-		t.Errorf("no event: %s", out)
-	}
-	if !strings.Contains(i.s.Output(), "a host has another policy or release key than before") {
-		t.Error("no line in the log of the server")
-	}
-	if out := mustRun(t, i.s, "hosts", "-o", "wide"); !strings.Contains(out, sumOf(t, i.policy())[:12]) {
-		t.Errorf("not in the list of hosts: %s", out)
-	}
 
 	// Under the unit, commands of root cannot write it.
 	i.Kill(syscall.SIGKILL)
@@ -162,6 +157,19 @@ func TestTE15PolicyOutOfReach(t *testing.T) {
 	}
 	if !strings.Contains(i.Output(), "the one in the state folder has no effect") {
 		t.Error("the log does not name the second policy")
+	}
+
+	// A change by the owner is shown and makes an event.
+	i.write(i.policy(), "{allow_root: true, trusted_paths: false, path_prefixes: ["+d.Dir+", /opt]}\n")
+	ft.Until(t, time.Minute, i.s.Output, func() bool { return i.digest() == sumOf(t, i.policy()) })
+	if out := mustRun(t, i.s, "events", "--kind", "policy_changed"); !strings.Contains(out, sumOf(t, i.policy())) {
+		t.Errorf("no event: %s", out)
+	}
+	if !strings.Contains(i.s.Output(), "a host has another policy or release key than before") {
+		t.Error("no line in the log of the server")
+	}
+	if out := mustRun(t, i.s, "hosts", "-o", "wide"); !strings.Contains(out, sumOf(t, i.policy())[:12]) {
+		t.Errorf("not in the list of hosts: %s", out)
 	}
 
 	// An earlier installation has its policy in the state folder only. It works, and the log says how to move it.

@@ -71,9 +71,7 @@ func TestP1P2ProcessDies(t *testing.T) {
 	var back []time.Duration
 	for _, d := range ds {
 		old := d.PID()
-		if err := syscall.Kill(old, syscall.SIGKILL); err != nil {
-			t.Fatal(err)
-		}
+		ft.KillPID(t, old)
 		began := time.Now()
 		for d.PID() == old || d.PID() < 0 {
 			if time.Since(began) > 20*time.Second {
@@ -91,9 +89,7 @@ func TestP1P2ProcessDies(t *testing.T) {
 	for _, d := range ds {
 		must(t, operate(t, s.API, d, 4, d.Spec(nil)), 0)
 		starts := d.Count("start")
-		if err := syscall.Kill(d.PID(), syscall.SIGKILL); err != nil {
-			t.Fatal(err)
-		}
+		ft.KillPID(t, d.PID())
 		began := time.Now()
 		ft.Until(t, 10*time.Second, func() string { return d.Name + " died and its status hides it" }, func() bool {
 			return s.Status("faults", d.Name, ft.Host(1))[0].Status == 2
@@ -253,9 +249,7 @@ func TestP8CrashLoop(t *testing.T) {
 	must(t, operate(t, s.API, d, 0, d.Spec(nil)), 0)
 	d.Script("start.sh", "echo start >> calls; echo port in use; exit 1")
 
-	if err := syscall.Kill(d.PID(), syscall.SIGKILL); err != nil {
-		t.Fatal(err)
-	}
+	ft.KillPID(t, d.PID())
 
 	watch := 15 * time.Second * time.Duration(min(*scale, 20))
 	cpu := agent.CPU()

@@ -44,7 +44,7 @@ func (c *commanded) startByGSE(s *ft.Server, policy ft.J) ft.Entry {
 func (c *commanded) comesBack() {
 	c.t.Helper()
 	before := c.PID()
-	kill(c.t, before)
+	ft.KillPID(c.t, before)
 	ft.Until(c.t, time.Minute, func() string { return c.Name + " does not come back" },
 		func() bool { p := c.PID(); return p > 0 && p != before })
 	if n := c.Copies(); n != 1 {

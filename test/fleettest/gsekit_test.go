@@ -9,7 +9,6 @@ import (
 	"os"
 	"regexp"
 	"strings"
-	"syscall"
 	"testing"
 	"time"
 
@@ -245,9 +244,7 @@ sets:
 		t.Fatalf("%+v", job)
 	}
 
-	if err := syscall.Kill(first.PID(), syscall.SIGKILL); err != nil {
-		t.Fatal(err)
-	}
+	ft.KillPID(t, first.PID())
 
 	began := time.Now()
 

@@ -50,13 +50,13 @@ func TestHostingByTheSentence(t *testing.T) {
 	}
 
 	old := pid()
-	kill(t, old)
+	ft.KillPID(t, old)
 	wait("当托管进程异常退出时，agent 会自动拉起托管进程", func() bool { p := pid(); return p > 0 && p != old })
 
 	// The agent kills and restarts a process over its limit.
 	fx.Script("start.sh", "echo start >> calls\n"+busy)
 	old = pid()
-	kill(t, old)
+	ft.KillPID(t, old)
 	wait("the busy one starts", func() bool { p := pid(); return p > 0 && p != old })
 	old = pid()
 	fx.Script("start.sh", "echo start >> calls\n"+calm)
@@ -78,7 +78,7 @@ func TestHostingByTheSentence(t *testing.T) {
 		t.Fatal("取消托管进程: an unhosted process over its limit is left alone")
 	}
 
-	kill(t, old)
+	ft.KillPID(t, old)
 	time.Sleep(3 * time.Second)
 
 	if pid() > 0 {

@@ -40,7 +40,7 @@ func TestEndingGozzardTouchesNoProcess(t *testing.T) {
 			}
 
 			d.Kill(sig)
-			kill(t, pid)
+			ft.KillPID(t, pid)
 			d.Restart()
 			g.Cred = d.Cred
 			g.until("what died while gozzard was away is not pulled up",

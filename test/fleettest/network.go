@@ -145,7 +145,7 @@ func (n *Network) StartServerIn(data string, extra ...string) *Server {
 	n.t.Helper()
 	s := &Server{Data: data, API: &API{t: n.t}}
 	args := append([]string{"server", "--data", s.Data, "--listen", "0.0.0.0:8443", "--agent-listen", "0.0.0.0:4230"},
-		noLimits()...)
+		noLimits(n.t)...)
 	s.Program = n.Start(0, "server", append(args, extra...)...)
 	awaitCredentials(s.Program, s.API, filepath.Join(s.Data, "credentials.json"))
 	s.Client = n.Client(s, 0)

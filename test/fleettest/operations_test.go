@@ -8,7 +8,6 @@ import (
 	"os"
 	"slices"
 	"strings"
-	"syscall"
 	"testing"
 	"time"
 
@@ -146,7 +145,7 @@ func TestOperations(t *testing.T) {
 		}
 
 		// The agent restarts what died. Reload (8) keeps the process, restart (7) replaces it.
-		kill(t, pid)
+		ft.KillPID(t, pid)
 		g.until("not pulled up", func() bool { p := g.fx.PID(); return p > 0 && p != pid && g.status().PID == p })
 		pid = g.fx.PID()
 		g.op(8, 0)
@@ -168,7 +167,7 @@ func TestOperations(t *testing.T) {
 			t.Fatalf("after unhost: %+v", s)
 		}
 
-		kill(t, g.fx.PID())
+		ft.KillPID(t, g.fx.PID())
 		g.until("death is not in status", func() bool { s := g.status(); return s.Status == 2 && s.PID == -1 })
 		g.op(3, 0)
 		g.until("host does not pull up", func() bool { return g.fx.PID() > 0 && g.status().Status == 1 })
@@ -378,13 +377,6 @@ func TestOperations(t *testing.T) {
 			t.Fatalf("%+v", e)
 		}
 	})
-}
-
-func kill(t *testing.T, pid int) {
-	t.Helper()
-	if err := syscall.Kill(pid, syscall.SIGKILL); err != nil {
-		t.Fatal(err)
-	}
 }
 
 func abs(n int64) int64 { return max(n, -n) }

@@ -94,7 +94,7 @@ func TestTE5HostRefusesRootByItself(t *testing.T) {
 	}
 
 	// The agent does not restart what the policy no longer allows.
-	kill(t, pid) // the agent must not restart it
+	ft.KillPID(t, pid) // the agent must not restart it
 
 	ft.Until(t, time.Minute, func() string { return "the status does not say why it is down" }, func() bool {
 		all := s.Status("gse", "policy", ft.Host(1))

@@ -68,6 +68,18 @@ func CommOf(pid int) string {
 	return s[open+1 : end]
 }
 
+// KillPID kills one process. It fails the test for a pid that is not one process: -1, which is the pid of a daemon that
+// does not run, would be every process of the machine.
+func KillPID(t testing.TB, pid int) {
+	t.Helper()
+	if pid < 2 {
+		t.Fatalf("there is no process to kill: pid %d", pid)
+	}
+	if err := syscall.Kill(pid, syscall.SIGKILL); err != nil {
+		t.Fatalf("cannot kill process %d: %v", pid, err)
+	}
+}
+
 // KillIn ends the processes of a folder, see ProcessesIn.
 func KillIn(t testing.TB, dir string) {
 	t.Helper()

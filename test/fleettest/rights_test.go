@@ -9,6 +9,7 @@ import (
 	"io"
 	"net/http"
 	"os"
+	"os/exec"
 	"path/filepath"
 	"strings"
 	"testing"
@@ -30,8 +31,8 @@ func newTenant(t *testing.T, s *ft.Server, code string, grants ...ft.J) *tenant 
 	var made struct {
 		Secret string `json:"secret"`
 	}
-	admin.native(http.MethodPost, "/api/v1/apps", ft.J{"code": code, "asserts_users": true, "unknown_users": true,
-		"grants": grants}, &made)
+	admin.native(http.MethodPost, "/api/v1/apps", ft.KnownFields(t, ft.J{"code": code, "asserts_users": true,
+		"unknown_users": true, "grants": grants}), &made)
 	a := *s.API
 	a.Cred.AppCode, a.Cred.Secret, a.Cred.Username = code, made.Secret, code
 	return &tenant{API: a.For(t), t: t}
@@ -180,7 +181,9 @@ func (c *tenant) byDoors(l *loot, biz, host int, user, file string) map[string]s
 		{"meta": meta("g1"), "op_type": 0, "hosts": []ft.J{ft.Host(host)}, "spec": l.spec(file, user)},
 		{"meta": meta("g2"), "op_type": 7, "hosts": []ft.J{ft.Host(host)}, "spec": l.spec(file, user)},
 	}})
-	out["gse"] = fmt.Sprint(c.Await(task))
+	for entry, e := range c.Await(task) {
+		out["gse "+entry] = fmt.Sprint(e)
+	}
 
 	// Job: a process with its commands.
 	ans, err := c.TryWith("/api/c/compapi/v2/job/operate_process/", ft.J{"bk_biz_id": biz, "op_type": 0,
@@ -242,6 +245,16 @@ func TestTI3BusinessGrantBindsHostsAndAccounts(t *testing.T) {
 					t.Errorf("%s as %q: %s", door, user, text)
 				}
 			}
+		}
+	}
+
+	// A grant by namespaces that does not say its hosts is not made. If it is, it reaches a host that it did not name.
+	for name, grant := range map[string]ft.J{
+		"silent":   {"role": "operator", "namespaces": []string{"JOB_BIZ_2"}, "accounts": []string{"nobody"}},
+		"assigned": {"role": "operator", "namespaces": []string{"own*"}, "accounts": []string{"nobody"}, "hosts": "assigned"},
+	} {
+		if c := newTenant(t, s, name, grant); c.Cred.Secret != "" {
+			t.Errorf("an app has a grant by namespaces without hosts: %v", c.byDoors(l, 2, 2, "nobody", "foreign"))
 		}
 	}
 
@@ -354,35 +367,44 @@ func TestTE10StartIsNotTheRightToDefine(t *testing.T) {
 }
 
 // TestTE11ViewerCannotReadForeignProcesses: a query of a viewer brings no definition, so it cannot name a process of the
-// host that the viewer has nothing to do with.
+// host that the viewer has nothing to do with: one of another namespace, and one that no agent manages.
 func TestTE11ViewerCannotReadForeignProcesses(t *testing.T) {
 	s := ft.StartServer(t, "")
 	s.StartAgent(t, 1, "")
-	fx := ft.NewDaemon(t, t.TempDir(), "gzsecret")
+	managed, alone := ft.NewDaemon(t, t.TempDir(), "gzsecret"), ft.NewDaemon(t, t.TempDir(), "gzalone")
 	viewer := newTenant(t, s, "viewer", ft.J{"role": "viewer", "namespaces": []string{"shop*"}, "hosts": "any"})
 
-	// A process of another namespace.
+	// The processes.
 	task := s.Operate("operate_proc_multi", ft.J{"proc_operate_req": []ft.J{{
 		"meta": ft.J{"namespace": "other", "name": "secret", "labels": ft.J{"proc_name": "x"}}, "op_type": 0,
-		"hosts": []ft.J{ft.Host(1)}, "spec": fx.Spec(nil)}}})
+		"hosts": []ft.J{ft.Host(1)}, "spec": managed.Spec(nil)}}})
 	s.Await(task)
-	if fx.PID() < 2 {
-		t.Fatal("the process does not run: nothing is proven")
+	if out, err := exec.Command(filepath.Join(alone.Dir, "start.sh")).CombinedOutput(); err != nil {
+		t.Fatalf("%v: %s", err, out)
 	}
 
-	// The viewer gives the identity of that process, by every door that has a query.
-	pid := fmt.Sprint(fx.PID())
-	spec := fx.Spec(nil)
-	answers := []string{viewer.operate(http.MethodPost, "/api/v1/operations", ft.J{"action": "query",
-		"namespace": "shop1", "names": []string{"x"}, "hosts": []ft.J{{"cloud": 0, "ip": "127.0.0.1"}}, "spec": spec})}
-	for _, call := range []string{"operate_proc_v2", "operate_proc"} {
-		task := viewer.Operate(call, ft.J{"meta": ft.J{"namespace": "shop1", "name": "x", "labels": ft.J{"proc_name": "x"}},
-			"op_type": 2, "hosts": []ft.J{ft.Host(1)}, "agent_id_list": []string{"0:127.0.0.1"}, "spec": spec})
-		answers = append(answers, fmt.Sprint(viewer.Await(task)))
-	}
-	for _, text := range answers {
-		if !strings.Contains(text, "not permitted") || strings.Contains(text, pid) || strings.Contains(text, fx.Dir) {
-			t.Errorf("the viewer is shown: %s", text)
+	// The viewer gives their identity, by every door that has a query.
+	for _, d := range []*ft.Daemon{managed, alone} {
+		ft.Until(t, time.Minute, func() string { return d.Name + " does not run: nothing is proven" },
+			func() bool { return d.PID() > 1 })
+		for _, text := range viewer.queries(d.Spec(nil)) {
+			if !strings.Contains(text, "not permitted") || strings.Contains(text, fmt.Sprint(d.PID())) ||
+				strings.Contains(text, d.Dir) {
+				t.Errorf("the viewer is shown: %s", text)
+			}
 		}
 	}
+}
+
+// queries asks for a process by a definition, by every door that has a query. It returns the answers.
+func (c *tenant) queries(spec ft.J) []string {
+	c.t.Helper()
+	answers := []string{c.operate(http.MethodPost, "/api/v1/operations", ft.J{"action": "query",
+		"namespace": "shop1", "names": []string{"x"}, "hosts": []ft.J{{"cloud": 0, "ip": "127.0.0.1"}}, "spec": spec})}
+	for _, call := range []string{"operate_proc_v2", "operate_proc"} {
+		task := c.Operate(call, ft.J{"meta": ft.J{"namespace": "shop1", "name": "x", "labels": ft.J{"proc_name": "x"}},
+			"op_type": 2, "hosts": []ft.J{ft.Host(1)}, "agent_id_list": []string{"0:127.0.0.1"}, "spec": spec})
+		answers = append(answers, fmt.Sprint(c.Await(task)))
+	}
+	return answers
 }

@@ -25,7 +25,7 @@ type Server struct {
 // StartServer runs `gozzard server` on a data folder, "" for a new one, and waits until it answers.
 func StartServer(t testing.TB, data string, extra ...string) *Server {
 	t.Helper()
-	return StartLimitedServer(t, data, append(noLimits(), extra...)...)
+	return StartLimitedServer(t, data, append(noLimits(t), extra...)...)
 }
 
 // StartLimitedServer is StartServer with the limits that a server has by default.
@@ -44,11 +44,12 @@ func StartLimitedServer(t testing.TB, data string, extra ...string) *Server {
 }
 
 // noLimits are the flags of a server without rate limits, because tests send requests fast. Later flags override them.
-func noLimits() []string {
-	return []string{"--rate-app=0", "--max-failed-logins=0", "--max-connections=0", "--max-in-flight=0",
+func noLimits(t testing.TB) []string {
+	t.Helper()
+	return Known(t, "server", "--rate-app=0", "--max-failed-logins=0", "--max-connections=0", "--max-in-flight=0",
 		"--confirm-above=0", "--confirm-above-percent=0",
 		"--destructive-quota=0", "--refused-quota=0", "--max-connections-total=0", "--max-agent-connections=0",
-		"--max-unknown-bytes=0"}
+		"--max-unknown-bytes=0")
 }
 
 // AwaitReady waits until the server answers, also after Again.

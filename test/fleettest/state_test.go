@@ -56,7 +56,7 @@ func TestLostJournalIsRestored(t *testing.T) {
 	before := f.pids()
 	data := dataOf(t, agent)
 	agent.Kill(syscall.SIGKILL)
-	kill(t, before[4]) // dies while no agent watches: only the record knows that it must run
+	ft.KillPID(t, before[4]) // dies while no agent watches: only the record knows that it must run
 
 	for _, name := range []string{"journal", "journal.reserve"} {
 		if err := os.Remove(filepath.Join(data, name)); err != nil && !os.IsNotExist(err) {
@@ -84,7 +84,7 @@ func TestLostJournalIsRestored(t *testing.T) {
 		}
 	}
 
-	kill(t, before[0])
+	ft.KillPID(t, before[0])
 
 	ft.Until(t, 30*time.Second, func() string { return "is no longer supervised" },
 		func() bool { p := f.daemons[0].PID(); return p > 0 && p != before[0] })
@@ -125,7 +125,7 @@ func TestEventsAndLogsThroughTheServer(t *testing.T) {
 
 	t.Cleanup(func() { _, _ = s.Try("unregister_proc_info", ft.J{"meta": meta, "hosts": []ft.J{ft.Host(1)}}) })
 	pid := d.PID()
-	kill(t, pid)
+	ft.KillPID(t, pid)
 	want := []gozzard.EventKind{gozzard.EventStarted, gozzard.EventExited, gozzard.EventRestarted}
 	for len(want) > 0 {
 		select {

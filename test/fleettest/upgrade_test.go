@@ -108,7 +108,7 @@ func TestUpgradeTouchesNoProcess(t *testing.T) {
 
 	same("after exec")
 	// They are still the agent's children, so the agent still knows how they end.
-	kill(t, before[20])
+	ft.KillPID(t, before[20])
 	ft.Until(t, 20*time.Second, func() string { return "no event of it" }, func() bool { return len(exits("p20")) > 0 })
 
 	if e := exits("p20")[0]; e.PID != before[20] || e.Signal != "SIGKILL" {
@@ -130,7 +130,7 @@ func TestUpgradeTouchesNoProcess(t *testing.T) {
 	same("after stop and start")
 
 	// The agent still restarts what dies.
-	kill(t, before[0])
+	ft.KillPID(t, before[0])
 
 	ft.Until(t, 20*time.Second, func() string { return "not brought back" },
 		func() bool { p := fleet.daemons[0].PID(); return p > 0 && p != before[0] })

@@ -441,7 +441,5 @@ func (p *proc) untouched(when string, pid int, d time.Duration) {
 // kill ends a process of the test.
 func (w *world) kill(pid int) {
 	w.t.Helper()
-	if err := syscall.Kill(pid, syscall.SIGKILL); err != nil {
-		w.t.Fatalf("kill %d: %v", pid, err)
-	}
+	ft.KillPID(w.t, pid)
 }
