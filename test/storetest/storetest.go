@@ -43,6 +43,7 @@ func Run(t *testing.T, open func(t *testing.T) control.Store) {
 		{"settle: rows of one attempt in order", settleTwice},
 		{"settle: many rows", settleMany},
 		{"settle: processes", settleProcesses},
+		{"settle: a process that a later operation defines again", settleDefinedAgain},
 		{"settle: journal", settleJournal},
 		{"dispatch: states", dispatchStates},
 		{"dispatch: sessions", dispatchSessions},
