@@ -342,13 +342,15 @@ func (m *maker) kit() object {
 		"op_type":    pick(m, "start", "stop", "reload", "force_stop"),
 		"expression": "*", "candidates": []any{"a", "b"},
 	}
-	switch m.IntN(3) {
+	switch m.IntN(4) {
 	case 0:
 		body["expression_scope"] = object{"bk_set_env": "3", "bk_set_name": "*", "bk_module_name": "*",
 			"service_instance_name": pick(m, "*", "*[1:3]"),
 			"bk_process_name":       "*", "bk_process_id": pick(m, "*", "41", "[42-44]")}
 	case 1:
 		body["scope"] = object{"bk_set_env": "3", "bk_process_ids": []any{pick(m, 41, 42, 43, 44)}}
+	case 2:
+		body["scope"] = object{"bk_set_env": "3", "bk_service_ids": []any{pick(m, 1, 2, 3, 4)}}
 	default:
 		body["scope"] = object{"bk_set_env": "3"}
 	}
@@ -370,7 +372,7 @@ func (m *maker) native(rt route, r *request) {
 	}
 
 	scope := object{"biz": m.biz(), "expression": pick(m, "*.*.*.*.*", "*.*.*.java.[41-43]")}
-	body := object{"action": pick(m, "start", "stop", "restart", "kill", "query", "host", "unhost"),
+	body := object{"action": pick(m, "start", "stop", "restart", "reload", "kill", "query", "host", "unhost"),
 		"namespace": pick(m, m.namespace(), "*", "beta-*", "a*"),
 		"names":     []any{pick(m, m.name(), "*")}}
 
@@ -384,6 +386,11 @@ func (m *maker) native(rt route, r *request) {
 	case strings.HasSuffix(rt.path, "/operations") && m.IntN(3) == 0:
 		scope["action"] = body["action"]
 		body = scope
+	case strings.HasSuffix(rt.path, "/operations") && m.IntN(2) == 0: // with a definition, of one process
+		spec := m.spec()
+		delete(spec, "process_group")
+		body = object{"action": body["action"], "namespace": m.namespace(), "names": []any{m.name()},
+			"hosts": m.some(hosts), "spec": spec}
 	case rt.method == http.MethodDelete && strings.HasSuffix(rt.path, "/processes"):
 		delete(body, "action")
 	case rt.method == http.MethodPut && strings.HasSuffix(rt.path, "/processes"):
