@@ -14,8 +14,6 @@ import (
 	ft "github.com/gozzard/gozzard/test/fleettest"
 )
 
-func init() { finish = ft.Finish }
-
 // ground is the folder of a shared host: a program for all, a folder of each party, and a drop for records.
 type ground struct {
 	t       testing.TB

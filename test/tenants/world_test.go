@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"log/slog"
 	"net/netip"
-	"os"
 	"path/filepath"
 	"regexp"
 	"slices"
@@ -14,8 +13,6 @@ import (
 	"sync"
 	"testing"
 	"time"
-
-	"go.uber.org/goleak"
 
 	"github.com/gozzard/gozzard"
 	"github.com/gozzard/gozzard/internal/auth"
@@ -26,11 +23,6 @@ import (
 	"github.com/gozzard/gozzard/internal/taskname"
 	"github.com/gozzard/gozzard/internal/topology"
 )
-
-func TestMain(m *testing.M) { goleak.VerifyTestMain(m, goleak.Cleanup(finish)) }
-
-// finish ends the tests of this package with an exit code.
-var finish = os.Exit
 
 // The fleet of these tests. Everything in it shows which tenant may see it: by its name, or by a tag in a place that
 // answers show. A is the first tenant, B the second. What has neither name belongs to no tenant.
