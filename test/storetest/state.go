@@ -175,8 +175,8 @@ func settleProcesses(t *testing.T, s control.Store) {
 	equal(t, "processes", processes(t, s, nil), want)
 }
 
-// settleDefinedAgain: a definition is removed, and before the host says so, a later operation brings it again. The record
-// keeps what the later operation brought, also when both verdicts come together.
+// settleDefinedAgain: a definition is removed, and before the host says so, a later operation brings it again. The
+// record keeps what the later operation brought, also when both verdicts come together.
 func settleDefinedAgain(t *testing.T, s control.Store) {
 	operation := func(a gozzard.Action) *record.NewTask {
 		list := attempts(2)

@@ -48,7 +48,8 @@ func TestJudgeFindsForeignEffects(t *testing.T) {
 	}
 
 	plant("nothing", "", g.parties, func() {})
-	plant("an own command", "", []*party{pay, vault}, func() { g.as(shop, "stop", shop.mark+"-gse-1", g.pidFile(shop, "v")) })
+	plant("an own command", "", []*party{pay, vault},
+		func() { g.as(shop, "stop", shop.mark+"-gse-1", g.pidFile(shop, "v")) })
 	plant("a command as another account", "a command of shop ran as uid 1 ", nil,
 		func() { g.as(pay, "reload", shop.mark+"-gse-1", "") })
 	plant("a command as root", "a command of pay ran as uid 0 ", nil,

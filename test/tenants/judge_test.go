@@ -68,8 +68,8 @@ type trace struct {
 
 func newJudge(t testing.TB, dir string, parties ...*party) *judge {
 	t.Helper()
-	return &judge{t: t, dir: dir, parties: parties, agents: map[int]int{}, calm: map[*party]bool{}, seen: map[string]bool{},
-		before: map[string]life{}, counted: map[string]int{}}
+	return &judge{t: t, dir: dir, parties: parties, agents: map[int]int{}, calm: map[*party]bool{},
+		seen: map[string]bool{}, before: map[string]life{}, counted: map[string]int{}}
 }
 
 func (j *judge) accuse(format string, args ...any) {

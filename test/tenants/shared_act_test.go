@@ -108,8 +108,8 @@ func (w *shared) startKept(p *party) {
 	post("gateway", "/api/v2/proc/operate_proc_v2", object{"meta": meta("v-gateway"), "op_type": 0,
 		"agent_id_list": []string{w.agentIDs[1]}, "spec": spec("gateway", "v-gateway")})
 	job := spec("job", "v-job")
-	info := object{"setup_path": p.dir, "proc_name": "life", "pid_path": w.g.pidFile(p, "v-job"), "account": p.account, "type": 1,
-		"value_key": "v-job", "ip_list": []object{{"bk_cloud_id": 0, "ip": "127.0.0.1"}}}
+	info := object{"setup_path": p.dir, "proc_name": "life", "pid_path": w.g.pidFile(p, "v-job"),
+		"account": p.account, "type": 1, "value_key": "v-job", "ip_list": []object{{"bk_cloud_id": 0, "ip": "127.0.0.1"}}}
 	maps.Copy(info, job["control"].(object))
 	post("job", "/api/c/compapi/v2/job/operate_process/", object{"bk_biz_id": p.biz, "op_type": 0,
 		"process_infos": []object{info}})
@@ -129,7 +129,8 @@ func (w *shared) attack(p *party, n int, seed uint64, reads bool) {
 			continue
 		}
 		all = append(all, rt)
-		if rt.writes() && (rt.door != "api" || strings.HasSuffix(rt.path, "/operations") || strings.HasSuffix(rt.path, "/processes")) {
+		operates := strings.HasSuffix(rt.path, "/operations") || strings.HasSuffix(rt.path, "/processes")
+		if rt.writes() && (rt.door != "api" || operates) {
 			acting = append(acting, rt)
 		}
 	}
@@ -243,7 +244,7 @@ func (w *shared) picture(p *party) string {
 		if row["hosted"] != true {
 			continue
 		}
-		for _, measured := range []string{"cpu", "mem", "fd", "disk", "net", "reported_at", "stale"} {
+		for _, measured := range []string{"cpu", "mem", "fd", "disk", "net", "reported_at", "stale", "message"} {
 			delete(row, measured)
 		}
 		b.WriteString(encode(row) + "\n")

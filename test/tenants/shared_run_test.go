@@ -14,8 +14,8 @@ import (
 
 var sharedRequests = flag.Int("shared.requests", 150, "how many random requests tenants of a real shared host send")
 
-// TestTI3SharedHostTwoAccounts: tenants without networks share a host of the built program, each with an account and real
-// processes. Two of them send random requests to every route of all doors, about what is their own, another tenant's, a
+// TestTI3SharedHostTwoAccounts: tenants without networks share a host of the built program, each with an account and
+// real processes. Two of them send random requests to every route of all doors, about what is their own, another tenant's, a
 // third tenant's and root's, first in turn and then both at once, while processes of their accounts swap links. A judge
 // that knows only records, processes, files and answers looks for commands as a foreign account, foreign effects and
 // foreign rows.
@@ -116,6 +116,6 @@ func (w *shared) proven(t *testing.T, swaps int) {
 	if swaps < 100 {
 		t.Errorf("only %d swaps of links: nothing is proven", swaps)
 	}
-	fmt.Printf("threat TI3, real processes: %d requests to %d paths %v; %d commands of two tenants %v; %d swaps of links\n",
-		w.sent, len(w.paths), w.asked, commands, w.j.counted, swaps)
+	fmt.Printf("threat TI3, real processes: %d requests to %d paths %v; %d commands of two tenants %v; "+
+		"%d swaps of links\n", w.sent, len(w.paths), w.asked, commands, w.j.counted, swaps)
 }

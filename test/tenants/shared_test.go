@@ -49,8 +49,8 @@ func newShared(t testing.TB) *shared {
 	g := newGround(t)
 	w := &shared{t: t, g: g, j: newJudge(t, g.dir, g.parties...), s: ft.StartServer(t, ""),
 		client: &http.Client{Transport: &http.Transport{MaxIdleConnsPerHost: 16}}, secrets: map[string]string{},
-		agentIDs: map[int]string{}, madeBy: map[string]*party{}, open: map[string]string{}, jobs: map[int]*party{}, asked: map[string]int{},
-		paths: map[string]bool{}}
+		agentIDs: map[int]string{}, madeBy: map[string]*party{}, open: map[string]string{},
+		jobs: map[int]*party{}, asked: map[string]int{}, paths: map[string]bool{}}
 	t.Cleanup(w.client.CloseIdleConnections)
 	t.Cleanup(http.DefaultClient.CloseIdleConnections)
 	w.secrets["admin"] = w.s.Cred.Secret
@@ -110,7 +110,8 @@ func (w *shared) document(p *party) string {
 name: %s
 clouds: [{id: 0, name: default}]
 sets: [{id: 5, name: %[2]s, env: 3, modules: [{id: 21, name: %[2]s, instances: [%s]}]}]
-config_templates: [{id: 1, name: %[2]s, file_name: f, abs_path: /etc, owner: root, group: root, mode: "0644", bind: {processes: [41]}}]
+config_templates:
+  - {id: 1, name: %[2]s, file_name: f, abs_path: /etc, owner: root, group: root, mode: "0644", bind: {processes: [41]}}
 `, p.biz, p.mark, strings.Join(instances, ", "))
 }
 
@@ -143,7 +144,8 @@ func (w *shared) call(ctx context.Context, app string, r *request) (int, string)
 	if app == w.s.Cred.AppCode {
 		secret = w.s.Cred.Secret
 	}
-	req.Header.Set("X-Bkapi-Authorization", encode(object{"bk_app_code": app, "bk_app_secret": secret, "bk_username": app}))
+	req.Header.Set("X-Bkapi-Authorization",
+		encode(object{"bk_app_code": app, "bk_app_secret": secret, "bk_username": app}))
 	req.Header.Set("Content-Type", "application/json")
 	if r.body != "" && r.body[0] != '{' {
 		req.Header.Set("Content-Type", "application/yaml")
