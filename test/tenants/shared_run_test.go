@@ -15,10 +15,10 @@ import (
 var sharedRequests = flag.Int("shared.requests", 150, "how many random requests tenants of a real shared host send")
 
 // TestTI3SharedHostTwoAccounts: tenants without networks share a host of the built program, each with an account and
-// real processes. Two of them send random requests to every route of all doors, about what is their own, another tenant's, a
-// third tenant's and root's, first in turn and then both at once, while processes of their accounts swap links. A judge
-// that knows only records, processes, files and answers looks for commands as a foreign account, foreign effects and
-// foreign rows.
+// real processes. Two of them send random requests to every route of all doors, about what is their own, another
+// tenant's, a third tenant's and root's, first in turn and then both at once, while processes of their accounts swap
+// links. A judge that knows only records, processes, files and answers looks for commands as a foreign account,
+// foreign effects and foreign rows.
 func TestTI3SharedHostTwoAccounts(t *testing.T) {
 	w := newShared(t)
 	shop, pay, vault := w.g.party("shop"), w.g.party("pay"), w.g.party("vault")
