@@ -127,8 +127,8 @@ swaps: ## threat TT4: a million swaps of links in a minute or more, while comman
 	go test -count=1 -timeout 30m -v -run TestTT4Swapped ./internal/host -host.reuses=8000 -host.swaps=1000000 -host.swapfor=60s
 
 .PHONY: tenants
-tenants: ## threats TI3 and TE6: 10,000 random requests of one tenant beside another
-	go test -count=1 -timeout 20m -v -run TestTI3 ./test/tenants -requests 10000
+tenants: ## threats TI3 and TE6: 10,000 random requests of one tenant beside another, and 10,000 with real processes on a shared host
+	go test -count=1 -timeout 30m -v -run 'TestTI3|TestJudge' ./test/tenants -requests 10000 -shared.requests 10000
 
 .PHONY: bench
 bench: ## figures beside those of peers

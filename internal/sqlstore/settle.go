@@ -35,8 +35,14 @@ var (
 		AND (processes.hosted <> (v.h <> 0) OR processes.wanted <> v.w)`,
 		"a TEXT", "ns TEXT", "n TEXT", "h INTEGER", "w INTEGER")
 
-	removeProcesses = withRows(`DELETE FROM processes WHERE (agent_id, namespace, name) IN (SELECT a, ns, n FROM v)`,
-		"a TEXT", "ns TEXT", "n TEXT")
+	// t is the task that removes. What a later operation brings, which is still under way, stays.
+	removeProcesses = withRows(fmt.Sprintf(`DELETE FROM processes WHERE (agent_id, namespace, name) IN (
+		SELECT a, ns, n FROM v WHERE NOT EXISTS (SELECT 1 FROM attempts o
+			JOIN items i ON i.task_seq = o.task_seq AND i.item = o.item
+			WHERE o.agent_id = v.a AND o.task_seq > v.t AND o.state < 4 AND i.namespace = v.ns AND i.name = v.n
+			AND i.spec_hash IS NOT NULL AND i.action NOT IN (%d, %d, %d)))`,
+		gozzard.ActionQuery, gozzard.ActionUnhost, gozzard.ActionUnregister),
+		"a TEXT", "ns TEXT", "n TEXT", "t BIGINT")
 
 	// These two return processes to what their hosts have: only if the definition that a host rejected is still the
 	// recorded one.
@@ -225,17 +231,23 @@ func sourceBits(to, from gozzard.AttemptState) (bits int64) {
 	return bits
 }
 
-// changeProcesses applies what the moved rows mean for their processes. A process that a row removes stays removed.
-// Otherwise the last row of a process counts.
+// processChange is a change of a process by a verdict of a task.
+type processChange struct {
+	*record.ProcessChange
+	task gozzard.TaskSeq
+}
+
+// changeProcesses applies what the moved rows mean for their processes. The row of the latest task counts: a process
+// that is removed stays removed unless a later task brought it again. Within a task the last row counts.
 func changeProcesses(ctx context.Context, c *conn, rows []record.Settlement, moved []bool) error {
-	change := map[gozzard.ProcID]*record.ProcessChange{}
+	change := map[gozzard.ProcID]processChange{}
 	for i := range rows {
-		p := rows[i].Process
+		p, task := rows[i].Process, rows[i].Ref.Task
 		if p == nil || !moved[i] {
 			continue
 		}
-		if old := change[p.ID]; old == nil || !old.Remove {
-			change[p.ID] = p
+		if old, ok := change[p.ID]; !ok || task > old.task || task == old.task && !old.Remove {
+			change[p.ID] = processChange{p, task}
 		}
 	}
 
@@ -244,7 +256,7 @@ func changeProcesses(ctx context.Context, c *conn, rows []record.Settlement, mov
 	}
 
 	// Separate the processes to remove from those to change.
-	var flag, remove []*record.ProcessChange
+	var flag, remove []processChange
 	for _, p := range change {
 		if p.Remove {
 			remove = append(remove, p)
@@ -254,8 +266,8 @@ func changeProcesses(ctx context.Context, c *conn, rows []record.Settlement, mov
 	}
 
 	// Sort both lists, so that all servers lock rows in the same order.
-	key := func(list []*record.ProcessChange) func(int, []any) []any {
-		slices.SortFunc(list, func(a, b *record.ProcessChange) int { return compareProc(a.ID, b.ID) })
+	key := func(list []processChange) func(int, []any) []any {
+		slices.SortFunc(list, func(a, b processChange) int { return compareProc(a.ID, b.ID) })
 		return func(i int, to []any) []any {
 			return append(to, text(string(list[i].ID.Agent)), text(list[i].ID.Namespace), text(list[i].ID.Name))
 		}
@@ -263,7 +275,10 @@ func changeProcesses(ctx context.Context, c *conn, rows []record.Settlement, mov
 
 	// Write.
 	keyRemove, keyFlag := key(remove), key(flag)
-	if err := c.execRows(ctx, removeProcesses, len(remove), keyRemove); err != nil {
+	err := c.execRows(ctx, removeProcesses, len(remove), func(i int, to []any) []any {
+		return append(keyRemove(i, to), int64(remove[i].task))
+	})
+	if err != nil {
 		return err
 	}
 

@@ -107,8 +107,10 @@ func binary(t testing.TB, build func() (string, error)) string {
 }
 
 // Main runs tests and removes the built program afterwards. TestMain calls it.
-func Main(m *testing.M) {
-	code := m.Run()
+func Main(m *testing.M) { Finish(m.Run()) }
+
+// Finish removes the built program and ends the tests with an exit code. A TestMain that does not call Main calls it.
+func Finish(code int) {
 	leftovers.Lock()
 	defer leftovers.Unlock()
 	for _, dir := range leftovers.folders {

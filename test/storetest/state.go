@@ -175,6 +175,52 @@ func settleProcesses(t *testing.T, s control.Store) {
 	equal(t, "processes", processes(t, s, nil), want)
 }
 
+// settleDefinedAgain: a definition is removed, and before the host says so, a later operation brings it again. The
+// record keeps what the later operation brought, also when both verdicts come together.
+func settleDefinedAgain(t *testing.T, s control.Store) {
+	operation := func(a gozzard.Action) *record.NewTask {
+		list := attempts(2)
+		n := newTask(list)
+		for i := range n.Attempts {
+			at := &n.Attempts[i]
+			at.State, at.Action = gozzard.AttemptDispatched, a
+			if a == gozzard.ActionUnregister {
+				at.Spec = nil
+				continue
+			}
+			n.Register = append(n.Register, record.Process{ID: gozzard.ProcID{Agent: at.Agent, Key: at.Key}, Spec: at.Spec,
+				RegisteredAt: start})
+		}
+		_, err := s.Accept(t.Context(), n)
+		must(t, err)
+		return n
+	}
+	row := func(n *record.NewTask, i int, c record.ProcessChange) record.Settlement {
+		r := settlement(n.Attempts[i], gozzard.AttemptOK)
+		c.ID = gozzard.ProcID{Agent: n.Attempts[i].Agent, Key: n.Attempts[i].Key}
+		r.Process = &c
+		return r
+	}
+
+	operation(gozzard.ActionStart)
+	removal, again := operation(gozzard.ActionUnregister), operation(gozzard.ActionRestart)
+	running := record.ProcessChange{Hosted: true, Wanted: gozzard.StateRunning}
+	settle(t, s, []bool{true}, row(removal, 0, record.ProcessChange{Remove: true}))
+	settle(t, s, []bool{true}, row(again, 0, running))
+	settle(t, s, []bool{true, true}, row(removal, 1, record.ProcessChange{Remove: true}), row(again, 1, running))
+	want := again.Register
+	for i := range want {
+		want[i].Hosted, want[i].Wanted = running.Hosted, running.Wanted
+	}
+	equal(t, "processes", processes(t, s, nil), want)
+
+	// A removal that is the last operation removes.
+	last := operation(gozzard.ActionUnregister)
+	settle(t, s, []bool{true, true}, row(last, 0, record.ProcessChange{Remove: true}),
+		row(last, 1, record.ProcessChange{Remove: true}))
+	equal(t, "processes", processes(t, s, nil), []record.Process(nil))
+}
+
 func settleJournal(t *testing.T, s control.Store) {
 	list := attempts(1)
 	list[0].State = gozzard.AttemptDispatched

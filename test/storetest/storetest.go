@@ -44,6 +44,7 @@ func Run(t *testing.T, open func(t *testing.T) control.Store) {
 		{"settle: many rows", settleMany},
 		{"settle: processes", settleProcesses},
 		{"settle: definitions that hosts reject", settleRejected},
+		{"settle: a process that a later operation defines again", settleDefinedAgain},
 		{"settle: journal", settleJournal},
 		{"dispatch: states", dispatchStates},
 		{"dispatch: sessions", dispatchSessions},

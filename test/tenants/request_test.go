@@ -11,6 +11,7 @@ import (
 	"net/url"
 	"regexp"
 	"strings"
+	"testing"
 	"time"
 
 	"github.com/gozzard/gozzard/internal/server"
@@ -70,11 +71,33 @@ var volatile = regexp.MustCompile(`("request_id"|"next"|"cost_time")\s*:\s*("[^"
 // maker makes random requests for all doors: about what a tenant has, what another tenant has, and what does not exist.
 type maker struct {
 	*rand.Rand
+	words
 	app    string // that sends the next request
 	routes []route
 	tasks  int // number of tasks made
 	jobs   int
 }
+
+// words are what requests can name. Each call returns a random one.
+type words interface {
+	agent() string
+	ip() string
+	network() string // the beginning of an address
+	namespace() string
+	name() string
+	biz() int
+	task() string
+	job() int
+	person() string // an app or a user
+	account() string
+	definition() string // the digest of one
+	spec() object
+	info() object     // a process as requests to the Job door describe it
+	topology() string // a document
+}
+
+// playedWords are those of the fleet whose agents the test plays.
+type playedWords struct{ *maker }
 
 type route struct {
 	method, path, door string
@@ -83,45 +106,69 @@ type route struct {
 
 func newMaker(w *world, seed uint64) *maker {
 	m := &maker{Rand: rand.New(rand.NewPCG(seed, 5))}
+	m.words = playedWords{m}
+	m.routes = allRoutes(w.t)
+	return m
+}
+
+// allRoutes lists the routes of all doors.
+func allRoutes(t testing.TB) (routes []route) {
+	t.Helper()
 	all, err := server.Routes()
 	if err != nil {
-		w.t.Fatal(err)
+		t.Fatal(err)
 	}
 	for _, r := range all {
-		m.routes = append(m.routes, route{r.Method, r.Path, r.Door, r.Open})
+		routes = append(routes, route{r.Method, r.Path, r.Door, r.Open})
 	}
-	return m
+	return routes
 }
 
 type object = map[string]any
 
 func pick[T any](m *maker, list ...T) T { return list[m.IntN(len(list))] }
 
-func (m *maker) agent() string {
-	return pick(m, "host-a1", "host-a2", "host-s1", "host-b1", "host-b2", "host-n1", "host-none")
+func (m playedWords) agent() string {
+	return pick(m.maker, "host-a1", "host-a2", "host-s1", "host-b1", "host-b2", "host-n1", "host-none")
 }
 
-func (m *maker) ip() string {
-	return pick(m, "10.1.0.1", "10.1.0.2", "10.3.0.1", "10.2.0.1", "10.2.0.2", "10.9.0.1", "10.1.0.77", "10.2.0.77")
+func (m playedWords) ip() string {
+	return pick(m.maker, "10.1.0.1", "10.1.0.2", "10.3.0.1", "10.2.0.1", "10.2.0.2", "10.9.0.1", "10.1.0.77", "10.2.0.77")
 }
 
-func (m *maker) namespace() string {
-	return pick(m, "alpha-1", "alpha-2", "alpha-9", "beta-1", "beta-2", "common", "GSEKIT_BIZ_2", "GSEKIT_BIZ_3",
+func (m playedWords) namespace() string {
+	return pick(m.maker, "alpha-1", "alpha-2", "alpha-9", "beta-1", "beta-2", "common", "GSEKIT_BIZ_2", "GSEKIT_BIZ_3",
 		"JOB_BIZ_2", "JOB_BIZ_3", "other")
 }
 
-func (m *maker) name() string { return pick(m, "web", "db", "java_1", "x", "new") }
+func (m playedWords) name() string { return pick(m.maker, "web", "db", "java_1", "x", "new") }
 
-func (m *maker) biz() int { return pick(m, 2, 2, 3, 9) }
+func (m playedWords) biz() int { return pick(m.maker, 2, 2, 3, 9) }
 
-func (m *maker) task() string {
+func (m playedWords) task() string {
 	if m.tasks == 0 || m.IntN(8) == 0 {
 		return "GSETASK:20260701020304:999999"
 	}
 	return fmt.Sprintf("task-%d", m.IntN(m.tasks))
 }
 
-func (m *maker) job() int { return 1 + m.IntN(m.jobs+2) }
+func (m playedWords) job() int { return 1 + m.IntN(m.jobs+2) }
+
+func (m playedWords) network() string { return pick(m.maker, "10.1", "10.2", "10.3", "default") }
+
+func (m playedWords) person() string { return pick(m.maker, "A", "B", "admin", "u", "nobody") }
+
+func (m playedWords) definition() string { return releasedDigest }
+
+func (m playedWords) topology() string {
+	return strings.ReplaceAll(document(m.biz(), "10.1.0.1", "10.3.0.1", "", "A", false), tag("A"), "mine")
+}
+
+func (m playedWords) info() object {
+	return object{"setup_path": "/data", "proc_name": pick(m.maker, "x", "y"), "pid_path": "/run/x.pid",
+		"account": m.account(), "start_cmd": "./s", "stop_cmd": "./t",
+		"restart_cmd": "./r", "reload_cmd": "./l", "kill_cmd": "./k", "type": 1}
+}
 
 func (m *maker) some(f func() any) []any {
 	list := make([]any, 1+m.IntN(3))
@@ -211,17 +258,21 @@ func (m *maker) fill(path string) string {
 			return m.task()
 		case p == "{agent}":
 			return m.agent()
+		case p == "{row}":
+			return fmt.Sprint(1 + m.IntN(300))
+		case p == "{digest}":
+			return m.definition()
 		case p == "{version}":
 			return released
 		case p == "{file}":
 			return pick(m, "manifest", "signature", releasedDigest)
 		}
 
-		return pick(m, "A", "B", "admin", "u", "nobody")
+		return m.person()
 	})
 }
 
-func (m *maker) spec() object {
+func (m playedWords) spec() object {
 	return object{
 		"identity": object{"proc_name": "p", "setup_path": "/data", "pid_path": "/run/p.pid", "user": m.account()},
 		"control": object{"start_cmd": "./mine", "stop_cmd": "./stop", "reload_cmd": "./r", "restart_cmd": "./rs",
@@ -233,11 +284,11 @@ func (m *maker) spec() object {
 }
 
 // account is mostly that of the caller, else one of another tenant, root, or root in another spelling.
-func (m *maker) account() string {
+func (m playedWords) account() string {
 	if m.IntN(3) > 0 {
 		return accountOf(m.app)
 	}
-	return pick(m, "anna", "anna", "bert", "bert", "root", "0", "Root", "")
+	return pick(m.maker, "anna", "anna", "bert", "bert", "root", "0", "Root", "")
 }
 
 func (m *maker) host() any {
@@ -275,10 +326,9 @@ func (m *maker) manage() object {
 	return object{
 		"bk_biz_id": m.biz(), "bk_gse_taskid": m.task(), "op_type": pick(m, 0, 1, 2, 3, 4, 7, 8, 9),
 		"process_infos": m.some(func() any {
-			return object{"setup_path": "/data", "proc_name": pick(m, "x", "y"), "pid_path": "/run/x.pid",
-				"account": m.account(), "start_cmd": "./s", "stop_cmd": "./t",
-				"restart_cmd": "./r", "reload_cmd": "./l", "kill_cmd": "./k", "type": 1,
-				"ip_list": m.some(func() any { return object{"ip": m.ip(), "bk_cloud_id": 0} })}
+			info := m.info()
+			info["ip_list"] = m.some(func() any { return object{"ip": m.ip(), "bk_cloud_id": 0} })
+			return info
 		}),
 	}
 }
@@ -292,19 +342,21 @@ func (m *maker) kit() object {
 		"op_type":    pick(m, "start", "stop", "reload", "force_stop"),
 		"expression": "*", "candidates": []any{"a", "b"},
 	}
-	switch m.IntN(3) {
+	switch m.IntN(4) {
 	case 0:
 		body["expression_scope"] = object{"bk_set_env": "3", "bk_set_name": "*", "bk_module_name": "*",
 			"service_instance_name": pick(m, "*", "*[1:3]"),
 			"bk_process_name":       "*", "bk_process_id": pick(m, "*", "41", "[42-44]")}
 	case 1:
 		body["scope"] = object{"bk_set_env": "3", "bk_process_ids": []any{pick(m, 41, 42, 43, 44)}}
+	case 2:
+		body["scope"] = object{"bk_set_env": "3", "bk_service_ids": []any{pick(m, 1, 2, 3, 4)}}
 	default:
 		body["scope"] = object{"bk_set_env": "3"}
 	}
 
 	if m.IntN(3) == 0 {
-		body["searches"] = []any{pick(m, "10.1", "10.2", "10.3", "default")}
+		body["searches"] = []any{m.network()}
 	}
 
 	return body
@@ -320,7 +372,7 @@ func (m *maker) native(rt route, r *request) {
 	}
 
 	scope := object{"biz": m.biz(), "expression": pick(m, "*.*.*.*.*", "*.*.*.java.[41-43]")}
-	body := object{"action": pick(m, "start", "stop", "restart", "kill", "query", "host", "unhost"),
+	body := object{"action": pick(m, "start", "stop", "restart", "reload", "kill", "query", "host", "unhost"),
 		"namespace": pick(m, m.namespace(), "*", "beta-*", "a*"),
 		"names":     []any{pick(m, m.name(), "*")}}
 
@@ -334,6 +386,11 @@ func (m *maker) native(rt route, r *request) {
 	case strings.HasSuffix(rt.path, "/operations") && m.IntN(3) == 0:
 		scope["action"] = body["action"]
 		body = scope
+	case strings.HasSuffix(rt.path, "/operations") && m.IntN(2) == 0: // with a definition, of one process
+		spec := m.spec()
+		delete(spec, "process_group")
+		body = object{"action": body["action"], "namespace": m.namespace(), "names": []any{m.name()},
+			"hosts": m.some(hosts), "spec": spec}
 	case rt.method == http.MethodDelete && strings.HasSuffix(rt.path, "/processes"):
 		delete(body, "action")
 	case rt.method == http.MethodPut && strings.HasSuffix(rt.path, "/processes"):
@@ -341,7 +398,7 @@ func (m *maker) native(rt route, r *request) {
 		delete(spec, "process_group")
 		body = object{"namespace": m.namespace(), "name": m.name(), "hosts": m.some(hosts), "spec": spec}
 	case strings.HasPrefix(rt.path, "/api/v1/topology/"):
-		r.body = strings.ReplaceAll(document(m.biz(), "10.1.0.1", "10.3.0.1", "", "A", false), tag("A"), "mine")
+		r.body = m.topology()
 	case strings.HasPrefix(rt.path, "/api/v1/rolls/"):
 		body = object{"state": pick(m, "approved", "stopped")}
 	case strings.HasPrefix(rt.path, "/api/v1/rolls"):
@@ -379,6 +436,17 @@ func (m *maker) native(rt route, r *request) {
 		q.Set("namespace", m.namespace())
 		q.Set("name", m.name())
 		q.Set("host", pick(m, m.agent(), m.ip(), "0:"+m.ip()))
+	case strings.HasSuffix(rt.path, "/grants/check"):
+		q.Set("app", m.person())
+		q.Set("action", pick(m, "start", "stop"))
+		q.Set("host", pick(m, m.agent(), m.ip()))
+		m.maybe(q, "namespace", m.namespace())
+		m.maybe(q, "account", m.account())
+	case strings.HasSuffix(rt.path, "/audit"):
+		m.maybe(q, "host", pick(m, m.agent(), m.ip()))
+		m.maybe(q, "account", m.account())
+		m.maybe(q, "app", m.person())
+		m.maybe(q, "newest", "true")
 	case strings.HasSuffix(rt.path, "/hosts"):
 		m.maybe(q, "limit", fmt.Sprint(1+m.IntN(3)))
 	}

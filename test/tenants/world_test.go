@@ -14,8 +14,6 @@ import (
 	"testing"
 	"time"
 
-	"go.uber.org/goleak"
-
 	"github.com/gozzard/gozzard"
 	"github.com/gozzard/gozzard/internal/auth"
 	"github.com/gozzard/gozzard/internal/record"
@@ -25,8 +23,6 @@ import (
 	"github.com/gozzard/gozzard/internal/taskname"
 	"github.com/gozzard/gozzard/internal/topology"
 )
-
-func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
 // The fleet of these tests. Everything in it shows which tenant may see it: by its name, or by a tag in a place that
 // answers show. A is the first tenant, B the second. What has neither name belongs to no tenant.
