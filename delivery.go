@@ -68,9 +68,16 @@ func (s AttemptState) Sources() []AttemptState {
 	return nil
 }
 
+// MaxSessionStep is how far a session may be above the one before. An agent counts its sessions one by one, so only a
+// record that was lost or is an older copy, or an agent that makes numbers up, brings a large step. Without a bound one
+// message could bring the number to its end, and the agent of that host could never open a session again.
+const MaxSessionStep = 1 << 32
+
 // MayOpenSession is the server's fence on HELLO: a session is registered only when it is newer than every one seen
-// of that agent.
-func MayOpenSession(registered, hello uint64) bool { return hello > registered }
+// of that agent, and not absurdly newer.
+func MayOpenSession(registered, hello uint64) bool {
+	return hello > registered && hello-registered <= MaxSessionStep
+}
 
 // MaxGen is the newest generation that a server believes of an agent. It is far above every number that a server gives
 // out, and leaves as many again before the end of 63 bits.

@@ -219,7 +219,8 @@ func TestMayOpenSession(t *testing.T) {
 	for _, tt := range []struct {
 		registered, hello uint64
 		want              bool
-	}{{0, 1, true}, {0, 0, false}, {5, 5, false}, {5, 4, false}, {5, 9, true}} {
+	}{{0, 1, true}, {0, 0, false}, {5, 5, false}, {5, 4, false}, {5, 9, true},
+		{5, 5 + gozzard.MaxSessionStep, true}, {5, 6 + gozzard.MaxSessionStep, false}, {0, math.MaxUint64, false}} {
 		if got := gozzard.MayOpenSession(tt.registered, tt.hello); got != tt.want {
 			t.Errorf("session %d after %d: %v", tt.hello, tt.registered, got)
 		}

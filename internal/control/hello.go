@@ -177,6 +177,15 @@ func (p *Plane) notOpened(h hello, rec *record.Host) {
 		return
 	}
 
+	// A number that no agent reaches by counting.
+	if r.Session > rec.Session {
+		p.reject("absurd_session", h.from)
+		p.o.Log.Error("an agent opens a session with a number that it cannot have reached by counting, so the session is "+
+			"rejected: the state of the agent is damaged, or the agent is hostile; revoke the host, or delete the state "+
+			"folder of the agent and join again", "agent", h.from, "session", r.Session, "before", rec.Session)
+		return
+	}
+
 	// Another run of the server registered it, or the agent lost count. Only a session newer than every one seen can be
 	// reconciled.
 	p.reject("old_session", h.from)

@@ -108,3 +108,23 @@ func TestV11VerdictsOfAnOlderCopy(t *testing.T) {
 		Outcome: gozzard.Outcome{Code: gozzard.CodeSuperseded}})
 	r.verdict(task, me, gozzard.AttemptNotExecuted, gozzard.CodeSuperseded)
 }
+
+// An agent that makes up the number of a session cannot bring it to its end: the next honest session is opened.
+func TestTD23AbsurdSession(t *testing.T) {
+	r := newRig(t)
+	r.hello(me, 1, journalA)
+	ip, err := gozzard.ParseIP("127.0.0.1")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, session := range []uint64{1 << 40, 1<<62 + 4000, math.MaxInt64, math.MaxUint64} {
+		r.plane.Receive(me, 0, &gozzard.Report{Version: 1, Kind: gozzard.ReportHello, Session: session, Journal: journalB,
+			Hello: &gozzard.Hello{Run: 7, Host: gozzard.HostInfo{Agent: me, Addrs: []gozzard.HostAddr{{IP: ip}}}}})
+	}
+	r.until("an absurd session is not rejected", func() bool {
+		_, ok := r.refused.Load("absurd_session")
+		return ok
+	})
+	r.hello(me, 2, journalA)
+	r.op(me, 2, r.operate(gozzard.ActionReload, 0, me))
+}

@@ -8,6 +8,8 @@ import (
 	"sync"
 	"time"
 
+	"golang.org/x/time/rate"
+
 	"github.com/gozzard/gozzard"
 	"github.com/gozzard/gozzard/internal/delivery"
 	"github.com/gozzard/gozzard/internal/fleet"
@@ -15,7 +17,12 @@ import (
 )
 
 const (
-	maxRestored = 1000    // definitions restored by one task
+	maxRestored = 1000 // definitions restored by one task
+
+	// A host that loses its state again and again is restored this many times at once, and then once in every pause.
+	restoresAtOnce = 20
+	restorePause   = time.Minute
+
 	restoreDoor = "relay" // the door of these tasks in the record: stored, so it stays
 )
 
@@ -30,9 +37,11 @@ type restorer struct {
 	// delivery: the host would then reject the operation as older than the definition.
 	pause sync.RWMutex
 
-	mu   sync.Mutex
-	open map[gozzard.AgentID]*lostState
-	wake chan struct{}
+	mu      sync.Mutex
+	open    map[gozzard.AgentID]*lostState
+	allowed map[gozzard.AgentID]*rate.Limiter // of hosts that were restored lately
+	cleaned time.Time                         // when allowed was
+	wake    chan struct{}
 }
 
 // lostState is what a host had before it lost its state. A process that older operations are still about is restored
@@ -40,12 +49,14 @@ type restorer struct {
 type lostState struct {
 	left  []gozzard.ProcID
 	since uint64 // record.Host.JournalSince of the journal that does not have them
+	begun bool   // see mayRestore
+	said  bool   // that it has to wait
 }
 
 func newRestorer(o *Options, d *delivery.Engine,
 	operate func(context.Context, *gozzard.Operation) (gozzard.Task, error)) *restorer {
 	return &restorer{o: o, delivery: d, operate: operate, open: map[gozzard.AgentID]*lostState{},
-		wake: make(chan struct{}, 1)}
+		allowed: map[gozzard.AgentID]*rate.Limiter{}, wake: make(chan struct{}, 1)}
 }
 
 // lostState lists what a host had when its HELLO comes with another journal than before; nil when it lost nothing. The
@@ -120,7 +131,7 @@ func (r *restorer) restore(ctx context.Context, agent gozzard.AgentID, lost *los
 
 // restoreIdle restores the processes of a ready host that no operation is about. The others are left for the next time.
 func (r *restorer) restoreIdle(ctx context.Context, agent gozzard.AgentID, lost *lostState) error {
-	if _, _, ready := r.delivery.Session(agent); !ready {
+	if _, _, ready := r.delivery.Session(agent); !ready || !r.mayRestore(agent, lost) {
 		return nil
 	}
 
@@ -146,6 +157,36 @@ func (r *restorer) restoreIdle(ctx context.Context, agent gozzard.AgentID, lost 
 
 	lost.left = later
 	return nil
+}
+
+// mayRestore bounds how often a host is restored. A hostile host could otherwise make the server write tasks and rows of
+// the audit without an end.
+func (r *restorer) mayRestore(agent gozzard.AgentID, lost *lostState) bool {
+	if lost.begun || len(lost.left) == 0 {
+		return true
+	}
+
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	now := r.o.Now()
+	if now.Sub(r.cleaned) > restorePause {
+		r.cleaned = now
+		maps.DeleteFunc(r.allowed, func(_ gozzard.AgentID, l *rate.Limiter) bool {
+			return l.TokensAt(now) >= restoresAtOnce // it is as if it were new
+		})
+	}
+	if r.allowed[agent] == nil {
+		r.allowed[agent] = rate.NewLimiter(rate.Every(restorePause), restoresAtOnce)
+	}
+
+	lost.begun = r.allowed[agent].AllowN(now, 1)
+	if !lost.begun && !lost.said {
+		lost.said = true
+		r.o.Observe.rejected("state_lost_again")
+		r.o.Log.Warn("a host loses its state again and again, so its definitions are restored later: look at the disk of "+
+			"its state folder; if it has no fault, the agent may be hostile", "agent", agent)
+	}
+	return lost.begun
 }
 
 // restoreSome restores processes with one task. One that is not in the record was never registered, or is not any more.

@@ -239,3 +239,41 @@ func TestLostStateIsRememberedByTheRecord(t *testing.T) {
 		t.Errorf("%d restored once more", n)
 	}
 }
+
+// A hostile host loses its state with every session. The server restores it a number of times and then waits, and the
+// host beside it is restored at once.
+func TestTD22StateIsLostAgainAndAgain(t *testing.T) {
+	r := newRig(t)
+	for i, agent := range []gozzard.AgentID{me, other} {
+		r.hello(agent, 1, gozzard.JournalPos{ID: [16]byte{byte(100 + i)}, LSN: 1})
+		task := r.operate(gozzard.ActionStart, 0, agent)
+		r.report(agent, 1, done(r.op(agent, 1, task), gozzard.CodeOK))
+		r.verdict(task, agent, gozzard.AttemptOK, gozzard.CodeOK)
+	}
+
+	// Each session has another journal. A restore that is under way when the next session begins is interrupted.
+	r.forget()
+	for session := uint64(2); session < 60; session++ {
+		r.hello(me, session, gozzard.JournalPos{ID: [16]byte{byte(session)}, LSN: 1})
+		time.Sleep(20 * time.Millisecond)
+	}
+	n := 0
+	for _, c := range r.commands(me, gozzard.CommandOperate) {
+		n += len(c.Ops)
+	}
+	if _, limited := r.refused.Load("state_lost_again"); n > 25 || !limited {
+		t.Errorf("%d restores were sent, limited: %v", n, limited)
+	}
+
+	r.hello(other, 2, journalB)
+	r.until("another host is not restored", func() bool {
+		for _, c := range r.commands(other, gozzard.CommandOperate) {
+			for _, op := range c.Ops {
+				if op.Action == gozzard.ActionHost {
+					return true
+				}
+			}
+		}
+		return false
+	})
+}
