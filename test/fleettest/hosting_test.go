@@ -18,7 +18,9 @@ func TestHostingByTheSentence(t *testing.T) {
 	fx := ft.NewDaemon(t, t.TempDir(), "gzhosting")
 	fx.Script("busy.sh", "while :; do :; done")
 	busy := "setsid sh ./busy.sh </dev/null >/dev/null 2>&1 &\necho $! > " + fx.PIDFile()
-	calm := "setsid sh -c 'while :; do sleep 1000; done' </dev/null >/dev/null 2>&1 &\necho $! > " + fx.PIDFile()
+	// The calm one has no child: a child that survives a kill during the check of a start is what the start left running.
+	calm := "[ -p calm ] || mkfifo calm\nsetsid sh -c 'exec 3<>calm; while :; do read line <&3; done' </dev/null " +
+		">/dev/null 2>&1 &\necho $! > " + fx.PIDFile()
 	fx.Script("start.sh", "echo start >> calls\n"+calm)
 	spec := fx.Spec(nil)
 	spec["identity"].(ft.J)["proc_name"] = "sh"
