@@ -6,6 +6,7 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"runtime"
 
 	"github.com/gozzard/gozzard/client"
 	"github.com/gozzard/gozzard/internal/server"
@@ -58,6 +59,7 @@ func (env *cliEnv) newClient(anonymous bool) (*client.Client, error) {
 	if err != nil {
 		return nil, usage("cannot read the credentials file: %w", err)
 	}
+	env.warnReadable(path)
 
 	var file credentials
 	if err := json.Unmarshal(b, &file); err != nil {
@@ -84,4 +86,12 @@ func (env *cliEnv) newClient(anonymous bool) (*client.Client, error) {
 	env.ca = file.CA
 	c, err := client.New(url, caller)
 	return c, withExitCode(err)
+}
+
+// warnReadable says that other accounts of this host can read a file with a secret.
+func (env *cliEnv) warnReadable(path string) {
+	if info, err := os.Stat(path); err == nil && runtime.GOOS != "windows" && info.Mode().IsRegular() &&
+		info.Mode().Perm()&0o044 != 0 {
+		env.remark("gozzard: other accounts can read the secret in %s: run chmod 600 %[1]s", printable(path))
+	}
 }

@@ -53,6 +53,11 @@ func (g *Guard) Spend(op *gozzard.Operation, n, rejected int, above Above) (undo
 		if !g.refused.allow(op.Caller.App, rejected, now) {
 			text := fmt.Sprintf("%d entries of the request name hosts that are not known or not permitted, and of app %s "+
 				"at most %d an hour are recorded", rejected, op.Caller.App, q)
+			if rejected > q { // waiting does not help
+				g.o.Refused(RuleRefused)
+				return nil, &gozzard.Error{Kind: gozzard.ErrRateLimited, Retry: time.Hour, Refusal: overLimit(text),
+					Message: text + ": send fewer of them in one request"}
+			}
 			return nil, gozzard.Refused(g.reject(RuleRefused, g.refused.wait(op.Caller.App, min(rejected, q), now), text),
 				overLimit(text))
 		}
