@@ -7,6 +7,7 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+	"syscall"
 	"time"
 
 	"github.com/gozzard/gozzard"
@@ -141,6 +142,9 @@ func (a *Agent) watchState(now time.Time) time.Time {
 
 	p.look = now.Add(lookEvery)
 	err := a.journal.Check()
+	if errors.Is(err, syscall.EMFILE) || errors.Is(err, syscall.ENFILE) { // it says nothing about the folder
+		return p.look
+	}
 	if errors.Is(err, journal.ErrUnable) {
 		err = a.recoverJournal(err)
 	}

@@ -11,6 +11,7 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
+	"syscall"
 	"time"
 
 	"github.com/gozzard/gozzard"
@@ -121,10 +122,16 @@ func (a *Agent) digest() string {
 		return ""
 	}
 	trust := policy.TrustBounds(a.own.Mode)
-	text := digestOf(trust, a.policyFile.Path(), policy.MaxSize)
+	text, err := digestOf(trust, a.policyFile.Path(), policy.MaxSize)
 	key := releaseKeyPath(a.policyFile.Path(), a.policyFile.Current())
 	if exists(key) {
-		text += "/" + digestOf(trust, key, release.MaxManifest)
+		sum, keyErr := digestOf(trust, key, release.MaxManifest)
+		text, err = text+"/"+sum, errors.Join(err, keyErr)
+	}
+
+	// Without descriptors nothing is known about the files, so they count as they were.
+	if before := a.reported.Load(); before != nil && (errors.Is(err, syscall.EMFILE) || errors.Is(err, syscall.ENFILE)) {
+		return *before
 	}
 	return text
 }
@@ -161,11 +168,11 @@ func (a *Agent) watchPolicy(ctx context.Context) error {
 	}
 }
 
-func digestOf(trust policy.Trust, path string, max int64) string {
+func digestOf(trust policy.Trust, path string, max int64) (string, error) {
 	b, err := trust.Read(path, max)
 	if err != nil {
-		return "unreadable"
+		return "unreadable", err
 	}
 	sum := sha256.Sum256(b)
-	return hex.EncodeToString(sum[:])
+	return hex.EncodeToString(sum[:]), nil
 }
