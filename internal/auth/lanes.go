@@ -31,17 +31,16 @@ const (
 type turn int
 
 const (
-	turnShared  turn = iota // the place of all
-	turnKept                // the place that is kept for callers with a claim
-	turnPretend             // no place: there is nothing to check
-	turnLost                // nothing, because a caller with a better claim needed the room
+	turnShared turn = iota // the place of all
+	turnKept               // the place that is kept for callers with a claim
+	turnLost               // nothing, because a caller with a better claim needed the room
 )
 
-// waiter is a caller that wants to check a password.
+// waiter is a caller that wants to check a password. It does not say whether a user has the name: any difference in the
+// turns of known and unknown names would show to a stranger which names exist.
 type waiter struct {
 	from       source
 	claim      claim
-	known      bool // a user has the name
 	identified bool // the server knows the caller by another credential
 	turn       chan turn
 }
@@ -61,37 +60,33 @@ type lanes struct {
 	shared, kept bool // the place is taken
 }
 
-// use waits for a place and runs f. hashed is false if the caller got its turn for a name that no user has: f did not
-// run, because such a name never takes the kept place.
-func (l *lanes) use(ctx context.Context, w *waiter, f func()) (hashed bool, err error) {
+// use waits for a place and runs f. If there is no room, it fails.
+func (l *lanes) use(ctx context.Context, w *waiter, f func()) error {
 	// Wait.
 	w.turn = make(chan turn, 1)
 	if !l.enter(w) {
-		return false, errFull()
+		return errFull()
 	}
 	var got turn
 	select {
 	case got = <-w.turn:
 	case <-ctx.Done():
 		if l.leave(w) {
-			return false, ctx.Err()
+			return ctx.Err()
 		}
 		got = <-w.turn
 	}
 
 	// Use the place.
-	switch got {
-	case turnLost:
-		return false, errFull()
-	case turnPretend:
-		return false, ctx.Err()
+	if got == turnLost {
+		return errFull()
 	}
 	defer l.release(got)
 	if err := ctx.Err(); err != nil {
-		return false, err
+		return err
 	}
 	f()
-	return true, nil
+	return nil
 }
 
 func errFull() error {
@@ -225,18 +220,14 @@ func (l *lanes) hand() {
 		}
 	}
 
-	for !l.kept {
-		w := l.next(claimUsual)
-		if w == nil {
-			w = l.next(claimFresh)
-		}
-		if w == nil {
-			return
-		}
-		if !w.known { // waits as long as a check takes, and leaves the place to the next one
-			w.turn <- turnPretend
-			continue
-		}
+	if l.kept {
+		return
+	}
+	w := l.next(claimUsual)
+	if w == nil {
+		w = l.next(claimFresh)
+	}
+	if w != nil {
 		l.kept = true
 		w.turn <- turnKept
 	}

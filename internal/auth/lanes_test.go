@@ -31,7 +31,7 @@ func at(address string) source {
 
 // come lets a caller come in, and reports whether it may wait.
 func (r *room) come(name, address string, c claim) bool {
-	w := &waiter{from: at(address), claim: c, known: !strings.HasPrefix(name, "unknown"), turn: make(chan turn, 1)}
+	w := &waiter{from: at(address), claim: c, turn: make(chan turn, 1)}
 	r.names[w], r.order = name, append(r.order, w)
 	return r.enter(w)
 }
@@ -42,7 +42,7 @@ func (r *room) got() string {
 	for _, w := range r.order {
 		select {
 		case got := <-w.turn:
-			word := map[turn]string{turnShared: "shared", turnKept: "kept", turnPretend: "pretend", turnLost: "lost"}[got]
+			word := map[turn]string{turnShared: "shared", turnKept: "kept", turnLost: "lost"}[got]
 			list = append(list, word+":"+r.names[w])
 		default:
 		}
@@ -105,8 +105,8 @@ func TestTD21WaitingIsBounded(t *testing.T) {
 	}
 }
 
-// TestTD21KeptPlace: failed networks and unknown names never take the kept place. Users at their usual networks go
-// before new networks.
+// TestTD21KeptPlace: networks with a failed login never take the kept place. Users at their usual networks go before new
+// networks.
 func TestTD21KeptPlace(t *testing.T) {
 	r := newRoom(t)
 	r.come("flood0", "10.0.0.1", claimNone)
@@ -114,19 +114,16 @@ func TestTD21KeptPlace(t *testing.T) {
 	r.wants("shared:flood0")
 
 	// The kept place is free.
-	r.come("unknown0", "10.1.0.1", claimFresh)
-	r.wants("pretend:unknown0")
 	r.come("fresh0", "10.1.1.1", claimFresh)
 	r.wants("kept:fresh0")
 
 	// Others wait for it.
-	r.come("unknown1", "10.1.2.1", claimFresh)
 	r.come("fresh1", "10.1.3.1", claimFresh)
 	r.come("usual0", "10.2.0.1", claimUsual)
 	r.come("usual1", "10.2.0.1", claimUsual)
 	r.come("usual2", "10.2.1.1", claimUsual)
 	r.wants("")
-	for _, want := range []string{"kept:usual0", "kept:usual2", "kept:usual1", "pretend:unknown1 kept:fresh1", ""} {
+	for _, want := range []string{"kept:usual0", "kept:usual2", "kept:usual1", "kept:fresh1", ""} {
 		r.release(turnKept)
 		r.wants(want)
 	}
@@ -187,11 +184,11 @@ func TestTD21CallersThatGo(t *testing.T) {
 		wg.Go(func() {
 			ctx, cancel := context.WithCancel(t.Context())
 			defer cancel()
-			w := &waiter{from: at(fmt.Sprintf("10.%d.%d.1", i%3, i%20)), claim: claim(i % 3), known: i%7 != 0}
+			w := &waiter{from: at(fmt.Sprintf("10.%d.%d.1", i%3, i%20)), claim: claim(i % 3)}
 			if i%5 == 0 {
 				go cancel()
 			}
-			_, _ = l.use(ctx, w, func() { // may have no room, or be gone
+			_ = l.use(ctx, w, func() { // may have no room, or be gone
 				if busy.Add(1) > 2 {
 					t.Error("three callers use two places")
 				}

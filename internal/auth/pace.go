@@ -24,9 +24,8 @@ func (a *Accounts) wrongPassword(name string) error {
 // user has is not hashed while its address is locked. It then waits as long as a hash takes, so that the time of the
 // answer does not show which names exist.
 func (a *Accounts) checkPaced(ctx context.Context, name, recorded, text string) (bool, error) {
-	f := a.failureAs(name)
 	if g := gateOf(ctx); g != nil {
-		skip, err := g.Password(ctx, f)
+		skip, err := g.Password(ctx, a.failureAs(name))
 		if err != nil {
 			return false, err
 		}
@@ -34,7 +33,7 @@ func (a *Accounts) checkPaced(ctx context.Context, name, recorded, text string) 
 			return false, a.hasher.pretend(ctx)
 		}
 	}
-	return a.hasher.check(ctx, name, f.Known, recorded, text)
+	return a.hasher.check(ctx, name, recorded, text)
 }
 
 // pretend waits as long as the last hash took.

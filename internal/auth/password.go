@@ -96,8 +96,8 @@ func (a *Accounts) hash(ctx context.Context, text string) (string, error) {
 			MinPassword, MaxPassword)
 	}
 	var hashed string
-	w := &waiter{from: sourceOf(ctx), claim: claimUsual, known: true, identified: true}
-	_, err := a.hasher.lanes.use(ctx, w, func() { hashed = newPassword(text) })
+	w := &waiter{from: sourceOf(ctx), claim: claimUsual, identified: true}
+	err := a.hasher.lanes.use(ctx, w, func() { hashed = newPassword(text) })
 	return hashed, err
 }
 
@@ -117,9 +117,9 @@ func newHasher(u *usual) hasher {
 	return h
 }
 
-// check compares a password with the stored hash of a user; "" is the hash of a user without a password. known says
-// whether there is such a user. The caller waits in the lane of its network.
-func (h *hasher) check(ctx context.Context, name string, known bool, recorded, text string) (ok bool, err error) {
+// check compares a password with the stored hash of a user; "" is the hash of a user without a password, and of a name
+// that no user has. The caller waits in the lane of its network.
+func (h *hasher) check(ctx context.Context, name, recorded, text string) (ok bool, err error) {
 	// Read the stored hash.
 	p := h.absent
 	if recorded != "" {
@@ -133,15 +133,12 @@ func (h *hasher) check(ctx context.Context, name string, known bool, recorded, t
 
 	// Compare.
 	from := sourceOf(ctx)
-	w := &waiter{from: from, known: known, claim: h.usual.claim(name, from.network)}
-	hashed, err := h.lanes.use(ctx, w, func() {
+	w := &waiter{from: from, claim: h.usual.claim(name, from.network)}
+	err = h.lanes.use(ctx, w, func() {
 		began := time.Now()
 		ok = p.matches(text)
 		h.took.Store(int64(time.Since(began)))
 	})
-	if err == nil && !hashed {
-		err = h.pretend(ctx)
-	}
 
 	return ok && recorded != "", err
 }

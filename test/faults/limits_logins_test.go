@@ -3,6 +3,7 @@
 package faults_test
 
 import (
+	"encoding/json"
 	"fmt"
 	"io"
 	"net/http"
@@ -29,8 +30,33 @@ func (s *limited) tryLogin(client *http.Client, user, password string) (status i
 	return res.StatusCode, time.Duration(seconds) * time.Second
 }
 
+// useSession makes a session for a user at another address, and uses it with a client.
+func (s *limited) useSession(client *http.Client, user, password string) {
+	s.t.Helper()
+	c := appCaller{s: s, client: http.DefaultClient}
+	_, body := c.send(http.MethodPost, "/api/v1/login", ft.J{"user": user, "password": password})
+	var session struct{ Token string }
+	if err := json.Unmarshal([]byte(body), &session); err != nil || session.Token == "" {
+		s.t.Fatalf("the session of %s: %v in %s", user, err, body)
+	}
+
+	req, err := http.NewRequest(http.MethodGet, s.Cred.URL+"/api/v1/whoami", nil)
+	if err != nil {
+		s.t.Fatal(err)
+	}
+	req.Header.Set("Authorization", "Bearer "+session.Token)
+	res, err := client.Do(req)
+	if err != nil {
+		s.t.Fatal(err)
+	}
+	defer res.Body.Close()
+	if res.StatusCode != http.StatusOK {
+		s.t.Fatalf("a request with the session of %s: %s", user, res.Status)
+	}
+}
+
 // TestTD21LoginFlood: strangers in 30 networks send wrong passwords for a known and for unknown names without an end,
-// and 100 more networks come with one guess each. Two people log in at their usual address, and every login succeeds at
+// and 100 more networks come with one guess each. Two people log in at usual addresses, and every login succeeds at
 // the first try. A person at a new address comes in while the flood lasts, with the tries that the answers ask for.
 func TestTD21LoginFlood(t *testing.T) {
 	s := startLimited(t)
@@ -43,14 +69,15 @@ func TestTD21LoginFlood(t *testing.T) {
 		}
 	}
 
-	// Two people have logged in before. One of them has also mistyped the password.
-	office := from("127.4.0.1")
+	// Two people have logged in before. One of them has also mistyped the password, and used a session elsewhere.
+	office, home := from("127.4.0.1"), from("127.6.0.1")
 	for _, user := range []string{"alice", "bob"} {
 		if status, _ := s.tryLogin(office, user, right(user)); status != http.StatusOK {
 			t.Fatalf("the first login of %s: %d", user, status)
 		}
 	}
 	s.tryLogin(office, "bob", "wrong horse bob")
+	s.useSession(home, "bob", right("bob"))
 
 	// Strangers guess.
 	stop := make(chan struct{})
@@ -93,6 +120,9 @@ func TestTD21LoginFlood(t *testing.T) {
 				t.Errorf("login %d of %s at the usual address: %d", i, user, status)
 			}
 		}
+		if status, _ := s.tryLogin(home, "bob", right("bob")); status != http.StatusOK {
+			t.Errorf("login %d of bob where a session was used: %d", i, status)
+		}
 	}
 	tries := 0
 	ft.Until(t, time.Minute, func() string { return "a person at a new address does not come in" }, func() bool {
@@ -104,6 +134,6 @@ func TestTD21LoginFlood(t *testing.T) {
 		time.Sleep(retry)
 		return status == http.StatusOK
 	})
-	fmt.Printf("threat TD21: 8 logins at the usual address among %d guesses; a new address needed %d tries\n",
+	fmt.Printf("threat TD21: 12 logins at usual addresses among %d guesses; a new address needed %d tries\n",
 		guesses.Load(), tries)
 }
