@@ -64,7 +64,7 @@ func Open(ctx context.Context, s Store, o Options) (*Accounts, error) {
 	if err != nil {
 		return nil, err
 	}
-	a := &Accounts{store: s, directory: d, now: d.o.Now, known: known, hasher: newHasher()}
+	a := &Accounts{store: s, directory: d, now: d.o.Now, known: known, hasher: newHasher(d.usual)}
 	return a, a.datedTokens(ctx, c.Tokens)
 }
 

@@ -78,6 +78,7 @@ type Directory struct {
 	absent  *entry // is checked for unknown apps, so that they take the same time
 	nonces  nonces
 	started time.Time
+	usual   *usual
 	compare func(a, b []byte) int // subtle.ConstantTimeCompare; a test counts its calls
 
 	mu     sync.RWMutex
@@ -129,8 +130,9 @@ func newDirectory(c Config, o Options) (*Directory, error) {
 		o.MaxTokenAge = DefaultTokenAge
 	}
 
-	b := &Directory{o: o, absent: newEntry(App{}), started: o.Now(), compare: subtle.ConstantTimeCompare,
-		apps: make(map[string]*entry, len(c.Apps)), users: make(map[string]*person, len(c.Users)),
+	b := &Directory{o: o, absent: newEntry(App{}), started: o.Now(), usual: newUsual(o.Now),
+		compare: subtle.ConstantTimeCompare,
+		apps:    make(map[string]*entry, len(c.Apps)), users: make(map[string]*person, len(c.Users)),
 		tokens: make(map[Digest]Token, len(c.Tokens)), groups: make(map[string]Group, len(c.Groups)),
 		gone: make(map[string]DeletedUser, len(c.Deleted)), joint: map[pair]*gozzard.Rights{}}
 	b.apply(&Change{Apps: c.Apps, Users: c.Users, Groups: c.Groups, Tokens: c.Tokens, Deleted: c.Deleted})

@@ -1,5 +1,7 @@
 package auth
 
+import "context"
+
 // Compared is one comparison of secrets: the lengths of its two sides.
 type Compared [2]int
 
@@ -14,4 +16,10 @@ func (b *Directory) Comparisons(f func()) []Compared {
 	defer func() { b.compare = plain }()
 	f()
 	return made
+}
+
+// Claim says in a word which claim a login has that comes with a context.
+func (b *Directory) Claim(ctx context.Context, user string) string {
+	return map[claim]string{claimNone: "none", claimFresh: "fresh", claimUsual: "usual"}[b.usual.claim(user,
+		sourceOf(ctx).network)]
 }

@@ -33,7 +33,7 @@ func (a *Accounts) checkPaced(ctx context.Context, name, recorded, text string) 
 			return false, a.hasher.pretend(ctx)
 		}
 	}
-	return a.hasher.check(ctx, recorded, text)
+	return a.hasher.check(ctx, name, recorded, text)
 }
 
 // pretend waits as long as the last hash took.

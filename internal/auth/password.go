@@ -89,60 +89,38 @@ func newPassword(text string) string {
 		b64(salt), b64(key))
 }
 
-// hash makes the hash of a new password.
+// hash makes the hash of a new password. Only callers that the server knows get here.
 func (a *Accounts) hash(ctx context.Context, text string) (string, error) {
 	if n := utf8.RuneCountInString(text); n < MinPassword || len(text) > MaxPassword || !utf8.ValidString(text) {
 		return "", gozzard.Errorf(gozzard.ErrInvalid, "a password has at least %d characters and at most %d bytes",
 			MinPassword, MaxPassword)
 	}
 	var hashed string
-	err := a.hasher.use(ctx, func() { hashed = newPassword(text) })
+	w := &waiter{from: sourceOf(ctx), claim: claimUsual, identified: true}
+	err := a.hasher.lanes.use(ctx, w, func() { hashed = newPassword(text) })
 	return hashed, err
 }
 
-// hasher hashes a few passwords at a time, so that thousands of guesses use neither all memory nor all processors.
+// hasher hashes two passwords at a time, so that thousands of guesses use neither all memory nor all processors.
 type hasher struct {
-	places chan struct{}
-	queue  chan struct{}
+	lanes  *lanes
+	usual  *usual
 	absent password      // is checked for users without a password, so that all take the same time
 	took   *atomic.Int64 // nanoseconds of the last check
 }
 
-const (
-	hasherPlaces = 2
-	hasherQueue  = 16
-)
-
-func newHasher() hasher {
-	h := hasher{places: make(chan struct{}, hasherPlaces), queue: make(chan struct{}, hasherQueue),
+func newHasher(u *usual) hasher {
+	h := hasher{lanes: &lanes{}, usual: u,
 		absent: password{memory: argonMemory, time: argonTime, lanes: argonLanes, salt: make([]byte, argonSalt),
 			key: make([]byte, argonKey)}, took: new(atomic.Int64)}
 	_, _ = rand.Read(h.absent.key)
 	return h
 }
 
-// use waits for a place and runs f. If the queue is full, it fails.
-func (h *hasher) use(ctx context.Context, f func()) error {
-	select {
-	case h.queue <- struct{}{}:
-		defer func() { <-h.queue }()
-	default:
-		return gozzard.Errorf(gozzard.ErrRateLimited, "too many logins at the same time: try again in a moment")
-	}
-
-	select {
-	case h.places <- struct{}{}:
-		defer func() { <-h.places }()
-	case <-ctx.Done():
-		return ctx.Err()
-	}
-
-	f()
-	return nil
-}
-
-// check compares a password with the stored hash; "" is the hash of a user without a password.
-func (h *hasher) check(ctx context.Context, recorded, text string) (ok bool, err error) {
+// check compares a password with the stored hash of a user; "" is the hash of a user without a password, and of a name
+// that no user has. The caller waits in the lane of its network.
+func (h *hasher) check(ctx context.Context, name, recorded, text string) (ok bool, err error) {
+	// Read the stored hash.
 	p := h.absent
 	if recorded != "" {
 		if p, err = parsePassword(recorded); err != nil {
@@ -152,10 +130,22 @@ func (h *hasher) check(ctx context.Context, recorded, text string) (ok bool, err
 	if len(text) > MaxPassword {
 		text = ""
 	}
-	err = h.use(ctx, func() {
+
+	// Compare.
+	from := sourceOf(ctx)
+	w := &waiter{from: from, claim: h.usual.claim(name, from.network)}
+	err = h.lanes.use(ctx, w, func() {
 		began := time.Now()
 		ok = p.matches(text)
 		h.took.Store(int64(time.Since(began)))
 	})
+
 	return ok && recorded != "", err
+}
+
+// failed takes note of a wrong password, or of a name that no user has.
+func (h *hasher) failed(ctx context.Context) {
+	network := sourceOf(ctx).network
+	h.usual.fail(network)
+	h.lanes.failed(network)
 }

@@ -61,6 +61,7 @@ func (a *Accounts) withPassword(ctx context.Context, name, password string, f fu
 		return err
 	}
 	if !ok || !known || before.Disabled {
+		a.hasher.failed(ctx)
 		return a.wrongPassword(name)
 	}
 
@@ -72,7 +73,12 @@ func (a *Accounts) withPassword(ctx context.Context, name, password string, f fu
 		return a.wrongPassword(name)
 	}
 
-	return f(u)
+	// Remember where the user comes from.
+	if err := f(u); err != nil {
+		return err
+	}
+	a.directory.usual.remember(name, sourceOf(ctx).network)
+	return nil
 }
 
 // useCode checks a code of a user whose password is right.

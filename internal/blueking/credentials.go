@@ -57,6 +57,9 @@ func authenticate(book *auth.Directory, r *http.Request, body []byte) (gozzard.C
 	}
 	if token := auth.BearerToken(r); token != "" && c.App == "" {
 		caller, err := book.CheckPerson(token)
+		if err == nil {
+			book.Seen(r.Context(), caller)
+		}
 		return caller, auth.App{Code: caller.App}, err
 	}
 
