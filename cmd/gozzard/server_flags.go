@@ -113,6 +113,8 @@ func registerLimits(f *pflag.FlagSet, l *server.Limits) {
 		"a different quota for one app, as `APP=NUMBER`, or for one user, as user:NAME=NUMBER; may be repeated")
 	f.IntVar(&l.RefusedQuota, "refused-quota", l.RefusedQuota, "attempts of one app on hosts that are not known or not "+
 		"permitted that the server records per hour; 0: no limit")
+	f.IntVar(&l.DefinitionQuota, "definition-quota", l.DefinitionQuota, "`MiB` of new or changed definitions that one app "+
+		"may bring per hour through all APIs, unless it is admin of everything; 0: no limit")
 }
 
 // registerCMDB adds the flags about BlueKing CMDB.

@@ -69,7 +69,7 @@ func (a *api) putTopology(w http.ResponseWriter, r *http.Request, caller gozzard
 	}
 
 	// Apply it.
-	req.Hash = requestHash(r, doc)
+	req.Hash, req.Size = requestHash(r, doc), len(doc)
 	done, err := a.Plane.ApplyTopology(r.Context(), req)
 	if err != nil {
 		return err

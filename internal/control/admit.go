@@ -12,11 +12,19 @@ const TopologyDoor = "topology"
 // Admission decides whether an operation may be recorded, by what it would do. It is asked after every target is
 // resolved, so that only attempts count that will be made.
 type Admission interface {
-	// Spend counts n attempts with actions that Counts names, and attempts that are recorded as rejected. undo takes
-	// the count back.
-	Spend(op *gozzard.Operation, n, rejected int) (undo func(), err error)
+	// Spend counts an operation. undo takes the count back.
+	Spend(op *gozzard.Operation, c Cost) (undo func(), err error)
+	// SpendDefinitions counts bytes of definitions that a caller brings with a business. undo takes the count back.
+	SpendDefinitions(caller gozzard.Caller, bytes int) (undo func(), err error)
 	// Counts reports whether attempts with an action count.
 	Counts(a gozzard.Action) bool
+}
+
+// Cost is what an operation counts against the quotas of its caller.
+type Cost struct {
+	Processes int // attempts with actions that Admission.Counts names
+	Rejected  int // attempts that are recorded as rejected
+	NewBytes  int // of definitions that are new or changed
 }
 
 // checkPermitted rejects a request of which the caller may do nothing on any host. It is not recorded: a caller without
@@ -51,17 +59,17 @@ func (p *Plane) admit(ctx context.Context, op *gozzard.Operation, d *draft) (und
 		return func() {}, nil
 	}
 
-	n, rejected := 0, 0
+	c := Cost{NewBytes: d.task.NewBytes}
 	for i := range d.task.Attempts {
 		switch a := &d.task.Attempts[i]; {
 		case a.State.Final() && p.foreign(op.Caller, a):
-			rejected++
+			c.Rejected++
 		case !a.State.Final() && p.o.Admit.Counts(a.Action):
-			n++
+			c.Processes++
 		}
 	}
 
-	undo, err = p.o.Admit.Spend(op, n, rejected)
+	undo, err = p.o.Admit.Spend(op, c)
 	if err == nil || op.IdempotencyKey == "" {
 		return undo, err
 	}

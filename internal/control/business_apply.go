@@ -174,15 +174,21 @@ func rejectChange(req *record.ApplyRequest, old *record.Business, d *change) err
 func (t *businesses) recordChange(ctx context.Context, req *record.ApplyRequest, d *change) error {
 	b, now := req.Business, t.o.Now()
 	plan := &d.answer.Plan
+	undo, err := t.admitChange(req, d)
+	if err != nil {
+		return err
+	}
 	audit := gozzard.AuditRow{
 		At: now, Caller: req.Caller, Act: "topology:apply:" + strconv.Itoa(b.ID), RequestHash: req.Hash,
 		Targets: len(plan.Added) + len(plan.Changed) + len(plan.Removed),
 	}
 	if err := audit.SetText(planText(plan)); err != nil {
+		undo()
 		return err
 	}
 	version, err := t.o.Topology.SaveBusiness(ctx, d.topo, req.Source, audit)
 	if err != nil {
+		undo()
 		return err
 	}
 
@@ -190,6 +196,15 @@ func (t *businesses) recordChange(ctx context.Context, req *record.ApplyRequest,
 	t.put(record.BusinessHead{ID: b.ID, Name: b.Name, Version: version, Source: req.Source, At: now}, b,
 		d.numbers)
 	return nil
+}
+
+// admitChange counts the document against the quota of definitions of its caller.
+func (t *businesses) admitChange(req *record.ApplyRequest, d *change) (undo func(), err error) {
+	if t.o.Admit == nil || req.Caller.Rights.All() {
+		return func() {}, nil
+	}
+	d.topo.NewBytes = req.Size
+	return t.o.Admit.SpendDefinitions(req.Caller, req.Size)
 }
 
 // planText lists what a change adds, changes and removes, for the audit.

@@ -1,6 +1,7 @@
 package control
 
 import (
+	"bytes"
 	"context"
 	"fmt"
 	"slices"
@@ -81,6 +82,9 @@ func (p *Plane) draft(ctx context.Context, op *gozzard.Operation) (*draft, error
 	}
 	p.permit(d, op.Caller, recs)
 	p.fillDefinitions(d, recs)
+	if p.o.Admit != nil && !op.Caller.Rights.All() {
+		d.task.NewBytes = d.newBytes(recs)
+	}
 	d.noteRegistered(now)
 	return d, nil
 }
@@ -107,7 +111,8 @@ func (p *Plane) draftItem(d *draft, op *gozzard.Operation, it *gozzard.Item, now
 		}
 		if out != nil {
 			a.State, a.Outcome = gozzard.AttemptNotExecuted, *out
-		} else {
+		}
+		if out == nil || spec != nil && host.Info.Agent != "" {
 			d.noteDefinition(&a, op.Caller.Rights.All())
 		}
 
@@ -134,6 +139,30 @@ func (d *draft) noteDefinition(a *gozzard.Attempt, all bool) {
 	if !all || (a.Spec == nil || a.Action == gozzard.ActionUnhost) && a.Action != gozzard.ActionUnregister {
 		d.missing = append(d.missing, gozzard.ProcID{Agent: a.Agent, Key: a.Key})
 	}
+}
+
+// newBytes counts the bytes of the definitions of a draft that the record does not have for their processes: each
+// definition once, however many processes have it. Attempts with a verdict count too, because their definitions are
+// recorded with them.
+//
+// Only the processes of the request are compared. A look at all definitions of the record would show callers whether
+// other tenants have a certain definition.
+func (d *draft) newBytes(recs map[gozzard.ProcID]record.Process) (n int) {
+	known, counted := definitions{}, map[string]bool{}
+	var last *byte // attempts of one item share their definition
+	for i := range d.task.Attempts {
+		a := &d.task.Attempts[i]
+		if len(a.Spec) == 0 || &a.Spec[0] == last || counted[string(a.Spec)] {
+			continue
+		}
+		if rec, ok := recs[gozzard.ProcID{Agent: a.Agent, Key: a.Key}]; ok &&
+			(bytes.Equal(a.Spec, rec.Spec) || bytes.Equal(a.Spec, known.read(rec.Spec).encoded)) {
+			continue
+		}
+		counted[string(a.Spec)], last = true, &a.Spec[0]
+		n += len(a.Spec)
+	}
+	return n
 }
 
 // noteRegistered notes the definitions that attempts bring to the record.
@@ -206,7 +235,7 @@ func (p *Plane) begin(a *gozzard.Attempt, op *gozzard.Operation, it *gozzard.Ite
 
 	return &gozzard.Outcome{Code: gozzard.CodeUnreachable,
 		Message: fmt.Sprintf("the agent of %s is offline, last heard %s", targetName(t),
-			host.LastSeen.UTC().Format(time.RFC3339))}, fleet.Host{}
+			host.LastSeen.UTC().Format(time.RFC3339))}, host
 }
 
 // notPermitted is the verdict on what a caller sees and may not do.

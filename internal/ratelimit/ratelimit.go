@@ -38,6 +38,10 @@ type Options struct {
 	// attempts on unknown hosts.
 	RefusedQuota int
 
+	// DefinitionQuota is how many MiB of definitions that are new or changed one app may bring per hour. The audit keeps
+	// definitions for ever, so without a quota one app fills the disk of the server.
+	DefinitionQuota int
+
 	// Drain is how long the server reads the rest of a body that it does not use, before it answers; 0: 30 seconds.
 	Drain time.Duration
 
@@ -50,6 +54,7 @@ func Default() Options {
 	return Options{
 		AppRate: 50, AppBurst: 200, Failures: 10, Connections: 1000, TotalConnections: 4000, UnknownBytes: 32 << 20,
 		Blast: Blast{Targets: 500, Percent: 30, Quota: 10_000}, RefusedQuota: 50_000,
+		DefinitionQuota: 256,
 	}
 }
 
@@ -62,6 +67,7 @@ const (
 	RuleQuota       = "destructive_quota"
 	RuleUnknown     = "unknown_bodies"
 	RuleRefused     = "refused_quota"
+	RuleDefinitions = "definition_quota"
 	RuleFraming     = "request_framing"
 )
 
@@ -75,7 +81,8 @@ type Guard struct {
 	quotas   *limiters[holder]
 	spending sync.Mutex // held while an operation counts against two quotas
 	refused  *limiters[string]
-	unknown  *budget // nil: no limit
+	defined  *limiters[string] // bytes of new definitions
+	unknown  *budget           // nil: no limit
 }
 
 // New returns a Guard.
@@ -106,6 +113,7 @@ func New(o Options) *Guard {
 		paces:    newLimiters[named](func(named) (rate.Limit, int) { return passwordPace, 1 }),
 		quotas:   newLimiters[holder](func(h holder) (rate.Limit, int) { return perHour(o.Blast.quota(h)) }),
 		refused:  newLimiters[string](func(string) (rate.Limit, int) { return perHour(o.RefusedQuota) }),
+		defined:  newLimiters[string](func(string) (rate.Limit, int) { return perHour(o.definitionBytes()) }),
 		unknown:  newBudget(o.UnknownBytes, o.Refused),
 	}
 }

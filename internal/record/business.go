@@ -41,6 +41,7 @@ type ApplyRequest struct {
 	// also when the business is recorded from another source, which would undo the change later
 	TakeOver bool
 	Hash     [32]byte
+	Size     int // of the document in bytes
 }
 
 // ApplyAnswer says what was or would be done.

@@ -16,6 +16,7 @@ type NewTask struct {
 	Task           gozzard.Task // Seq and ID are filled in by Accept; At is given
 	Attempts       []gozzard.Attempt
 	Register       []Process // upserted: a known one keeps its flags and RegisteredAt
+	NewBytes       int       // of definitions that are new or changed; 0 if the caller has no quota of them
 	IdempotencyKey string
 	RequestHash    [32]byte
 	Audit          gozzard.AuditRow // TaskID is filled in by Accept
@@ -38,7 +39,7 @@ type Accepted struct {
 type Spent struct {
 	Caller gozzard.Caller
 	At     time.Time
-	N      int // attempts
+	N      int // attempts, or bytes of definitions
 }
 
 // Dispatch is one row of Store.Dispatch.

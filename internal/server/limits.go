@@ -83,24 +83,55 @@ func (a admission) Counts(act gozzard.Action) bool {
 
 // Spend implements control.Admission. Only callers of the native API can confirm. What follows from a topology was
 // checked with its document, and what the server does by itself has no quota.
-func (a admission) Spend(op *gozzard.Operation, n, rejected int) (undo func(), err error) {
+func (a admission) Spend(op *gozzard.Operation, c control.Cost) (undo func(), err error) {
+	above := ratelimit.AboveReject
 	switch {
 	case op.Caller.App == system().App:
 		return func() {}, nil
 	case op.Door == control.TopologyDoor:
-		return a.guard.Spend(op, n, rejected, ratelimit.AboveCount)
+		above = ratelimit.AboveCount
 	case op.Door == api.Door:
-		return a.guard.Spend(op, n, rejected, ratelimit.AboveConfirm)
+		above = ratelimit.AboveConfirm
 	}
-	return a.guard.Spend(op, n, rejected, ratelimit.AboveReject)
+
+	forget, err := a.guard.SpendDefinitions(op.Caller, c.NewBytes)
+	if err != nil {
+		return nil, err
+	}
+	giveBack, err := a.guard.Spend(op, c.Processes, c.Rejected, above)
+	if err != nil {
+		forget()
+		return nil, err
+	}
+	return func() {
+		forget()
+		giveBack()
+	}, nil
+}
+
+// SpendDefinitions implements control.Admission.
+func (a admission) SpendDefinitions(caller gozzard.Caller, bytes int) (undo func(), err error) {
+	if caller.App == system().App {
+		return func() {}, nil
+	}
+	return a.guard.SpendDefinitions(caller, bytes)
 }
 
 // rememberQuota counts what callers did before the server started. An hour fills a quota again; twice that time also
 // has what was spent before.
 func (s *Server) rememberQuota(ctx context.Context) error {
-	list, err := s.store.Spent(ctx, time.Now().Add(-2*time.Hour), ratelimit.DestructiveActions())
+	since := time.Now().Add(-2 * time.Hour)
+	list, err := s.store.Spent(ctx, since, ratelimit.DestructiveActions())
+	if err != nil {
+		return err
+	}
 	for _, t := range list {
 		s.plane.guard.Remember(t.Caller, t.N, t.At)
+	}
+
+	list, err = s.store.DefinitionBytes(ctx, since)
+	for _, t := range list {
+		s.plane.guard.RememberDefinitions(t.Caller.App, t.N, t.At)
 	}
 	return err
 }

@@ -1,7 +1,6 @@
 package signing
 
 import (
-	"crypto/ed25519"
 	"crypto/sha256"
 )
 
@@ -86,14 +85,6 @@ func appendProofs(bodies []*[]byte, sign signFunc) error {
 
 // signedBy reports whether the path of an envelope leads to a root that the key signed.
 func (e *envelope) signedBy(k Key) bool {
-	sum := leafHash(e.signed)
-	for steps := e.steps; len(steps) > 0; steps = steps[stepBytes:] {
-		other := hash(steps[1:stepBytes])
-		if steps[0] == 1 { // the other hash is on the right
-			sum = nodeHash(&sum, &other)
-		} else {
-			sum = nodeHash(&other, &sum)
-		}
-	}
-	return ed25519.Verify(k.Public[:], rootText(&sum), e.signature)
+	p := e.proof()
+	return p.SignedBy(k)
 }

@@ -292,6 +292,9 @@ func (a *acceptance) insertTask(ctx context.Context, c *conn) error {
 	if err != nil {
 		return err
 	}
+	if err := addDefinitionBytes(ctx, c, t.Caller.App, a.t.NewBytes, t.At); err != nil {
+		return err
+	}
 	if a.quiet {
 		return nil
 	}

@@ -136,7 +136,7 @@ func TestTR1RecalculatedChainDiffersFromANotedHead(t *testing.T) {
 }
 
 // dropAudit15 removes what migration 00015 and later ones added.
-const dropAudit15 = `DROP TABLE IF EXISTS host_generations; DROP TABLE IF EXISTS member_authorities; DROP TABLE IF EXISTS requests;
+const dropAudit15 = `DROP TABLE IF EXISTS definition_bytes; DROP TABLE IF EXISTS host_generations; DROP TABLE IF EXISTS member_authorities; DROP TABLE IF EXISTS requests;
 	DELETE FROM counters WHERE name = 'request';
 	DROP INDEX processes_by_former; ALTER TABLE processes DROP COLUMN offer_task;
 	ALTER TABLE processes DROP COLUMN offer_idx; ALTER TABLE processes DROP COLUMN former;

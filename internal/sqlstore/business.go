@@ -96,6 +96,9 @@ func (b *businessChange) run(ctx context.Context, c *conn) error {
 	if err := b.putVersion(ctx, c, n); err != nil {
 		return err
 	}
+	if err := addDefinitionBytes(ctx, c, a.Caller.App, b.c.NewBytes, a.At); err != nil {
+		return err
+	}
 
 	// Write before removing: a module that moves needs its new set before the old one is removed.
 	if err := b.putAll(ctx, c); err != nil {

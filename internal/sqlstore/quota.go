@@ -47,3 +47,39 @@ func (s *Store) Spent(ctx context.Context, since time.Time, actions []gozzard.Ac
 	})
 	return list, s.readError("what callers did", err)
 }
+
+// quotaMemory is how long the record knows what counted against a quota. An hour fills a quota again; twice that time
+// also has what was spent before.
+const quotaMemory = 2 * time.Hour
+
+// addDefinitionBytes notes how many bytes of new definitions an app brought, and forgets what no quota needs any more.
+func addDefinitionBytes(ctx context.Context, c *conn, app string, n int, at time.Time) error {
+	if n == 0 {
+		return nil
+	}
+	if _, err := c.change(ctx, `DELETE FROM definition_bytes WHERE at < $1`, millis(at.Add(-quotaMemory))); err != nil {
+		return fmt.Errorf("bytes of definitions: %w", err)
+	}
+	_, err := c.change(ctx, `INSERT INTO definition_bytes (at, app, bytes) VALUES ($1, $2, $3)`, millis(at), text(app), n)
+	if err != nil {
+		return fmt.Errorf("bytes of definitions: %w", err)
+	}
+	return nil
+}
+
+// DefinitionBytes lists the bytes of new definitions that apps brought since a time, in the order of time.
+func (s *Store) DefinitionBytes(ctx context.Context, since time.Time) (list []record.Spent, err error) {
+	defer s.timed("definition_bytes", &err)()
+	query := `SELECT app, at, bytes FROM definition_bytes WHERE at >= $1 ORDER BY at`
+	err = s.read.each(ctx, query, []any{millis(since)}, func(r *sql.Rows) error {
+		var row record.Spent
+		var at int64
+		if err := r.Scan(&row.Caller.App, &at, &row.N); err != nil {
+			return err
+		}
+		row.At = time.UnixMilli(at)
+		list = append(list, row)
+		return nil
+	})
+	return list, s.readError("how many bytes of definitions apps brought", err)
+}

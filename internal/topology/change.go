@@ -20,6 +20,8 @@ type Change struct {
 
 	PutNumbers  []Numbers
 	DropNumbers []int // process ids
+
+	NewBytes int // what the change counts against the quota of definitions of its caller
 }
 
 // PlacedModule is a module without its instances, and the id of its set.

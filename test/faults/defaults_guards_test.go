@@ -43,6 +43,7 @@ func greatStops(t *testing.T, f *plainFleet) {
 	defaultIs(t, f, "confirm-above", "500")
 	defaultIs(t, f, "confirm-above-percent", "30")
 	defaultIs(t, f, "destructive-quota", "10000")
+	defaultIs(t, f, "definition-quota", "256")
 }
 
 // ratesAreLimited: an app may send 50 requests a second.

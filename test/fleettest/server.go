@@ -49,7 +49,7 @@ func noLimits(t testing.TB) []string {
 	return Known(t, "server", "--rate-app=0", "--max-failed-logins=0", "--max-connections=0", "--max-in-flight=0",
 		"--confirm-above=0", "--confirm-above-percent=0",
 		"--destructive-quota=0", "--refused-quota=0", "--max-connections-total=0", "--max-agent-connections=0",
-		"--max-unknown-bytes=0")
+		"--max-unknown-bytes=0", "--definition-quota=0")
 }
 
 // AwaitReady waits until the server answers, also after Again.
