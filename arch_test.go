@@ -56,8 +56,8 @@ var mayImport = map[string][]string{
 	"internal/cmdb":        {".", "internal/topology"},
 	"internal/audit":       {"."},
 	"internal/auditexport": {".", "client", "internal/atomicfile"},
-	"internal/control": {".", "internal/audit", "internal/delivery", "internal/fleet", "internal/record", "internal/topology",
-		"internal/topology/index"},
+	"internal/control": {".", "internal/audit", "internal/delivery", "internal/fairlist", "internal/fleet", "internal/record",
+		"internal/topology", "internal/topology/index"},
 	"internal/delivery":       {".", "internal/statelock"},
 	"internal/fleet":          {".", "internal/statelock"},
 	"internal/record":         {".", "internal/fleet", "internal/topology"},
@@ -67,9 +67,10 @@ var mayImport = map[string][]string{
 	"internal/waves":          {".", "internal/record", "internal/topology"},
 
 	// The core of the agent.
-	"internal/agent":      {".", "internal/journal", "internal/supervise"},
+	"internal/agent":      {".", "internal/fairlist", "internal/journal", "internal/supervise"},
 	"internal/agentsock":  {".", "internal/policy"},
 	"internal/host":       {".", "internal/identity", "internal/procfs", "internal/supervise"},
+	"internal/fairlist":   {},
 	"internal/identity":   {},
 	"internal/journal":    {"internal/atomicfile"},
 	"internal/policy":     {".", "internal/atomicfile", "internal/yamldoc"},

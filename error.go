@@ -39,11 +39,12 @@ type Error struct {
 	Refusal Refusal       // for the audit; callers do not see it
 }
 
-// Refusal is what the audit says about a request that was refused. Both may be empty: the kind of the error says
-// enough then.
+// Refusal is what the audit says about a request that was refused. All may be empty: the kind of the error says enough
+// then.
 type Refusal struct {
 	Act   string // such as "login:locked"
 	About string // such as the app whose secret was wrong; never a text that a stranger wrote
+	App   string // the app that sent the request, if its secret was right and only its user is rejected
 }
 
 // Refused adds to an error what the audit says about it. Errors of other types stay as they are.

@@ -367,3 +367,13 @@ func (a *Agent) write(vital bool, t journal.Type, e *entry) (uint64, error) {
 	a.state.apply(t, e, lsn)
 	return lsn, nil
 }
+
+// writeEnding is write for the intent of an action that ends something.
+func (a *Agent) writeEnding(_ bool, t journal.Type, e *entry) (uint64, error) {
+	lsn, err := a.journal.WriteEnding(e.encode(t))
+	if err != nil {
+		return 0, err
+	}
+	a.state.apply(t, e, lsn)
+	return lsn, nil
+}

@@ -1,12 +1,12 @@
 package agent
 
 import (
-	"cmp"
 	"errors"
-	"slices"
+	"iter"
 	"time"
 
 	"github.com/gozzard/gozzard"
+	"github.com/gozzard/gozzard/internal/fairlist"
 	"github.com/gozzard/gozzard/internal/journal"
 )
 
@@ -20,55 +20,54 @@ const (
 	batchEvents      = 30 * time.Millisecond // events that happen together are sent together
 )
 
-// eventLog is the list of events, oldest first.
+// eventLog has the events. Namespaces share its room: a namespace with very many events does not push out the others.
 type eventLog struct {
-	kept  []gozzard.Event
-	acked uint64 // the server has the events up to this number
-	lost  int    // events that were dropped before the server had them
+	old    *fairlist.List[gozzard.Event] // the server has them
+	recent *fairlist.List[gozzard.Event] // the server does not have them
+	acked  uint64                        // the server has the events up to this number
+	lost   int                           // events that were dropped before the server had them
+}
+
+func newEventLog() eventLog {
+	return eventLog{old: fairlist.New[gozzard.Event](keptEvents), recent: fairlist.New[gozzard.Event](maxUnackedEvents)}
 }
 
 // last is the highest number in use.
-func (l *eventLog) last() uint64 {
-	if n := len(l.kept); n > 0 {
-		return max(l.acked, l.kept[n-1].Seq)
-	}
-	return l.acked
-}
+func (l *eventLog) last() uint64 { return max(l.acked, l.recent.Last()) }
 
 // add appends an event. An event with a number that is not above the last one is ignored.
 func (l *eventLog) add(e gozzard.Event) {
-	if n := len(l.kept); n > 0 && e.Seq <= l.kept[n-1].Seq {
+	if e.Seq <= max(l.old.Last(), l.recent.Last()) {
 		return
 	}
-	l.kept = append(l.kept, e)
-	l.trim()
+	if e.Seq <= l.acked {
+		l.old.Add(e.Key.Namespace, e.Seq, e)
+		return
+	}
+	if _, dropped := l.recent.Add(e.Key.Namespace, e.Seq, e); dropped {
+		l.lost++
+	}
 }
 
 // ack records that the server has all events up to a number.
 func (l *eventLog) ack(seq uint64) {
 	l.acked = max(l.acked, seq)
-	l.trim()
+	for e, ok := l.recent.TakeOldest(l.acked); ok; e, ok = l.recent.TakeOldest(l.acked) {
+		l.old.Add(e.Key.Namespace, e.Seq, e)
+	}
 }
 
-// trim drops old events: those beyond keptEvents that the server has, and in any case those beyond maxUnackedEvents.
-func (l *eventLog) trim() {
-	n := max(0, len(l.kept)-maxUnackedEvents)
-	for i := range l.kept[:n] {
-		if l.kept[i].Seq > l.acked {
-			l.lost++
+// kept yields all events, oldest first.
+func (l *eventLog) kept() iter.Seq[*gozzard.Event] {
+	return func(yield func(*gozzard.Event) bool) {
+		for _, part := range []*fairlist.List[gozzard.Event]{l.old, l.recent} {
+			for e := range part.All() {
+				if !yield(e) {
+					return
+				}
+			}
 		}
 	}
-	for len(l.kept)-n > keptEvents && l.kept[n].Seq <= l.acked {
-		n++
-	}
-	l.kept = l.kept[n:]
-}
-
-// unacked lists the events that the server does not have.
-func (l *eventLog) unacked() []gozzard.Event {
-	i, _ := slices.BinarySearchFunc(l.kept, l.acked+1,
-		func(e gozzard.Event, seq uint64) int { return cmp.Compare(e.Seq, seq) })
-	return l.kept[i:]
 }
 
 // addEvent accepts an event from the supervisor. It does not block: the loop writes the event to the journal. The
@@ -137,7 +136,7 @@ func (a *Agent) saveEvents() {
 func (a *Agent) reportEvents(link Link, now time.Time, wait *earliest) {
 	p := &a.plan
 	a.mu.Lock()
-	pending := len(a.state.events.unacked()) > 0
+	pending := a.state.events.recent.Len() > 0
 	a.mu.Unlock()
 	if !pending {
 		p.events, p.eventTries = time.Time{}, 0
@@ -160,13 +159,15 @@ func (a *Agent) reportEvents(link Link, now time.Time, wait *earliest) {
 func (a *Agent) sendEvents(link Link) {
 	// Fill the batch.
 	a.mu.Lock()
-	unacked := a.state.events.unacked()
-	n, size := 0, 0
-	for n < len(unacked) && n < eventsPerReport && size < maxReportBytes {
-		size += 256 + len(unacked[n].Message)
-		n++
+	var batch []gozzard.Event
+	size := 0
+	for e := range a.state.events.recent.All() {
+		if len(batch) == eventsPerReport || size >= maxReportBytes {
+			break
+		}
+		size += 256 + len(e.Message)
+		batch = append(batch, *e)
 	}
-	batch := slices.Clone(unacked[:n])
 	lsn := a.journal.Written()
 	a.mu.Unlock()
 
@@ -204,7 +205,7 @@ func (a *Agent) handleEventAck(cmd *gozzard.Command) {
 	// Send the next batch at once.
 	a.plan.eventTries = 0
 	a.plan.events = time.Time{}
-	if len(log.unacked()) > 0 {
+	if log.recent.Len() > 0 {
 		a.plan.events = a.o.Now()
 	}
 }

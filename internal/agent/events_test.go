@@ -129,6 +129,52 @@ func TestEventsAreBounded(t *testing.T) {
 	})
 }
 
+// TestTD18EventsOfANamespaceStay: a namespace with very many events does not push out those of another one, neither
+// while the server is away, nor when it has them, nor over a restart of the agent.
+func TestTD18EventsOfANamespaceStay(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		r := newRig(t)
+		r.start()
+		quiet := gozzard.Key{Namespace: "quiet", Name: "db"}
+		ofQuiet := func() (n int) {
+			for _, e := range r.a.Events() {
+				if e.Key == quiet {
+					n++
+				}
+			}
+			return n
+		}
+
+		for range 5 {
+			r.a.Note(gozzard.Event{Key: quiet, Kind: gozzard.EventExited})
+		}
+		for range 12 {
+			r.note(1000)
+		}
+		if n, all := ofQuiet(), len(r.a.Events()); n != 5 || all != 10_000 {
+			t.Errorf("the server is away: %d of 5 events of %d", n, all)
+		}
+
+		r.connect()
+		pass(30 * time.Second)
+		if n, all := ofQuiet(), len(r.a.Events()); n != 5 || all != 1000 {
+			t.Errorf("the server has them: %d of 5 events of %d", n, all)
+		}
+		r.set(func() { r.deaf = true })
+		for range 11 {
+			r.note(1000)
+		}
+		before := r.a.Events()
+
+		r.stop()
+		r.start()
+		defer r.stop()
+		if after := r.a.Events(); ofQuiet() != 5 || !slices.Equal(after, before) {
+			t.Errorf("after a restart there are %d of 5 events, and %d of %d", ofQuiet(), len(after), len(before))
+		}
+	})
+}
+
 func TestGroupsOutliveTheAgent(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		r := online(t)

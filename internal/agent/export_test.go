@@ -30,5 +30,9 @@ func (a *Agent) Groups() []gozzard.Group {
 func (a *Agent) Events() []gozzard.Event {
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	return a.state.events.kept
+	var out []gozzard.Event
+	for e := range a.state.events.kept() {
+		out = append(out, *e)
+	}
+	return out
 }

@@ -195,8 +195,14 @@ func (a *Agent) begin(op *operation) error {
 	return nil
 }
 
-// writeIntent writes INTENT. If there is no room on the disk, the operation never happens. Its tombstone may use the
-// reserve of the journal. If even that has no room, the tombstone is sent from memory. That is as good: this process
+// endsWork reports whether an action only ends something. Such actions may use the headroom of the journal: what fills
+// the disk may be the process that they end.
+func endsWork(action gozzard.Action) bool {
+	return action == gozzard.ActionStop || action == gozzard.ActionKill || action == gozzard.ActionUnhost
+}
+
+// writeIntent writes INTENT. If there is no room on the disk, the operation never happens. Its tombstone may not use the
+// reserve of the journal, or rejected operations could use it up. It is sent from memory. That is as good: this process
 // remembers it for the whole session, and after the session the operation is rejected because its session is old.
 func (a *Agent) writeIntent(op *operation) (uint64, error) {
 	a.mu.Lock()
@@ -206,7 +212,11 @@ func (a *Agent) writeIntent(op *operation) (uint64, error) {
 		return 0, errNotBegun
 	}
 
-	lsn, err := a.write(false, recordIntent, &entry{Op: op.entry()})
+	write := a.write
+	if endsWork(op.action) {
+		write = a.writeEnding
+	}
+	lsn, err := write(false, recordIntent, &entry{Op: op.entry()})
 	if errors.Is(err, journal.ErrNoSpace) {
 		a.writeTombstone(op, gozzard.Outcome{
 			Code: gozzard.CodeRefused, Message: "the disk of the journal on the host is full: " + err.Error(),

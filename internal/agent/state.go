@@ -68,6 +68,8 @@ func newState() *state {
 		gens:  map[gozzard.Key]uint64{},
 		procs: map[gozzard.Key]supervise.Record{},
 		held:  map[gozzard.Key]supervise.Held{},
+
+		events: newEventLog(),
 	}
 }
 
@@ -226,11 +228,11 @@ func (s *state) snapshot(held bool) []journal.Entry {
 	if len(s.groups) > 0 {
 		put(recordGroups, entry{Groups: s.groups})
 	}
-	for i := range s.events.kept {
-		put(recordEvent, entry{Event: &s.events.kept[i]})
-	}
-	if s.events.acked > 0 {
+	if s.events.acked > 0 { // before the events, so that they are read into the right part of the log
 		put(recordEventsAcked, entry{Seq: s.events.acked})
+	}
+	for e := range s.events.kept() {
+		put(recordEvent, entry{Event: e})
 	}
 	return out
 }

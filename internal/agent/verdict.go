@@ -91,7 +91,7 @@ func (a *Agent) saveEnds() (left bool) {
 // what happens if there is no room. The caller holds a.mu.
 func (a *Agent) writeTombstone(op *operation, out gozzard.Outcome) {
 	e := entry{Op: op.entry(), Outcome: &out}
-	if _, err := a.keep(true, recordNever, &e); err != nil {
+	if _, err := a.keep(false, recordNever, &e); err != nil {
 		op.phase, op.outcome = gozzard.PhaseNever, out
 		if !errors.Is(err, journal.ErrNoSpace) { // the journal is broken: no report is sent any more
 			return

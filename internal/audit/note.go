@@ -72,6 +72,9 @@ func Refused(ctx context.Context, caller gozzard.Caller, err error) {
 		return
 	}
 
+	if caller.App == "" {
+		caller.App = e.Refusal.App
+	}
 	about := e.Refusal.About
 	if about == "" && caller.App != "" { // the message to a known caller has no text of a stranger
 		about = e.Message

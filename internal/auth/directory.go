@@ -4,6 +4,7 @@ import (
 	"context"
 	"crypto/rand"
 	"crypto/subtle"
+	"errors"
 	"fmt"
 	"maps"
 	"slices"
@@ -330,18 +331,39 @@ func (b *Directory) Check(ctx context.Context, c Credentials) (gozzard.Caller, A
 
 	caller := gozzard.Caller{App: app.Code}
 	caller.User, caller.Asserted, err = b.user(ctx, &app, &c)
+	if err == nil {
+		err = b.enabled(caller.User)
+	}
+	if err == nil {
+		err = b.admitted(&app, caller.User)
+	}
 	if err != nil {
-		return gozzard.Caller{}, App{}, err
-	}
-	if err := b.enabled(caller.User); err != nil {
-		return gozzard.Caller{}, App{}, err
-	}
-	if err := b.admitted(&app, caller.User); err != nil {
-		return gozzard.Caller{}, App{}, err
+		return gozzard.Caller{}, App{}, b.sentBy(&app, &c, err)
 	}
 
 	caller.Rights = b.RightsOf(caller)
 	return caller, app, nil
+}
+
+// sentBy says in the audit which app sent a request whose user is rejected, and which user it claimed. The app has proven
+// itself, so a valid name that it sent is not the text of a stranger.
+func (b *Directory) sentBy(app *App, c *Credentials, err error) error {
+	r := gozzard.Refusal{App: app.Code}
+	t, ours := b.token(c.Token)
+	switch {
+	case ours:
+		r.About = "claimed user " + t.User + " by a token or session"
+	case c.User != "" && gozzard.ValidateName(c.User) == nil:
+		r.About = "claimed user " + c.User
+	case c.Token != "":
+		r.About = "claimed a user by an unknown token"
+	}
+
+	var f *failed
+	if errors.As(err, &f) {
+		return failedAs(gozzard.Refused(err, r), f.failure)
+	}
+	return gozzard.Refused(err, r)
 }
 
 // user finds the user that an app acts for.

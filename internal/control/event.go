@@ -8,23 +8,26 @@ import (
 	"time"
 
 	"github.com/gozzard/gozzard"
+	"github.com/gozzard/gozzard/internal/fairlist"
 	"github.com/gozzard/gozzard/internal/record"
 )
 
-// EventRing has the newest events. A reader has a place in it and no buffer, so a slow reader costs nothing.
+// EventRing has the newest events. Namespaces share its room: when it is full, the oldest event of the namespace with the
+// most events is dropped. A reader has a place in it and no buffer, so a slow reader costs nothing.
 type EventRing struct {
 	mu      sync.Mutex
-	most    int
-	list    []record.Event // a circle once it is full
-	first   int            // of the circle
+	list    *fairlist.List[record.Event]
 	lastID  uint64
+	dropped uint64 // the highest number of a dropped event
 	seen    map[gozzard.AgentID]uint64
 	changed chan struct{} // closed when something is added; nil when no reader waits
 }
 
 // NewEventRing makes an empty one. Numbers begin with the clock, so that a reader's place is valid after a restart.
 func NewEventRing(most int, now time.Time) *EventRing {
-	return &EventRing{most: most, lastID: uint64(max(1, now.UnixMicro())), seen: map[gozzard.AgentID]uint64{}}
+	first := uint64(max(1, now.UnixMicro()))
+	return &EventRing{list: fairlist.New[record.Event](most), lastID: first, dropped: first,
+		seen: map[gozzard.AgentID]uint64{}}
 }
 
 // Add adds events of an agent; those that the agent repeats are ignored.
@@ -59,12 +62,9 @@ func (r *EventRing) Note(agent gozzard.AgentID, addr gozzard.HostAddr, e gozzard
 func (r *EventRing) put(agent gozzard.AgentID, addr gozzard.HostAddr, e gozzard.Event) {
 	r.lastID++
 	ev := record.Event{ID: r.lastID, Agent: agent, Addr: addr, Event: e}
-	if len(r.list) < r.most {
-		r.list = append(r.list, ev)
-		return
+	if id, dropped := r.list.Add(e.Key.Namespace, ev.ID, ev); dropped {
+		r.dropped = max(r.dropped, id)
 	}
-	r.list[r.first] = ev
-	r.first = (r.first + 1) % len(r.list)
 }
 
 // wakeReaders lets the readers go on that wait for events. mu is held.
@@ -75,15 +75,16 @@ func (r *EventRing) wakeReaders() {
 	}
 }
 
-func (r *EventRing) at(i int) *record.Event { return &r.list[(r.first+i)%len(r.list)] }
-
 // Newest gives the last events that fit and may be seen, oldest first.
 func (r *EventRing) Newest(f record.EventFilter, sees func(*record.Event) bool, limit int) record.EventPage {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	p := record.EventPage{Next: r.lastID}
-	for i := len(r.list) - 1; i >= 0 && len(p.Events) < limit; i-- {
-		if e := r.at(i); f.Fits(e) && sees(e) {
+	for e := range r.list.Backward() {
+		if len(p.Events) >= limit {
+			break
+		}
+		if f.Fits(e) && sees(e) {
 			p.Events = append(p.Events, *e)
 		}
 	}
@@ -102,19 +103,18 @@ func (r *EventRing) After(f record.EventFilter, sees func(*record.Event) bool, i
 		id = r.lastID
 	}
 
-	p := record.EventPage{Next: id}
-	start, oldest := 0, r.lastID-uint64(len(r.list)) // numbers are without gaps
-	if id > oldest {
-		start = int(id - oldest)
-	} else if id < oldest {
-		p.Lost, p.Next = id != 0, oldest
-	}
-
-	for i := start; i < len(r.list) && len(p.Events) < limit; i++ {
-		e := r.at(i)
+	p := record.EventPage{Next: id, Lost: id != 0 && id < r.dropped}
+	full := false
+	for e := range r.list.After(id) {
+		if full = len(p.Events) >= limit; full {
+			break
+		}
 		if p.Next = e.ID; f.Fits(e) && sees(e) {
 			p.Events = append(p.Events, *e)
 		}
+	}
+	if !full { // what was dropped is behind the reader now
+		p.Next = r.lastID
 	}
 
 	if r.changed == nil {

@@ -111,6 +111,36 @@ func TestOldEventsMakeRoom(t *testing.T) {
 	}
 }
 
+// TestTD18EventsOfANamespaceStay: a namespace with very many events does not push out those of another one or of hosts.
+func TestTD18EventsOfANamespaceStay(t *testing.T) {
+	r := newRig(t)
+	r.hello(me, 1, journalA)
+	for i := range uint64(5) {
+		e := event(1+i, "db", gozzard.EventExited)
+		e.Key.Namespace = "quiet"
+		r.events(me, 1, e)
+	}
+	r.events(me, 1, gozzard.Event{Seq: 6, Kind: gozzard.EventPolicyChanged})
+	place := r.plane.Events(caller, record.EventFilter{}, 1).Next
+	for i := range uint64(500) {
+		r.events(me, 1, event(10+i, "loop", gozzard.EventExited))
+	}
+
+	page := r.plane.Events(caller, record.EventFilter{}, 1000)
+	if len(page.Events) != 50 || page.Events[4].Seq != 5 || page.Events[5].Seq != 6 || page.Events[49].Seq != 509 {
+		t.Errorf("%d events: %+v", len(page.Events), page.Events)
+	}
+
+	// A reader that followed them learns that some are missing, and goes on at the end.
+	next, _ := r.plane.EventsAfter(caller, record.EventFilter{Namespaces: []string{"quiet"}}, place, 1000)
+	if len(next.Events) != 0 || !next.Lost || next.Next != page.Next {
+		t.Errorf("%+v", next)
+	}
+	if again, _ := r.plane.EventsAfter(caller, record.EventFilter{}, next.Next, 1000); again.Lost || len(again.Events) != 0 {
+		t.Errorf("%+v", again)
+	}
+}
+
 func TestGroupsReachTheHost(t *testing.T) {
 	r := newRig(t)
 	r.hello(me, 1, journalA)

@@ -4,6 +4,7 @@ import (
 	"log/slog"
 	"os"
 	"path/filepath"
+	"time"
 
 	"github.com/gozzard/gozzard"
 	"github.com/gozzard/gozzard/internal/procfs"
@@ -16,6 +17,13 @@ func ForgetPidfd(h *Host) { h.hasPidfd = false }
 func Tidy(h *Host) {
 	h.tidy(true)
 	h.rotateLogs()
+}
+
+// LogsLearned makes a host believe that it has run for a while, and limits the logs of processes that are not managed.
+func LogsLearned(h *Host, most int64) {
+	h.logs.mu.Lock()
+	defer h.logs.mu.Unlock()
+	h.logs.began, h.logs.abandonedBytes = time.Time{}, most
 }
 
 // KeyFolder names the cgroup folder of a key.

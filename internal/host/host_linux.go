@@ -121,6 +121,9 @@ func New(o Options) (*Host, error) {
 	if h.logs, err = openLogs(o.StateDir, o.LogBytes, o.LogAge); err != nil {
 		return nil, fmt.Errorf("cannot use this host: %w", err)
 	}
+	h.logs.freed = func(folder string, bytes int64) {
+		h.log.Warn("a process allocated disk space in its log without printing: it was freed", "folder", folder, "bytes", bytes)
+	}
 	if h.outputs, err = openOutputs(o.StateDir, h.mode == gozzard.ModeRoot); err != nil {
 		return nil, fmt.Errorf("cannot use this host: %w", err)
 	}

@@ -235,6 +235,9 @@ func (h *Host) Limit(key gozzard.Key, r gozzard.Resource) (mode string, err erro
 // OOMKills is always 0: Windows does not report it.
 func (h *Host) OOMKills(gozzard.Key) int { return 0 }
 
+// Managed does nothing: on Windows output is kept only while its command runs.
+func (h *Host) Managed(gozzard.Key, bool) {}
+
 // EndCommands ends nothing: on Windows no command is on record.
 func (h *Host) EndCommands(func(gozzard.Key, supervise.Proc) bool) []supervise.Leftover { return nil }
 

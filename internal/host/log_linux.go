@@ -22,6 +22,9 @@ import (
 // rotation copies it and truncates it. Text that is written between the two steps is lost, and so is what a fast
 // writer adds beyond the size of one file between two checks. The process never waits for any of this.
 //
+// A process holds a descriptor of its log, so it can also allocate blocks behind the end of the file and set its size.
+// The sweep judges a log by its blocks too, and frees what is too much.
+//
 // Positions count bytes since the log began. The name of a rotated file is the position of its first byte, so a
 // reader continues where it stopped, whatever was rotated. The position where current.log begins follows from the
 // newest rotated file. It is also stored in a file beside them, for the time after the rotated files were removed.
@@ -29,6 +32,7 @@ import (
 const (
 	logFiles    = 5 // number of rotated files
 	expireEvery = time.Hour
+	maxLogSize  = 1 << 40 // no process prints that much between two checks: it has set the size
 	currentLog  = "current.log"
 	logNote     = "note"
 )
@@ -39,9 +43,16 @@ type logs struct {
 	size int64
 	age  time.Duration
 
-	mu     sync.Mutex
-	open   map[string]*procLog // by folder
-	inodes map[fileID]struct{} // of the current files
+	mu        sync.Mutex
+	open      map[string]*procLog  // by folder
+	inodes    map[fileID]struct{}  // of the current files
+	managed   map[string]bool      // the folders of processes that are managed
+	abandoned map[string]time.Time // since when folders belong to no process that is managed
+
+	began          time.Time
+	abandonedBytes int64 // of all logs of processes that are not managed
+
+	freed func(folder string, bytes int64) // reports that a process had allocated too much
 }
 
 // procLog is the log of one process.
@@ -54,11 +65,13 @@ type procLog struct {
 	end   int64 // the highest position seen; a smaller size means that the process truncated its log
 
 	expired time.Time // when old files were last removed
+	freed   time.Time // when it was last reported that blocks were freed
 }
 
 func openLogs(stateDir string, size int64, age time.Duration) (*logs, error) {
 	l := &logs{dir: filepath.Join(stateDir, "logs"), size: size, age: age, open: map[string]*procLog{},
-		inodes: map[fileID]struct{}{}}
+		inodes: map[fileID]struct{}{}, managed: map[string]bool{}, abandoned: map[string]time.Time{},
+		began: time.Now(), abandonedBytes: abandonedBytes, freed: func(string, int64) {}}
 	if err := os.MkdirAll(l.dir, 0o700); err != nil {
 		return nil, fmt.Errorf("cannot make folder for logs: %w", err)
 	}
@@ -70,6 +83,9 @@ func openLogs(stateDir string, size int64, age time.Duration) (*logs, error) {
 	for _, e := range entries {
 		if _, err := l.find(e.Name()); err != nil && !errors.Is(err, os.ErrNotExist) {
 			return nil, fmt.Errorf("cannot read log: %w", err)
+		}
+		if l.open[e.Name()] != nil {
+			l.abandoned[e.Name()] = time.Time{} // unless the agent says that its process is managed
 		}
 	}
 
@@ -99,6 +115,9 @@ func (l *logs) get(folder string) (*procLog, error) {
 
 	l.open[folder] = p
 	l.inodes[idOf(fi)] = struct{}{}
+	if _, known := l.abandoned[folder]; !known && !l.managed[folder] {
+		l.abandoned[folder] = time.Now()
+	}
 	return p, nil
 }
 
@@ -152,7 +171,10 @@ func (l *logs) sweep(inUse func(folder string) bool) (hot bool, err error) {
 
 	var errs []error
 	for folder, p := range all {
-		grows, last, err := p.rotate(l.size, l.age)
+		grows, last, freed, err := p.rotate(l.size, l.age)
+		if freed > 0 {
+			l.freed(folder, freed)
+		}
 		if errors.Is(err, os.ErrNotExist) { // it was removed; the next command makes it again
 			continue
 		}
@@ -163,6 +185,7 @@ func (l *logs) sweep(inUse func(folder string) bool) (hot bool, err error) {
 		}
 	}
 
+	errs = append(errs, l.removeAbandoned(inUse))
 	return hot, errors.Join(withoutReadOnly(errs)...)
 }
 
@@ -179,7 +202,13 @@ func (l *logs) remove(folder string, p *procLog) error {
 		delete(l.inodes, idOf(fi))
 	}
 
+	return l.forget(folder, p)
+}
+
+// forget removes a log. The caller holds both locks.
+func (l *logs) forget(folder string, p *procLog) error {
 	delete(l.open, folder)
+	delete(l.abandoned, folder)
 	return os.RemoveAll(p.dir)
 }
 
@@ -191,6 +220,15 @@ func occupied(fi os.FileInfo) int64 {
 		return fi.Size()
 	}
 	return min(fi.Size(), st.Blocks*512)
+}
+
+// allocated is the disk space that belongs to a file, behind its end too.
+func allocated(fi os.FileInfo) int64 {
+	st, ok := fi.Sys().(*syscall.Stat_t)
+	if !ok {
+		return 0
+	}
+	return st.Blocks * 512
 }
 
 func idOf(fi os.FileInfo) fileID {
@@ -283,6 +321,11 @@ func (p *procLog) size() (os.FileInfo, error) {
 	if err != nil {
 		return nil, err
 	}
+	if fi.Size() > maxLogSize {
+		if fi, err = p.empty(); err != nil {
+			return nil, err
+		}
+	}
 	if p.base+fi.Size() < p.end {
 		p.base = p.end
 		if err := p.note(); err != nil {
@@ -293,8 +336,36 @@ func (p *procLog) size() (os.FileInfo, error) {
 	return fi, nil
 }
 
-// rotate keeps the log within its limits. last is the time of the last write.
-func (p *procLog) rotate(size int64, age time.Duration) (hot bool, last time.Time, err error) {
+// empty drops the text of current.log, with all its blocks.
+func (p *procLog) empty() (os.FileInfo, error) {
+	f, err := os.OpenFile(p.current(), os.O_RDWR|unix.O_NOFOLLOW|unix.O_NONBLOCK, 0)
+	if err != nil {
+		return nil, err
+	}
+	defer f.Close()
+	if err := freeAll(f); err != nil {
+		return nil, err
+	}
+	return f.Stat()
+}
+
+// freeAll makes a file empty. Some file systems free blocks behind the end only if the size changes.
+func freeAll(f *os.File) error {
+	if err := f.Truncate(0); err != nil {
+		return err
+	}
+	if fi, err := f.Stat(); err != nil || allocated(fi) == 0 {
+		return err
+	}
+	if err := f.Truncate(1); err != nil {
+		return err
+	}
+	return f.Truncate(0)
+}
+
+// rotate keeps the log within its limits. last is the time of the last write, freed is what the process had allocated
+// beyond the limits without printing it, if that has not been reported for a while.
+func (p *procLog) rotate(size int64, age time.Duration) (hot bool, last time.Time, freed int64, err error) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 
@@ -302,24 +373,34 @@ func (p *procLog) rotate(size int64, age time.Duration) (hot bool, last time.Tim
 	before := p.end
 	fi, err := p.size()
 	if err != nil {
-		return false, time.Time{}, fmt.Errorf("cannot read log: %w", err)
+		return false, time.Time{}, 0, fmt.Errorf("cannot read log: %w", err)
 	}
 	hot = p.end-before > size/4
 
+	// Look for blocks behind its end.
+	n := occupied(fi)
+	tooMuch := allocated(fi) >= 2*size
+	if extra := allocated(fi) - n; tooMuch && extra >= size {
+		hot = true // it may do so again at once
+		if time.Since(p.freed) > expireEvery {
+			p.freed, freed = time.Now(), extra
+		}
+	}
+
 	// Begin a new file when the current one is large or old.
-	if n := occupied(fi); n >= size || n > 0 && time.Since(p.began) > age {
+	if n >= size || tooMuch || n > 0 && time.Since(p.began) > age {
 		if err := p.copyAndTruncate(fi, size); err != nil {
-			return hot, fi.ModTime(), fmt.Errorf("cannot rotate log: %w", err)
+			return hot, fi.ModTime(), freed, fmt.Errorf("cannot rotate log: %w", err)
 		}
 		p.expired = time.Time{}
 	}
 
 	// Remove old files from time to time.
 	if time.Since(p.expired) < expireEvery {
-		return hot, fi.ModTime(), nil
+		return hot, fi.ModTime(), freed, nil
 	}
 	p.expired = time.Now()
-	return hot, fi.ModTime(), p.expire(age)
+	return hot, fi.ModTime(), freed, p.expire(age)
 }
 
 // copyAndTruncate copies the end of current.log to a new file and truncates current.log. If there is no space for the
@@ -336,7 +417,7 @@ func (p *procLog) copyAndTruncate(fi os.FileInfo, size int64) error {
 	n, copyErr := copyEnd(path, f, skip, 2*size)
 
 	// Truncate the file and continue the positions after it.
-	if err := f.Truncate(0); err != nil {
+	if err := freeAll(f); err != nil {
 		return errors.Join(copyErr, err)
 	}
 	p.base, p.began = p.base+max(fi.Size(), skip+n), time.Now()

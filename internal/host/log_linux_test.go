@@ -6,6 +6,7 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
+	"syscall"
 	"testing"
 	"time"
 
@@ -203,6 +204,123 @@ func TestLogOfTheSilentAndGoneIsRemoved(t *testing.T) {
 	if exists(f.logDir(gone)) || !exists(f.logDir(silent)) {
 		t.Errorf("gone: %v, silent: %v", exists(f.logDir(gone)), exists(f.logDir(silent)))
 	}
+}
+
+// diskUsage is the disk space of the files in a folder.
+func diskUsage(t *testing.T, dir string) (sum int64) {
+	t.Helper()
+	err := filepath.WalkDir(dir, func(path string, _ os.DirEntry, err error) error {
+		var st syscall.Stat_t
+		if err == nil {
+			err = syscall.Lstat(path, &st)
+		}
+		sum += st.Blocks * 512
+		return err
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return sum
+}
+
+// TestTD19LogIsJudgedByItsBlocks: a process allocates blocks behind the end of its log or of the output of a command, or
+// sets its size. The blocks are freed, and the text before and after is read.
+func TestTD19LogIsJudgedByItsBlocks(t *testing.T) {
+	f := newHost(t, smallLogs)
+	f.needsCgroups()
+	k, s := f.key("a"), f.spec("x")
+	f.run(k, s, true, "echo before; fallocate -n -l 64M /dev/stdout")
+	if n := diskUsage(t, f.logDir(k)); n < 64<<20 {
+		t.Fatalf("only %d bytes are allocated", n)
+	}
+	host.Tidy(f.Host)
+	f.run(k, s, true, "echo after")
+	if n := diskUsage(t, f.logDir(k)); n > 1<<20 {
+		t.Errorf("%d bytes are still allocated", n)
+	}
+	if text, _ := f.readAll(k, 0); string(text) != "before\nafter\n" {
+		t.Errorf("the log is %q", text)
+	}
+
+	// An empty one.
+	empty := f.key("empty")
+	f.run(empty, s, true, "fallocate -n -l 64M /dev/stdout")
+	host.Tidy(f.Host)
+	if n := diskUsage(t, f.logDir(empty)); n > 1<<20 {
+		t.Errorf("%d bytes of an empty log are still allocated", n)
+	}
+
+	// A size that no text has.
+	for range 3 {
+		f.run(k, s, true, "truncate -s 8000000000000 /dev/stdout")
+		f.run(k, s, true, "echo again")
+		host.Tidy(f.Host)
+	}
+	c := f.ReadLog(gozzard.LogQuery{Key: k, Offset: -1, Lines: 1})
+	if c.Error != "" || c.Next < 0 || c.Next > 1<<40 || !strings.HasSuffix(string(c.Data), "again\n") {
+		t.Errorf("%d %q %q", c.Next, c.Data, c.Error)
+	}
+
+	// The output of a command that has its own file, while it runs.
+	ended := make(chan error, 1)
+	go func() {
+		_, err := f.Run(t.Context(), supervise.Run{Key: k, Spec: s, Action: gozzard.ActionStop, Timeout: time.Minute,
+			Command: "fallocate -n -l 64M /dev/stdout; touch " + f.state + "/allocated; sleep 60"})
+		ended <- err
+	}()
+	f.eventually("the command has allocated its blocks", func() bool { return exists(f.state + "/allocated") })
+	f.eventually("they are freed", func() bool {
+		host.Tidy(f.Host)
+		return diskUsage(t, filepath.Join(f.state, "output")) < 8<<20
+	})
+	if err := f.Clear(supervise.Query{Key: k, Spec: s}, nil); err != nil {
+		t.Error(err)
+	}
+	<-ended
+}
+
+// TestTD19LogsOfUnregisteredProcesses: they are removed after a day, at the next start of the agent, or when they are too
+// large together. Those of processes that still run are emptied instead, and those of managed processes stay.
+func TestTD19LogsOfUnregisteredProcesses(t *testing.T) {
+	f := newHost(t)
+	f.needsCgroups()
+	s := f.spec("x")
+	kept, old, recent, runs := f.key("kept"), f.key("old"), f.key("recent"), f.key("runs")
+	for _, k := range []gozzard.Key{kept, old, runs, recent} {
+		f.Managed(k, true)
+		f.run(k, s, true, "head -c 1000000 /dev/zero")
+	}
+	f.run(runs, s, true, "sleep 300 &")
+	for _, k := range []gozzard.Key{old, runs, recent} {
+		f.Managed(k, false)
+	}
+	there := func(want ...bool) {
+		t.Helper()
+		host.Tidy(f.Host)
+		for i, k := range []gozzard.Key{kept, old, recent, runs} {
+			if exists(f.logDir(k)) != want[i] {
+				t.Errorf("%s: there is a log: %v", k, !want[i])
+			}
+		}
+	}
+
+	host.LogsLearned(f.Host, 10<<20)
+	there(true, true, true, true)
+	host.LogsLearned(f.Host, 1500<<10)
+	there(true, false, true, true)
+	if n := diskUsage(t, f.logDir(runs)); n > 100<<10 {
+		t.Errorf("the log of an unregistered process that runs has %d bytes", n)
+	}
+
+	// The next start of the agent removes it, but not before it says which processes are managed.
+	if err := f.Close(); err != nil {
+		t.Fatal(err)
+	}
+	f.Host = f.open()
+	there(true, false, true, true)
+	f.Managed(kept, true)
+	host.LogsLearned(f.Host, 10<<20)
+	there(true, false, false, true)
 }
 
 func TestLogThatItsProcessCuts(t *testing.T) {

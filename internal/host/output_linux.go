@@ -177,8 +177,8 @@ func trim(f *os.File) error {
 		return nil
 	}
 	hole := (fi.Size() - outputKept) &^ 4095
-	if hole <= 0 {
-		return nil
+	if hole <= 0 { // its account has allocated blocks behind the end
+		return freeAll(f)
 	}
 
 	// Free its beginning, or everything where the file system has no holes.
@@ -186,7 +186,15 @@ func trim(f *os.File) error {
 	if errors.Is(err, unix.EOPNOTSUPP) || errors.Is(err, unix.ENOSYS) {
 		err = f.Truncate(0) // safe, because every writer appends
 	}
-	return err
+	if err != nil {
+		return err
+	}
+
+	// Where blocks are left, they are behind the end.
+	if fi, err = f.Stat(); err != nil || allocated(fi) <= outputLimit {
+		return err
+	}
+	return freeAll(f)
 }
 
 // sweep trims files of runs that still have members, and removes the others.

@@ -64,6 +64,7 @@ func (j *Journal) rewrite(live []Entry) error {
 	j.setFile(f, int64(headerSize+len(frames)), h.mark)
 	j.compactAt = max(j.o.CompactAt, 2*j.end)
 	j.retryAt = j.o.Now()
+	j.makeHeadroom()
 	j.syncEnded.Broadcast()
 	return nil
 }

@@ -42,7 +42,9 @@ type Options struct {
 	Log *slog.Logger
 	Now func() time.Time
 
-	Reserve   int64 // bytes that are reserved for vital records; 0 means 1 MiB, negative means none
+	// Reserve is the number of bytes that are reserved in a file of their own. Half as many are the headroom behind the
+	// end of the journal. 0 means 1 MiB, negative means none.
+	Reserve   int64
 	CompactAt int64 // the file size from which WantsCompact is true; 0 means 4 MiB
 	NoSync    bool  // for simulated hosts only: a crash of the machine may lose everything
 
@@ -78,6 +80,8 @@ type Journal struct {
 	compactAt  int64         // the file size from which WantsCompact is true
 	hasReserve bool          // the reserve exists
 	retryAt    time.Time     // when to try to make the reserve again
+	ahead      int64         // up to here the file has blocks, behind its end too
+	noAhead    bool          // the file system cannot allocate blocks behind the end of a file
 
 	fdatasync func(*os.File) error
 }
@@ -114,6 +118,7 @@ func Open(dir string, o Options) (*Journal, []Record, error) {
 		if err := j.makeReserve(); err != nil { // the agent works without a reserve
 			o.Log.Warn("cannot make the reserve of the journal", "dir", dir, "err", err)
 		}
+		j.makeHeadroom()
 	}
 	return j, records, nil
 }
@@ -200,9 +205,22 @@ func (j *Journal) Append(vital bool, entries ...Entry) (uint64, error) {
 }
 
 // Write adds entries to the file, one after the other, without waiting for the disk. It returns the lsn of the last
-// one. Either all entries are written or none. A vital entry may use the reserve. Other entries are rejected with
-// ErrNoSpace while there is no reserve.
+// one. Either all entries are written or none. A vital entry may use the headroom and the reserve. Other entries are
+// rejected with ErrNoSpace while there is no reserve or not all of the headroom.
 func (j *Journal) Write(vital bool, entries ...Entry) (uint64, error) {
+	if vital {
+		return j.writeRanked(rankVital, entries)
+	}
+	return j.writeRanked(rankOrdinary, entries)
+}
+
+// WriteEnding is Write for entries that begin the end of something: they need no reserve and may use the first half of
+// the headroom. The other half is for the vital entries that follow them.
+func (j *Journal) WriteEnding(entries ...Entry) (uint64, error) {
+	return j.writeRanked(rankEnding, entries)
+}
+
+func (j *Journal) writeRanked(r rank, entries []Entry) (uint64, error) {
 	// Check the sizes.
 	size := 0
 	for _, e := range entries {
@@ -218,8 +236,11 @@ func (j *Journal) Write(vital bool, entries ...Entry) (uint64, error) {
 	if err := j.usable(); err != nil {
 		return 0, err
 	}
-	if !vital && !j.ensureReserve() {
+	if r == rankOrdinary && !j.ensureReserve() {
 		return 0, fmt.Errorf("%w: the reserve is used up", ErrNoSpace)
+	}
+	if err := j.ensureRoom(r, int64(size)); err != nil {
+		return 0, err
 	}
 
 	// Encode the records.
@@ -232,7 +253,7 @@ func (j *Journal) Write(vital bool, entries ...Entry) (uint64, error) {
 
 	// Write them. A vital record may use the reserve.
 	err := j.writeAtEnd(buf)
-	if vital && errors.Is(err, ErrNoSpace) && j.dropReserve() {
+	if r == rankVital && errors.Is(err, ErrNoSpace) && j.dropReserve() {
 		err = j.writeAtEnd(buf)
 	}
 	if err != nil {
@@ -259,6 +280,7 @@ func (j *Journal) writeAtEnd(buf []byte) error {
 	if e := j.file.Truncate(j.end); e != nil {
 		return j.fail(fmt.Errorf("cannot remove a partly written record in %s: %w", j.dir, e))
 	}
+	j.ahead = j.end // what was allocated behind it may be free now
 	return fmt.Errorf("%w: %w", ErrNoSpace, err)
 }
 

@@ -197,7 +197,7 @@ func (j *Journal) renameNew() (*os.File, error) {
 
 // setFile makes f the open file.
 func (j *Journal) setFile(f *os.File, end int64, last uint64) {
-	j.file, j.end, j.written = f, end, last
+	j.file, j.end, j.ahead, j.written = f, end, end, last
 	j.synced.Store(last)
 }
 

@@ -70,6 +70,73 @@ func (j *Journal) dropReserve() bool {
 	return true
 }
 
+// The reserve is a file that is deleted when a vital record has no room. What it frees is free for everybody: a process
+// that fills the disk may take it first. So the journal also has headroom: blocks behind its end that belong to the file
+// already. Nobody else can take them.
+
+// rank says what a record may use.
+type rank uint8
+
+const (
+	rankOrdinary rank = iota // nothing that is reserved
+	rankEnding               // the first half of the headroom
+	rankVital                // everything
+)
+
+// aheadStep is what is allocated at once beyond the headroom, so that not every record costs a call.
+const aheadStep = 64 << 10
+
+// ensureRoom makes sure that a record of a rank has room, as far as blocks can be allocated. The caller holds j.mu.
+func (j *Journal) ensureRoom(r rank, size int64) error {
+	// Look at what is allocated.
+	headroom := j.o.Reserve / 2
+	if headroom < 0 || j.noAhead {
+		return nil // the write shows it
+	}
+	keep := map[rank]int64{rankOrdinary: headroom, rankEnding: headroom / 2}[r]
+	if j.ahead >= j.end+size+keep {
+		return nil
+	}
+
+	// Allocate more.
+	err := j.allocateTo(j.end + size + headroom + aheadStep)
+	if isNoSpace(err) {
+		err = j.allocateTo(j.end + size + keep)
+	}
+	if r == rankVital && isNoSpace(err) && j.dropReserve() {
+		err = j.allocateTo(j.end + size)
+	}
+	if isNoSpace(err) {
+		return fmt.Errorf("%w: %w", ErrNoSpace, err)
+	}
+	return nil // of other errors the write says more
+}
+
+// allocateTo allocates the blocks up to a position. The caller holds j.mu.
+func (j *Journal) allocateTo(end int64) error {
+	from := max(j.end, j.ahead)
+	if end <= from {
+		return nil
+	}
+	err := allocateAhead(j.file, from, end-from)
+	if errors.Is(err, errors.ErrUnsupported) {
+		j.noAhead = true
+		return nil
+	}
+	if err == nil {
+		j.ahead = end
+	}
+	return err
+}
+
+// makeHeadroom allocates the headroom of a new file, if there is room. The caller holds j.mu, or no other goroutine has
+// j yet.
+func (j *Journal) makeHeadroom() {
+	if j.o.Reserve > 0 && !j.noAhead {
+		_ = j.allocateTo(j.end + j.o.Reserve/2) // the first record tries again
+	}
+}
+
 // writeZeros allocates space by writing, on systems that have no call for it.
 func writeZeros(f *os.File, size int64) error {
 	zeros := make([]byte, 64<<10)

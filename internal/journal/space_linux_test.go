@@ -123,3 +123,74 @@ func TestOpenOnAFullDisk(t *testing.T) {
 		t.Errorf("%d records, %v", len(recs), err)
 	}
 }
+
+// TestTD19EndingsHaveHeadroom: a process takes every block that becomes free, the reserve too. What ends something is
+// still recorded, and so is how it went, also by a journal that is opened then.
+func TestTD19EndingsHaveHeadroom(t *testing.T) {
+	disk := smallDisk(t, "2m")
+	dir := filepath.Join(disk, "state")
+	options := journal.Options{Reserve: 256 << 10}
+	j, _, err := journal.Open(dir, options)
+	must(t, err)
+	t.Cleanup(func() { _ = j.Close() })
+
+	// Take everything, again after each record.
+	hog, err := os.Create(filepath.Join(disk, "hog"))
+	must(t, err)
+	defer hog.Close()
+	at := int64(0)
+	take := func() {
+		for unix.Fallocate(int(hog.Fd()), unix.FALLOC_FL_KEEP_SIZE, at, 4096) == nil {
+			at += 4096
+		}
+	}
+	take()
+
+	// Nothing new begins, but what ends something does.
+	big := journal.Entry{Type: 9, Body: make([]byte, 1000)}
+	var last uint64
+	both := func(n int) {
+		t.Helper()
+		for _, err := j.Append(false, big); err == nil; _, err = j.Append(false, big) { // the last page
+			take()
+		}
+		for range n {
+			if _, err := j.Append(false, big); !errors.Is(err, journal.ErrNoSpace) {
+				t.Fatalf("something new: %v", err)
+			}
+			if _, err = j.WriteEnding(big); err != nil {
+				t.Fatalf("an ending: %v", err)
+			}
+			take()
+			if last, err = j.Append(true, big); err != nil {
+				t.Fatalf("its end: %v", err)
+			}
+			take()
+		}
+	}
+	both(20)
+	must(t, j.Close())
+	var recs []journal.Record
+	j, recs, err = journal.Open(dir, options)
+	must(t, err)
+	if uint64(len(recs)) != last {
+		t.Fatalf("%d records of %d", len(recs), last)
+	}
+	both(5)
+
+	// Endings leave room for the ends of what was begun.
+	begun := 0
+	for _, err = j.WriteEnding(big); err == nil; _, err = j.WriteEnding(big) {
+		begun++
+		take()
+	}
+	if !errors.Is(err, journal.ErrNoSpace) || begun == 0 {
+		t.Fatalf("after %d endings: %v", begun, err)
+	}
+	for range begun {
+		if _, err := j.Append(true, big); err != nil {
+			t.Fatalf("the end of one of %d: %v", begun, err)
+		}
+		take()
+	}
+}

@@ -23,3 +23,16 @@ func allocate(f *os.File, size int64) error {
 	}
 	return err
 }
+
+// allocateAhead allocates blocks of a file behind its end. The size of the file stays as it is.
+func allocateAhead(f *os.File, from, size int64) error {
+	for {
+		err := unix.Fallocate(int(f.Fd()), unix.FALLOC_FL_KEEP_SIZE, from, size)
+		if errors.Is(err, unix.EOPNOTSUPP) || errors.Is(err, unix.ENOSYS) {
+			return errors.ErrUnsupported
+		}
+		if !errors.Is(err, unix.EINTR) {
+			return err
+		}
+	}
+}

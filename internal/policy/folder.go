@@ -23,15 +23,19 @@ func (p *Policy) folder(acct account, path string) error {
 		return p.rejectBecause(setPathPrefixes, "it is not absolute", "setup_path %s", quoted(path))
 	}
 
-	// Find the real path. What runs as root must be in folders that only root can write.
-	trust := func(string, fs.FileInfo) error { return nil }
-	if acct.root && p.TrustedPaths {
-		trust = rootOnly
+	// Find the real path. What runs as root must be in folders that only root can write. For other accounts nothing is
+	// looked at that they may not see themselves, or the answer would say what is there.
+	look := acct.sees
+	switch {
+	case acct.root && p.TrustedPaths:
+		look = rootOnly
+	case acct.root:
+		look = func(string, fs.FileInfo) error { return nil }
 	}
-	real, err := walk(path, trust)
+	real, err := walk(path, look)
 	if errors.Is(err, fs.ErrPermission) && !acct.root {
-		// An agent that is not root may see less than the account. The real path is checked again before the
-		// command runs.
+		// The agent may not look there, or the account may see more than its modes show. The folder is opened with the
+		// rights of the account, and its real path is checked again, before the command runs.
 		err = nil
 	}
 	var open *openError
@@ -57,6 +61,26 @@ func (p *Policy) folder(acct account, path string) error {
 	}
 	return p.reject(setPathPrefixes, "setup_path %s", quoted(path))
 }
+
+// sees returns an error if the account may not look into a folder or follow a link, as far as modes show that. It is
+// strict: a folder that is open by a group or by another list of rights counts as closed.
+func (a account) sees(path string, fi fs.FileInfo) error {
+	if !hasModes {
+		return nil
+	}
+	owner, known := ownerOf(fi)
+	own := known && a.hasID && owner == a.uid
+	switch {
+	case fi.Mode()&fs.ModeSymlink != 0 && inside(path, procFolder): // its target is not for everybody
+		return fs.ErrPermission
+	case fi.IsDir() && !own && fi.Mode().Perm()&0o001 == 0:
+		return fs.ErrPermission
+	}
+	return nil
+}
+
+// procFolder has links with targets that only the owner of a process may read.
+const procFolder = "/proc"
 
 // inside reports whether a clean path is the folder or something in it.
 func inside(path, folder string) bool {
@@ -103,7 +127,11 @@ func walk(path string, visit func(path string, fi fs.FileInfo) error) (real stri
 			return "", err
 		}
 		if visit != nil {
-			if err := visit(next, fi); err != nil {
+			err := visit(next, fi)
+			if errors.Is(err, fs.ErrPermission) {
+				return filepath.Join(append([]string{next}, rest...)...), err
+			}
+			if err != nil {
 				return "", err
 			}
 		}

@@ -3,6 +3,7 @@
 package policy_test
 
 import (
+	"errors"
 	"fmt"
 	"io/fs"
 	"log/slog"
@@ -86,8 +87,18 @@ func TestAccounts(t *testing.T) {
 	}
 }
 
+// openDir is a folder that every account can look into.
+func openDir(t *testing.T) string {
+	t.Helper()
+	dir := t.TempDir()
+	if err := os.Chmod(filepath.Dir(dir), 0o755); err != nil {
+		t.Fatal(err)
+	}
+	return dir
+}
+
 func TestFolders(t *testing.T) {
-	top := t.TempDir()
+	top := openDir(t)
 	for _, d := range []string{"in/app", "out"} {
 		if err := os.MkdirAll(filepath.Join(top, d), 0o755); err != nil {
 			t.Fatal(err)
@@ -127,6 +138,29 @@ func TestFolders(t *testing.T) {
 			wants(t, "aliased "+path, aliased.Definition("gse", spec("nobody", path, "")), want)
 		}
 	}
+}
+
+// TestTI15FoldersThatTheAccountCannotSee: the answer about a folder that the account cannot see is the same whatever is
+// there: nothing, a file, a folder, or a link to anywhere.
+func TestTI15FoldersThatTheAccountCannotSee(t *testing.T) {
+	top := openDir(t)
+	private := filepath.Join(top, "in", "private")
+	if err := errors.Join(os.MkdirAll(private+"/folder", 0o755), os.Mkdir(top+"/out", 0o755),
+		os.WriteFile(private+"/file", nil, 0o644), os.Symlink(top+"/out", private+"/away"),
+		os.Symlink(top+"/in", private+"/near"), os.Symlink("loop", private+"/loop"),
+		os.Symlink(private, top+"/in/own"), os.Chmod(private, 0o700)); err != nil {
+		t.Fatal(err)
+	}
+
+	p := parse(t, `{users: ["*"], path_prefixes: [%s/in, /proc]}`, top)
+	for _, name := range []string{"nothing", "nothing/x", "file", "file/x", "folder", "away", "away/x", "near", "loop"} {
+		wants(t, name, p.Definition("gse", spec("nobody", private+"/"+name, "")), "")
+		wants(t, "through a link: "+name, p.Definition("gse", spec("nobody", top+"/in/own/"+name, "")), "")
+	}
+	wants(t, "the folder of another process", p.Definition("gse", spec("nobody", "/proc/1/cwd", "")), "")
+
+	// Before a command runs, the real path decides.
+	wants(t, "the real path", p.Folder("nobody", top+"/out"), "(path_prefixes in")
 }
 
 // TE2: what runs as root must be where no other account can replace it.

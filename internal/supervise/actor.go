@@ -30,6 +30,7 @@ type actor struct {
 	operating bool            // an operation or pull-up is in progress and causes the changes that are seen
 	delaying  bool            // a start command runs: events are collected in delayed
 	delayed   []gozzard.Event // events that sendDelayedEvents sends later
+	merger    *merger         // what announce sends goes through it
 	slot      bool            // the actor has put an element into Supervisor.pulls
 
 	// timer wakes the actor for planned work. It decides nothing: step reads from the state what is due, so a timer
@@ -63,7 +64,8 @@ type event struct {
 }
 
 func newActor(s *Supervisor, key gozzard.Key) *actor {
-	return &actor{s: s, key: key, log: s.log.With("ns", key.Namespace, "proc", key.Name), wake: make(chan struct{}, 1)}
+	log := slog.New(newFewLines(s.log.Handler())).With("ns", key.Namespace, "proc", key.Name)
+	return &actor{s: s, key: key, log: log, wake: make(chan struct{}, 1), merger: &merger{send: s.event}}
 }
 
 // enqueue adds an operation. If it returns true, the caller must start work.
@@ -165,6 +167,9 @@ func (a *actor) opWaiting() bool {
 // that is not managed is removed from the supervisor.
 func (a *actor) goIdle() bool {
 	a.arm()
+	if !a.managed {
+		a.merger.flushAll()
+	}
 
 	// Lock in the order that Supervisor demands.
 	if !a.managed {

@@ -16,6 +16,10 @@ const (
 	backoffJitter = 0.2
 	steadyAfter   = 60 * time.Second // a run that lasted this long is not part of a crash loop
 
+	// quickPullUps is how many pull-ups in a row may follow each other without a pause. A process decides by itself how
+	// often it ends, and every pull-up costs the whole host, so no definition can ask for more.
+	quickPullUps = 3
+
 	// checkGrace is the shortest time after which a check fails, even if the definition asks for less. A command
 	// that puts a daemon into the background ends before the daemon can be recognised, and a signal needs a moment
 	// to arrive. It delays failures only.
@@ -77,15 +81,18 @@ func downsAfter(downs int, up time.Duration, p gozzard.Policy) int {
 }
 
 // pullUpDelay is how long to wait before the next pull-up, after the process went down for the downs-th time in a
-// row. The first of StartRetries attempts comes at once and the others come StartInterval apart. After that the time
-// doubles (1 s·2ⁿ, not below StartInterval, ±20 %) up to five minutes. random is in [0, 1).
+// row. The first of StartRetries attempts comes at once and the others come StartInterval apart, but not less than a
+// second from the fourth on. After that the time doubles (1 s·2ⁿ, not below StartInterval, ±20 %) up to five minutes.
+// random is in [0, 1).
 func pullUpDelay(p gozzard.Policy, downs int, random float64) time.Duration {
 	interval := min(window(p.StartInterval), backoffCap)
 	switch {
 	case downs <= 0 || downs == 1 && p.StartRetries > 0:
 		return 0
-	case downs <= p.StartRetries:
+	case downs <= min(p.StartRetries, quickPullUps):
 		return interval
+	case downs <= p.StartRetries:
+		return max(interval, backoffBase)
 	}
 
 	d := backoffCap

@@ -17,7 +17,7 @@ func (a *actor) announce(e gozzard.Event) {
 		a.delayed = append(a.delayed, e)
 		return
 	}
-	a.s.event(e)
+	a.merger.add(e)
 }
 
 // sendDelayedEvents reports what happened while a start command ran. It drops events about a script of the command that
@@ -27,7 +27,7 @@ func (a *actor) sendDelayedEvents() {
 	a.delayed, a.delaying = nil, false
 	for _, e := range delayed {
 		if !a.running() || e.PID == a.proc.PID {
-			a.s.event(e)
+			a.merger.add(e)
 		}
 	}
 }

@@ -1,7 +1,11 @@
 package supervise_test
 
 import (
+	"fmt"
+	"log/slog"
+	"strings"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/gozzard/gozzard"
@@ -115,5 +119,81 @@ func TestEventsAfterTheAgentCameBack(t *testing.T) {
 		r.end(supervise.Exit{Known: true, Signal: "SIGKILL"})
 		r.after(10 * time.Second)
 		r.kinds(gozzard.EventExited, gozzard.EventStarted, gozzard.EventRestarted)
+	})
+}
+
+// TestTD18EventsOfACrashLoopAreMerged: a process that ends all the time has ten events of a kind in a minute and one more
+// with the number of the others. Nothing is lost when the supervisor ends or the process is unregistered.
+func TestTD18EventsOfACrashLoopAreMerged(t *testing.T) {
+	loop := definition(func(s *gozzard.Spec) {
+		s.Control.Start, s.Policy.StartCheckSecs, s.Policy.StartRetries, s.Policy.StartInterval = "exit-after 10ms", 0, 100_000, 0
+	})
+	exits := func(t *testing.T, r *rig) (single, merged int) {
+		for _, e := range r.events() {
+			var n int
+			if e.Kind != gozzard.EventExited {
+				continue
+			}
+			if _, err := fmt.Sscanf(e.Message, "%d events of this kind within a minute, the last: the process", &n); err == nil {
+				merged += n
+			} else {
+				single++
+			}
+		}
+		return single, merged
+	}
+
+	bubble(t, func(r *rig) {
+		r.want(gozzard.ActionHost, loop, gozzard.CodeOK, true)
+		r.after(61 * time.Second)
+		single, merged := exits(t, r)
+		if single < 10 || single > 12 || merged < 40 || single+merged > 70 {
+			t.Errorf("%d single exits and %d merged ones in a minute", single, merged)
+		}
+
+		// What is still counted is reported when the process goes.
+		r.after(30 * time.Second)
+		r.want(gozzard.ActionUnhost, nil, gozzard.CodeOK, false)
+		starts := r.machine.Starts(game)
+		r.want(gozzard.ActionUnregister, nil, gozzard.CodeOK, false)
+		more, moreMerged := exits(t, r)
+		if total := single + merged + more + moreMerged; total < starts-1 || total > starts {
+			t.Errorf("%d starts and %d exits", starts, total)
+		}
+	})
+
+	// What is still counted is reported when the supervisor ends.
+	synctest.Test(t, func(t *testing.T) {
+		r := newRig(t, nil)
+		r.up()
+		r.want(gozzard.ActionHost, loop, gozzard.CodeOK, true)
+		r.after(30 * time.Second)
+		r.down()
+		if _, merged := exits(t, r); merged < 10 {
+			t.Errorf("%d merged exits", merged)
+		}
+	})
+}
+
+// TestTD18LinesOfACrashLoopAreFew: the log has ten equal lines a minute about one process, and the next one has the number
+// of those that were left out.
+func TestTD18LinesOfACrashLoopAreFew(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var out strings.Builder
+		log := supervise.FewLines(slog.New(slog.NewTextHandler(&out, nil))).With("proc", "loop")
+		for range 100 {
+			log.Info("down")
+		}
+		log.Info("other")
+		time.Sleep(time.Minute)
+		log.Info("down")
+		log.Info("down")
+
+		if n := strings.Count(out.String(), "msg=down"); n != 12 {
+			t.Errorf("%d lines", n)
+		}
+		if strings.Count(out.String(), "not_logged=90") != 1 || strings.Count(out.String(), "msg=other") != 1 {
+			t.Error(out.String())
+		}
 	})
 }

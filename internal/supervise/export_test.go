@@ -1,6 +1,10 @@
 package supervise
 
-import "github.com/gozzard/gozzard"
+import (
+	"log/slog"
+
+	"github.com/gozzard/gozzard"
+)
 
 // LimitCounts is the count of samples over limits, for tests of the decision alone.
 type LimitCounts = limitCounts
@@ -28,3 +32,6 @@ func Victim(members []Member, weight int) int {
 
 // MaxPullUps is how many start commands of pull-ups run at a time.
 const MaxPullUps = maxPullUps
+
+// FewLines is a log about one process.
+func FewLines(log *slog.Logger) *slog.Logger { return slog.New(newFewLines(log.Handler())) }

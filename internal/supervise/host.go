@@ -61,6 +61,10 @@ type Host interface {
 	// ReadLog reads what the process and its commands printed, from the rotated files.
 	ReadLog(q gozzard.LogQuery) gozzard.LogChunk
 
+	// Managed says whether a process is managed. What the host keeps of one that is not, such as its log, is removed some
+	// time later. It does not block.
+	Managed(key gozzard.Key, managed bool)
+
 	// EndCommands ends the commands that an earlier run of the agent left running, with everything that they started.
 	// It does not touch the process of a definition that has come up already, nor processes for which spare returns
 	// true; spare may be nil. It returns the commands of which something was ended or could not be ended.

@@ -81,6 +81,8 @@ func (h *modelHost) Watch(Proc, func(Exit)) (func(), error) { return func() {}, 
 
 func (h *modelHost) OOMKills(gozzard.Key) int { return 0 }
 
+func (h *modelHost) Managed(gozzard.Key, bool) {}
+
 func (h *modelHost) Collect(context.Context, Proc) {}
 
 // members lists the live processes of a group. Without cgroups it remembers them, if it is asked to.

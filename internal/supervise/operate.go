@@ -61,6 +61,9 @@ func (a *actor) finish(op Op, out gozzard.Outcome, was before) {
 
 	// Bring supervision up to date.
 	a.managed = true
+	if !was.managed {
+		a.s.host.Managed(a.key, true)
+	}
 	redefined := was.managed && !bytes.Equal(was.rec.Spec, a.rec.Spec)
 	if redefined || startsAnew(op.Action, was.managed && was.rec.Hosted) {
 		a.resetCounts()
@@ -175,6 +178,7 @@ func (a *actor) unregister(op Op) {
 	a.updateView()
 
 	if wasManaged {
+		a.s.host.Managed(a.key, false)
 		a.s.removed(a.key)
 	}
 }

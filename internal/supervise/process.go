@@ -60,6 +60,7 @@ type notes struct{ identity, limit, kernel, health, plan string }
 // may have written it.
 func (a *actor) restore(rec Record) {
 	a.managed, a.rec = true, rec
+	a.s.host.Managed(a.key, true)
 	a.rec.Labels = maps.Clone(rec.Labels)
 	spec, err := gozzard.DecodeSpec(rec.Spec)
 	if err != nil {

@@ -40,8 +40,9 @@ type Options struct {
 	// is valid.
 	Held func(gozzard.Key, Held)
 
-	// Event is called for everything that happens to a process, in order for one process. The agent numbers and
-	// stores the events. It must not block.
+	// Event is called for everything that happens to a process, in order for one process and kind. Events of one kind
+	// that are too many are merged into one with their number. The agent numbers and stores the events. It must not
+	// block.
 	Event func(gozzard.Event)
 
 	// Permit decides whether the supervisor may act on a definition without a request: pull-ups, planned runs,
@@ -198,6 +199,9 @@ func (s *Supervisor) Run(ctx context.Context) error {
 			s.close()
 			wg.Wait()
 			s.stopWatching()
+			for _, a := range s.all() {
+				a.merger.flushAll()
+			}
 			return nil
 		}
 	}

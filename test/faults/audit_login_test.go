@@ -4,9 +4,12 @@ package faults_test
 
 import (
 	"encoding/json"
+	"fmt"
+	"io"
 	"net/http"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -67,5 +70,74 @@ func TestTR1FailedLoginsAreFound(t *testing.T) {
 		if len(rows) != c.rows || len(rows) == 1 && rows[0].Outcome != c.about {
 			t.Errorf("%s %s: %+v", c.flag, c.name, rows)
 		}
+	}
+}
+
+// TestTR13RefusedUserOfAnApp: an app with its right secret names a user that is not known, or sends the session of a
+// person as a token, on both APIs. The rows name the app, and the user that it claimed.
+func TestTR13RefusedUserOfAnApp(t *testing.T) {
+	// Make the app, and a person with a session.
+	f := startPlain(t, "127.0.0.1")
+	password := filepath.Join(t.TempDir(), "password")
+	if err := os.WriteFile(password, []byte("a long password of a test\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	f.gozzard(t, "user", "create", "alice", "--password-file", password, "--role", "viewer")
+	secret := strings.TrimSpace(f.gozzard(t, "app", "create", "portal", "--role", "viewer", "--asserts-users",
+		"--unknown-users=false"))
+	send := func(method, path, authorization, body string) (int, []byte) {
+		t.Helper()
+		req, err := http.NewRequestWithContext(t.Context(), method, f.cred.URL+path, strings.NewReader(body))
+		if err != nil {
+			t.Fatal(err)
+		}
+		req.Header.Set("X-Bkapi-Authorization", authorization)
+		res, err := f.http.Do(req)
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer res.Body.Close()
+		b, err := io.ReadAll(res.Body)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return res.StatusCode, b
+	}
+	var session struct {
+		Token string `json:"token"`
+	}
+	code, b := send(http.MethodPost, "/api/v1/login", "", `{"user":"alice","password":"a long password of a test"}`)
+	if err := json.Unmarshal(b, &session); err != nil || session.Token == "" {
+		t.Fatalf("HTTP %d %s", code, b)
+	}
+
+	// Send what is refused.
+	for _, c := range []struct{ field, value, action, about string }{
+		{"bk_username", "bob", "refused:right", "claimed user bob"},
+		{"bk_token", session.Token, "login:failed", "claimed user alice by a token or session"},
+		{"bk_token", "a text that is no token", "login:failed", "claimed a user by an unknown token"},
+	} {
+		head, err := json.Marshal(ft.J{"bk_app_code": "portal", "bk_app_secret": secret, c.field: c.value})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if code, b := send(http.MethodGet, "/api/v1/whoami", string(head), ""); code != 401 && code != 403 {
+			t.Errorf("%s: HTTP %d %s", c.field, code, b)
+		}
+		send(http.MethodPost, "/api/c/compapi/v2/gse/get_proc_status/", string(head), `{}`)
+
+		// Find the rows, one of each API.
+		list := func() (rows []client.AuditRow) {
+			t.Helper()
+			out := f.gozzard(t, "audit", "list", "--action", c.action, "--app", "portal", "-o", "json")
+			if err := json.Unmarshal([]byte(out), &rows); err != nil {
+				t.Fatal(err)
+			}
+			return slices.DeleteFunc(rows, func(r client.AuditRow) bool { return !strings.Contains(r.Outcome, c.about) })
+		}
+		ft.Until(t, time.Minute, func() string { return fmt.Sprintf("%s: %+v", c.about, list()) }, func() bool {
+			rows := list()
+			return len(rows) == 2 && rows[0].App == "portal" && rows[1].App == "portal"
+		})
 	}
 }

@@ -190,8 +190,8 @@ func tiny(t *testing.T, size string) string {
 	return dir
 }
 
-// A11: the disk of the journal is full. New operations are rejected with a clear error and have no effect, supervised
-// processes stay supervised, and work resumes afterwards.
+// A11, TD19: the disk of the journal is full. New operations are rejected with a clear error and have no effect, supervised
+// processes stay supervised, stop, kill and unhost are carried out, and work resumes afterwards.
 func TestA11JournalDiskFull(t *testing.T) {
 	s := ft.StartServer(t, "")
 	disk := tiny(t, "4m")
@@ -222,6 +222,20 @@ func TestA11JournalDiskFull(t *testing.T) {
 	for _, d := range f.ds[1:3] {
 		cameBack(t, d)
 		back++
+	}
+
+	// What ends something is carried out and recorded, although whatever becomes free is taken at once.
+	for op, d := range map[int]*ft.Daemon{1: f.ds[1], 4: f.ds[2], 9: f.ds[3]} { // stop, supervise no longer, kill
+		if e := operate(t, s.API, d, op, d.Spec(nil)); e.Code != 0 {
+			t.Errorf("action %d on a full disk: %d %s", op, e.Code, e.Msg)
+		}
+		fillDisk(t, filepath.Join(disk, "fill"))
+		if op != 4 && d.Copies() != 0 {
+			t.Errorf("action %d: %s still runs", op, d.Name)
+		}
+	}
+	if e := operate(t, s.API, f.ds[1], 0, f.ds[1].Spec(nil)); !contains(e.Msg, "is full") {
+		t.Errorf("start on a full disk: %d %s", e.Code, e.Msg)
 	}
 
 	if err := os.Remove(filepath.Join(disk, "fill")); err != nil {

@@ -20,6 +20,9 @@ import (
 var scale = flag.Int("faults.scale", 1, "multiplies the number of kills and operations")
 
 func TestMain(m *testing.M) {
+	if path := os.Getenv(hogMark); path != "" {
+		fillOutputDisk(path)
+	}
 	flag.Parse()
 	ft.Main(m)
 }

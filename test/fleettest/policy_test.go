@@ -3,6 +3,7 @@
 package fleettest_test
 
 import (
+	"errors"
 	"maps"
 	"os"
 	"path/filepath"
@@ -122,5 +123,36 @@ func TestTE5HostRefusesRootByItself(t *testing.T) {
 
 	if agent.ExitCode() == 0 || !strings.Contains(agent.Output(), "is writable by others (mode 0666)") {
 		t.Errorf("exit %s: %s", strconv.Itoa(agent.ExitCode()), agent.Output())
+	}
+}
+
+// TestTI15FolderOfAnotherAccount: a tenant names folders that its account cannot see. The answers are the same for a file,
+// for a link, and for nothing.
+func TestTI15FolderOfAnotherAccount(t *testing.T) {
+	if os.Geteuid() != 0 {
+		t.Skip("not root")
+	}
+	s := ft.StartServer(t, "")
+	s.StartAgent(t, 1, "")
+	s.AwaitOnline(t, 1)
+	dir := newLoot(t).dir
+	private := filepath.Join(dir, "private")
+	if err := errors.Join(os.Mkdir(private, 0o700), os.WriteFile(private+"/file", nil, 0o600),
+		os.Symlink(private+"/file", private+"/link"), os.Symlink("loop", private+"/loop"), os.Symlink(private, dir+"/own")); err != nil {
+		t.Fatal(err)
+	}
+
+	for _, folder := range []string{private, dir + "/own"} {
+		for _, name := range []string{"nothing/x", "file/x", "link/x", "loop/x"} {
+			path := folder + "/" + name
+			spec := ft.J{"identity": ft.J{"proc_name": "sleep", "setup_path": path, "user": "nobody", "pid_path": dir + "/pid"},
+				"control": ft.J{"start_cmd": "sleep 1", "stop_cmd": "true"}, "resource": ft.J{}, "monitor_policy": ft.J{"auto_type": 2}}
+			for _, e := range s.Await(s.Operate("operate_proc", ft.J{"op_type": 0, "hosts": []ft.J{ft.Host(1)}, "spec": spec,
+				"meta": ft.J{"namespace": "gse", "name": "oracle", "labels": ft.J{"proc_name": "x"}}})) {
+				if want := "setup_path " + path + ": user nobody may not enter it"; !strings.HasSuffix(e.Msg, want) {
+					t.Errorf("%s: %q, want %q", path, e.Msg, want)
+				}
+			}
+		}
 	}
 }

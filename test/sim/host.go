@@ -185,6 +185,9 @@ func (h *Host) Limit(key gozzard.Key, r gozzard.Resource) (string, error) {
 // OOMKills implements supervise.Host: no process is killed for its memory unless an Exit says so.
 func (h *Host) OOMKills(gozzard.Key) int { return 0 }
 
+// Managed does nothing: a simulated host keeps nothing of processes that are gone.
+func (h *Host) Managed(gozzard.Key, bool) {}
+
 // EndCommands implements supervise.Host: no command outlives its agent.
 func (h *Host) EndCommands(func(gozzard.Key, supervise.Proc) bool) []supervise.Leftover { return nil }
 
