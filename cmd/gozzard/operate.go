@@ -5,63 +5,9 @@ import (
 	"time"
 
 	"github.com/spf13/cobra"
-	"github.com/spf13/pflag"
 
 	"github.com/gozzard/gozzard/client"
 )
-
-// targetFlags choose the processes and hosts of an operation.
-type targetFlags struct {
-	scopeFlags
-	namespace string
-	hosts     []string
-	allHosts  bool
-}
-
-func (t *targetFlags) register(f *pflag.FlagSet) {
-	f.StringVarP(&t.namespace, "namespace", "n", "",
-		"`NAMESPACE`, or a pattern (default: every namespace that has the name)")
-	f.StringArrayVar(&t.hosts, "host", nil, "`HOST` as cloud:ip, an IP address or an agent id; may be repeated")
-	f.BoolVar(&t.allHosts, "all-hosts", false, "every host that has the process")
-	t.scopeFlags.register(f)
-}
-
-// check rejects flags that are wrong on their own, without a server. The selection that it returns has no scope
-// yet.
-func (t *targetFlags) check(names []string) (client.Selection, error) {
-	s := client.Selection{Namespace: t.namespace, Names: names, All: t.allHosts}
-	switch {
-	case t.isSet() && (t.namespace != "" || t.allHosts):
-		return s, usage("--namespace and --all-hosts cannot be used with a business: " +
-			"the business defines namespace and hosts")
-	case t.isSet() && !t.narrows() && len(names)+len(t.hosts) == 0:
-		return s, usage("choose processes of the business with -e, --set, --module, --host or NAME; " +
-			"-e '*.*.*.*.*' means all (see --help)")
-	case !t.isSet() && len(names) == 0:
-		return s, usage("choose processes with NAME... or -e EXPRESSION; '*' means all (see --help)")
-	case !t.isSet() && t.allHosts == (len(t.hosts) > 0):
-		return s, usage("choose hosts with --host HOST (may be repeated) or --all-hosts")
-	}
-
-	var err error
-	s.Hosts, err = parseHostFlags(t.hosts)
-	return s, err
-}
-
-// run sends a request for the processes that the flags and names choose, and waits for its task.
-func (t *targetFlags) run(ctx context.Context, env *cliEnv, tf *taskFlags, what string, names []string,
-	ask func(*client.Client, client.Selection) (client.Accepted, error)) error {
-	s, err := t.check(names)
-	if err != nil {
-		return err
-	}
-	return env.runTask(ctx, tf, what, func(c *client.Client) (client.Accepted, error) {
-		if s.BusinessSelection, err = t.scope(ctx, c); err != nil {
-			return client.Accepted{}, err
-		}
-		return ask(c, s)
-	})
-}
 
 // taskFlags are the flags of commands that wait for a task.
 type taskFlags struct {
@@ -138,7 +84,8 @@ func newOperateCommands(env *cliEnv) []*cobra.Command {
 			Use:   v.action + " [NAME...]",
 			Short: v.short,
 			Long:  v.long + scopeHelp + exitHelp,
-			Example: "  gozzard " + v.action + " web -n shop --all-hosts\n" +
+			Example: "  gozzard " + v.action + " web\n" +
+				"  gozzard " + v.action + " web -n shop --all-hosts\n" +
 				"  gozzard " + v.action + " web worker -n shop --host 10.0.0.1 --host 0:10.0.0.2\n" +
 				"  gozzard " + v.action + " 'game-*' --all-hosts --wait-offline 1h --detach\n" +
 				"  gozzard " + v.action + " --biz 2 -e 'front.*.*.nginx.*'",

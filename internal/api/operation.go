@@ -48,7 +48,7 @@ func (a *api) putProcess(w http.ResponseWriter, r *http.Request, caller gozzard.
 	return a.operate(w, r, caller, func(root *strictjson.Value) (gozzard.Item, *selection) {
 		root.Only(fieldNames(reflect.TypeFor[client.RegisterRequest]())...)
 		namespace, name, labels, spec := root.Get("namespace"), root.Get("name"), root.Get("labels"), root.Get("spec")
-		s := &selection{namespace: requireName(&namespace), names: []string{requireName(&name)}}
+		s := &selection{namespaces: []string{requireName(&namespace)}, names: []string{requireName(&name)}}
 		a.readHosts(caller, root, s)
 		return gozzard.Item{Action: gozzard.ActionUpdate, Labels: specjson.ReadLabels(labels), Spec: readSpec(spec)}, s
 	})
