@@ -59,8 +59,7 @@ func readExample(text string) (kind string, err error) {
 	}
 
 	// As gozzard register reads it, then as the server does.
-	o := registerOptions{file: "-"}
-	docs, err := o.documents(strings.NewReader(text))
+	docs, err := readDocuments("-", nil, strings.NewReader(text))
 	if err != nil {
 		return "definition", err
 	}

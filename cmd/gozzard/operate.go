@@ -14,6 +14,7 @@ type taskFlags struct {
 	detach  bool
 	timeout time.Duration
 	output  outputFlag
+	note    string // is added to the summary, in brackets
 }
 
 func (t *taskFlags) register(cmd *cobra.Command) {
@@ -30,6 +31,12 @@ type operateOptions struct {
 	taskFlags
 	waitOffline time.Duration
 	confirm     int
+	preview     bool
+}
+
+// registerPreview adds the flag --dry-run.
+func (o *operateOptions) registerPreview(cmd *cobra.Command) {
+	cmd.Flags().BoolVar(&o.preview, "dry-run", false, "list the processes that would be touched, and do nothing")
 }
 
 // registerConfirm adds the flag of actions that end, interrupt or leave processes.
@@ -98,6 +105,7 @@ func newOperateCommands(env *cliEnv) []*cobra.Command {
 		o.taskFlags.register(cmd)
 		cmd.Flags().DurationVar(&o.waitOffline, "wait-offline", 0,
 			"wait this long for hosts that are offline, such as 1h (default: they fail at once)")
+		o.registerPreview(cmd)
 		if v.action != "start" && v.action != "host" {
 			o.registerConfirm(cmd)
 		}
@@ -109,6 +117,13 @@ func newOperateCommands(env *cliEnv) []*cobra.Command {
 
 // operate sends an operation and waits for its task.
 func (env *cliEnv) operate(ctx context.Context, action string, o *operateOptions, names []string) error {
+	if o.preview {
+		return o.dryRun(ctx, env, &o.output, action, names,
+			func(c *client.Client, s client.Selection) (client.Preview, error) {
+				return c.Preview(ctx, client.Operation{Action: action, Selection: s,
+					Offline: client.Offline{Wait: o.waitOffline}})
+			})
+	}
 	return o.run(ctx, env, &o.taskFlags, action, names,
 		func(c *client.Client, s client.Selection) (client.Accepted, error) {
 			return c.Operate(ctx, client.Operation{Action: action, Selection: s,
@@ -129,6 +144,12 @@ stop them first if they should not.` + scopeHelp + exitHelp,
   gozzard unregister --biz 2 --module web`,
 		ValidArgsFunction: env.completeNames,
 		RunE: func(cmd *cobra.Command, names []string) error {
+			if o.preview {
+				return o.dryRun(cmd.Context(), env, &o.output, "unregister", names,
+					func(c *client.Client, s client.Selection) (client.Preview, error) {
+						return c.PreviewUnregister(cmd.Context(), s)
+					})
+			}
 			return o.run(cmd.Context(), env, &o.taskFlags, "unregister", names,
 				func(c *client.Client, s client.Selection) (client.Accepted, error) {
 					return c.UnregisterConfirmed(cmd.Context(), s, o.confirm)
@@ -138,6 +159,7 @@ stop them first if they should not.` + scopeHelp + exitHelp,
 
 	o.targetFlags.register(cmd.Flags())
 	o.taskFlags.register(cmd)
+	o.registerPreview(cmd)
 	o.registerConfirm(cmd)
 	return cmd
 }

@@ -60,16 +60,45 @@ func (t *targetFlags) run(ctx context.Context, env *cliEnv, tf *taskFlags, what 
 		return err
 	}
 	return env.runTask(ctx, tf, what, func(c *client.Client) (client.Accepted, error) {
-		if s.BusinessSelection, err = t.scope(ctx, c); err != nil {
+		if err := t.complete(ctx, c, &s); err != nil {
 			return client.Accepted{}, err
-		}
-		if !t.isSet() && !t.allHosts && len(t.hosts) == 0 {
-			if s.Hosts, err = t.onlyHost(ctx, c, names); err != nil {
-				return client.Accepted{}, err
-			}
 		}
 		return ask(c, s)
 	})
+}
+
+// dryRun prints what a request for the processes that the flags and names choose would do.
+func (t *targetFlags) dryRun(ctx context.Context, env *cliEnv, o *outputFlag, what string, names []string,
+	ask func(*client.Client, client.Selection) (client.Preview, error)) error {
+	s, err := t.check(names)
+	if err != nil {
+		return err
+	}
+	if err := o.check(); err != nil {
+		return err
+	}
+	return env.withClient(func(c *client.Client) error {
+		if err := t.complete(ctx, c, &s); err != nil {
+			return err
+		}
+		p, err := ask(c, s)
+		if err != nil {
+			return err
+		}
+		return env.printPreview(o, what, &p)
+	})
+}
+
+// complete asks the server for what the flags leave open: the only business, or the only host.
+func (t *targetFlags) complete(ctx context.Context, c *client.Client, s *client.Selection) error {
+	var err error
+	if s.BusinessSelection, err = t.scope(ctx, c); err != nil {
+		return err
+	}
+	if !t.isSet() && !t.allHosts && len(t.hosts) == 0 {
+		s.Hosts, err = t.onlyHost(ctx, c, s.Names)
+	}
+	return err
 }
 
 // onlyHost is the host of the processes that are meant, when there is one only. A command without a word about hosts
@@ -85,7 +114,7 @@ func (t *targetFlags) onlyHost(ctx context.Context, c *client.Client, names []st
 		}
 		if p.Agent != first.Agent {
 			return nil, usage("the processes are on several hosts, such as %s and %s: choose hosts with --host HOST "+
-				"(may be repeated) or --all-hosts", hostOf(first), hostOf(&p))
+				"(may be repeated) or --all-hosts", processHost(first), processHost(&p))
 		}
 	}
 
@@ -97,5 +126,5 @@ func (t *targetFlags) onlyHost(ctx context.Context, c *client.Client, names []st
 	return []client.Host{{Agent: first.Agent}}, nil
 }
 
-// hostOf names the host of a process.
-func hostOf(p *client.Process) string { return fmt.Sprintf("%d:%s", p.Cloud, p.IP) }
+// processHost names the host of a process.
+func processHost(p *client.Process) string { return hostName(p.Cloud, p.IP, string(p.Agent)) }

@@ -81,8 +81,8 @@ func (a *api) operate(w http.ResponseWriter, r *http.Request, caller gozzard.Cal
 	}
 
 	item, s := read(&root)
-	wait, confirm := readWait(&root), root.Get("confirm")
-	confirmed := int(confirm.OptInt(0, 1, maxList))
+	wait, confirm, dryRun := readWait(&root), root.Get("confirm"), root.Get("dry_run")
+	confirmed, dry := int(confirm.OptInt(0, 1, maxList)), dryRun.OptBool(false)
 	if err := faults.Err(); err != nil {
 		return err
 	}
@@ -93,11 +93,16 @@ func (a *api) operate(w http.ResponseWriter, r *http.Request, caller gozzard.Cal
 		return err
 	}
 
-	// Create the task.
-	task, err := a.Plane.Operate(r.Context(), &gozzard.Operation{
+	op := &gozzard.Operation{
 		Caller: caller, Door: Door, Items: items, IdempotencyKey: key, RequestHash: requestHash(r, body),
 		WaitOffline: wait, Confirm: confirmed, Adopt: true,
-	})
+	}
+	if dry {
+		return a.preview(w, r, op)
+	}
+
+	// Create the task.
+	task, err := a.Plane.Operate(r.Context(), op)
 	if err != nil {
 		return err
 	}

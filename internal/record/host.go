@@ -43,6 +43,12 @@ type Process struct {
 	RegisteredAt time.Time
 }
 
+// Definition is a registered process with the address of its host.
+type Definition struct {
+	Process
+	Addr gozzard.HostAddr
+}
+
 // GroupLimits is the resource pool of one process group on one host.
 type GroupLimits struct {
 	Agent      gozzard.AgentID
