@@ -54,7 +54,7 @@ func readExample(text string) (kind string, err error) {
 	case strings.HasPrefix(text, "allow_root:"):
 		_, err := policy.Parse("example", []byte(text))
 		return "policy", err
-	case !strings.HasPrefix(text, "namespace:"):
+	case !strings.HasPrefix(text, "namespace:") && !strings.HasPrefix(text, "name:"):
 		return "part of a document", nil
 	}
 
@@ -76,6 +76,6 @@ func readExample(text string) (kind string, err error) {
 	if err != nil {
 		return "definition", err
 	}
-	specjson.ReadSpec(root.Get("spec"), specjson.Rules{Strict: true})
+	specjson.ReadDefinition(root)
 	return "definition", faults.Err()
 }
