@@ -66,6 +66,13 @@ func (h *Host) prepare(r supervise.Run) (*command, error) {
 	if err != nil {
 		return nil, err
 	}
+	if cred, err = h.inGroup(r.Spec.Exec.Group, runAs, cred); err != nil {
+		return nil, err
+	}
+	own, err := h.variables(r, runAs, cred)
+	if err != nil {
+		return nil, err
+	}
 	dir, err := h.openFolder(r.Spec.Identity.SetupPath, runAs.name, cred)
 	if err != nil {
 		return nil, err
@@ -98,7 +105,8 @@ func (h *Host) prepare(r supervise.Run) (*command, error) {
 	// Describe the shell.
 	c.cmd = &exec.Cmd{
 		Path: shell, Args: []string{shell, "-c", r.Command}, Dir: dir.path(),
-		Env:    append(environment(r, runAs), mark{agent: h.instance, key: r.Key, run: name}.environment()...),
+		Env: slices.Concat(environment(r, runAs), own, // of equal names the last one counts
+			mark{agent: h.instance, key: r.Key, run: name}.environment()),
 		Stdout: c.out.file, Stderr: c.out.file, SysProcAttr: attr,
 	}
 	if c.prog != nil {

@@ -122,7 +122,7 @@ func placeKeys() []Key {
 		key("user", lineForm, "root, or the account of an agent that is not root", "www-data", "the account of its commands",
 			func(f *flat, v strictjson.Value) { f.spec.Identity.User = line(v, maxShort) }, "spec.identity.user"),
 		key("group", lineForm, "the main group of the account", "adm",
-			"the group of its commands: one of the account, or any group if the policy allows root",
+			"the group of its commands: one of the groups of the account; root may use every group",
 			func(f *flat, v strictjson.Value) { f.spec.Exec.Group = line(v, maxShort) }),
 		key("env", envForm, "", "{MODE: prod, PORT: 8080}",
 			"variables of the environment of all commands. They replace those of `env_file`", (*flat).env),
