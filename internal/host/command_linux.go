@@ -10,6 +10,7 @@ import (
 	"sync"
 	"sync/atomic"
 	"syscall"
+	"time"
 
 	"golang.org/x/sys/unix"
 
@@ -161,7 +162,7 @@ func (h *Host) openOutputFile(r supervise.Run, name string, runAs account) (*out
 		return h.outputs.create(keyFolder(r.Key)+"."+name, runAs, h.groups != nil)
 	}
 
-	log, f, err := h.logs.create(keyFolder(r.Key))
+	log, f, err := h.logs.create(keyFolder(r.Key), logBoundsOf(r.Spec))
 	if err != nil {
 		return nil, err
 	}
@@ -170,6 +171,11 @@ func (h *Host) openOutputFile(r supervise.Run, name string, runAs account) (*out
 		return nil, errors.Join(fmt.Errorf("cannot read log: %w", err), f.Close())
 	}
 	return &output{file: f, log: log, from: from}, nil
+}
+
+// logBoundsOf are the bounds of the log that a definition has.
+func logBoundsOf(s *gozzard.Spec) bounds {
+	return bounds{s.Logs.Size, s.Logs.Keep, time.Duration(s.Logs.Age) * time.Second}
 }
 
 // start starts the shell and watches for its end.

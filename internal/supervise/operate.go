@@ -65,6 +65,9 @@ func (a *actor) finish(op Op, out gozzard.Outcome, was before) {
 	if redefined || startsAnew(op.Action, was.managed && was.rec.Hosted) {
 		a.resetCounts()
 	}
+	if op.Action == gozzard.ActionHost && !(was.managed && was.rec.Hosted) {
+		a.completed = false // a caller that asks for supervision wants it to run
+	}
 	if was.pullUpPlanned && !a.rec.Hosted {
 		a.announceCancel(op.Action)
 	}

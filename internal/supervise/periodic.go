@@ -9,7 +9,7 @@ import (
 )
 
 // mayEnd reports whether the process is expected to end, so that its end is no failure.
-func mayEnd(p gozzard.Policy) bool { return p.Kind == gozzard.KindOneShot || p.Periodic() }
+func mayEnd(p gozzard.Policy) bool { return p.MayEnd() }
 
 // plan says when a periodic process runs. The times are wall-clock times. A timer only makes the actor look at them.
 type plan struct {
