@@ -260,15 +260,14 @@ func (s *Spec) Budget(a Action) time.Duration {
 	case ActionReload:
 		secs = p.OpTimeout
 	}
-	if len(s.After) > 0 && (a == ActionStart || a == ActionRestart || a == ActionStop) {
+	if len(s.After) > 0 && (a == ActionStart || a == ActionRestart) {
 		secs += AfterPatience // what it waits for comes first
 	}
 
 	return time.Duration(secs) * time.Second
 }
 
-// AfterPatience is how many seconds a start waits for the processes that must run before it, and a stop for those that
-// must end before it.
+// AfterPatience is how many seconds a start waits for the processes that must run before it.
 const AfterPatience = 60
 
 // EncodeSpec makes the bytes that are stored, hashed and sent. They are the same for equal definitions.

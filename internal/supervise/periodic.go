@@ -90,6 +90,10 @@ func (a *actor) runOnce(ctx context.Context, due time.Time) gozzard.Outcome {
 		return failed(gozzard.CodeRefused, "the run of %s was skipped: %v", clock(due), err)
 	}
 
+	if name, why, _ := a.missing(); name != "" {
+		return failed(gozzard.CodeCheckFailed, "the run of %s was skipped: it comes after %s, %s", clock(due), name, why)
+	}
+
 	// End the previous run, or skip this one.
 	if _, err := a.look(); err != nil {
 		return failed(gozzard.CodeCommandFailed, "%v", err)

@@ -68,6 +68,7 @@ func (a *actor) restore(rec Record) {
 		a.message = "its definition cannot be read"
 	} else {
 		a.spec = spec
+		a.s.order.restore(a.key, spec.After)
 	}
 	if a.s.host.Alive(a.held.Proc) {
 		a.presumed = a.held.Proc

@@ -70,7 +70,7 @@ func (a *actor) pullUpDue() bool {
 
 // pullUp starts a supervised process that is down.
 func (a *actor) pullUp(ctx context.Context) {
-	if a.mustWait() {
+	if a.mustWait() || a.orderDelays() {
 		return
 	}
 	if !a.acquireSlot(ctx) {

@@ -39,6 +39,14 @@ func (a *actor) start(ctx context.Context, l launch) gozzard.Outcome {
 	if out, rejected := a.beforeStart(l); rejected {
 		return out
 	}
+	if !l.pullUp && len(a.spec.After) > 0 {
+		if out, ready := a.awaitOrder(ctx); !ready {
+			return out
+		}
+		if out, rejected := a.beforeStart(l); rejected { // it may have come up meanwhile
+			return out
+		}
+	}
 	return a.bringUp(ctx, l)
 }
 
@@ -71,6 +79,9 @@ func (a *actor) restart(ctx context.Context, id gozzard.OpID) gozzard.Outcome {
 	}
 	if a.unclear != "" {
 		return unclear(a.unclear)
+	}
+	if out, ready := a.awaitOrder(ctx); !ready {
+		return out
 	}
 
 	// Use the definition's own command.
