@@ -49,7 +49,7 @@ func TestExamples(t *testing.T) {
 func readExample(text string) (kind string, err error) {
 	switch {
 	case strings.HasPrefix(text, "biz:"):
-		_, err := topology.Parse([]byte(text))
+		_, err := topology.Parse([]byte(text), topology.Flat{Names: specjson.FlatNames(), Read: specjson.ReadProcess})
 		return "business", err
 	case strings.HasPrefix(text, "allow_root:"):
 		_, err := policy.Parse("example", []byte(text))

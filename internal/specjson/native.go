@@ -1,6 +1,7 @@
 package specjson
 
 import (
+	"errors"
 	"maps"
 	"path"
 	"slices"
@@ -68,10 +69,35 @@ func ReadDefinition(root strictjson.Value) Definition {
 	return readFlat(root, spec)
 }
 
-// ReadNative reads a definition that has flat keys only. Other keys are faults.
-func ReadNative(v strictjson.Value) Definition {
-	v.Only(FlatNames()...)
-	return readFlat(v, v.Get("spec"))
+// ReadProcess reads the flat keys of a process in the document of a business, which has the rest of its definition. object is
+// JSON. Other keys are faults. What the keys leave out is empty, or has its usual default.
+func ReadProcess(object []byte) (*gozzard.Spec, int, []gozzard.Fault) {
+	var faults strictjson.Faults
+	doc, err := strictjson.Parse(object)
+	if err != nil {
+		return nil, 0, []gozzard.Fault{{Text: err.Error()}}
+	}
+	root, err := doc.Root(&faults)
+	if err != nil {
+		return nil, 0, []gozzard.Fault{{Text: err.Error()}}
+	}
+
+	root.Only(FlatNames()...)
+	f := newFlat(root.Get("spec"))
+	f.object(&root, "")
+	if f.spec.Identity.ProcName == "" {
+		f.spec.Identity.ProcName = programName(f.spec.Control.Start)
+	}
+	f.check(root)
+	var invalid *gozzard.Error
+	if errors.As(faults.Err(), &invalid) {
+		return nil, 0, invalid.Faults
+	}
+	return f.spec, f.instances, nil
+}
+
+func newFlat(spec strictjson.Value) *flat {
+	return &flat{keys: Keys(), spec: &gozzard.Spec{Policy: gozzard.DefaultPolicy()}, nested: spec, given: map[string]bool{}}
 }
 
 // hasFlat reports whether a document has a flat key.
@@ -93,8 +119,7 @@ type flat struct {
 
 func readFlat(root, spec strictjson.Value) Definition {
 	// Read BlueKing's part.
-	f := &flat{keys: Keys(), spec: &gozzard.Spec{Policy: gozzard.DefaultPolicy()}, nested: spec,
-		given: map[string]bool{}}
+	f := newFlat(spec)
 	f.spec.Policy.StopCheckSecs = nativeStop
 	if spec.Given() {
 		if f.spec = ReadSpec(spec, Rules{Strict: true, partial: true}); f.spec == nil {
@@ -141,7 +166,7 @@ func (f *flat) twice(m strictjson.Value, k Key) {
 	}
 }
 
-// complete fills in what the document leaves out, and checks what belongs together.
+// complete fills in what the document leaves out.
 func (f *flat) complete(root strictjson.Value) {
 	id := &f.spec.Identity
 	if id.SetupPath == "" {
@@ -153,6 +178,11 @@ func (f *flat) complete(root strictjson.Value) {
 			name.Fault("required: the name of the program cannot be read from command. Give it as ps -o comm shows it")
 		}
 	}
+	f.check(root)
+}
+
+// check rejects keys that do not belong together.
+func (f *flat) check(root strictjson.Value) {
 	if f.given["schedule"] && f.given["restart"] {
 		v := root.Get("restart")
 		v.Fault("is not allowed with schedule: a process with a schedule is started by the schedule only")
