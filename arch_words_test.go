@@ -48,6 +48,7 @@ var wordExceptions = []wordException{
 	{"internal/api/app.go", "op type", "a JSON name of our API that scripts use"},
 	{"internal/specjson/policy.go", "auto type", "a key of the definitions that users write"},
 	{"internal/specjson/keys.go", "auto type", "the table of keys names the key with the same meaning"},
+	{"internal/specjson/write.go", "auto type", "a key of the definitions that users read back"},
 	{"client/app.go", "op type", "a JSON name of our API that scripts use"},
 	{"client/definition.go", "auto type", "a key of the definitions that users write"},
 	{"client/client.go", "bk", "JSON names in the header that all doors read credentials from"},

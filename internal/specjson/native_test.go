@@ -251,3 +251,18 @@ func TestOldBytes(t *testing.T) {
 		t.Errorf("got  %s\nwant %s", got, full)
 	}
 }
+
+// tryDocument reads a JSON document. ok is false if it is none.
+func tryDocument(text []byte) (d specjson.Definition, faults int, ok bool) {
+	doc, err := strictjson.Parse(text)
+	if err != nil {
+		return d, 0, false
+	}
+	var all strictjson.Faults
+	root, err := doc.Root(&all)
+	if err != nil {
+		return d, 0, false
+	}
+	d = specjson.ReadDefinition(root)
+	return d, all.Len(), true
+}
