@@ -267,6 +267,30 @@ func (s *Spec) Budget(a Action) time.Duration {
 	return time.Duration(secs) * time.Second
 }
 
+// DefinitionForm is the form of definitions of this program. See HostInfo.Form.
+const DefinitionForm = 1
+
+// Newer lists what the definition has that an agent without a form ignores, by the keys of documents.
+func (s *Spec) Newer() []string {
+	var keys []string
+	for _, x := range []struct {
+		key string
+		has bool
+	}{
+		{"env", len(s.Exec.Env) > 0}, {"env_file", s.Exec.EnvFile != ""}, {"group", s.Exec.Group != ""},
+		{"umask", s.Exec.Umask != ""}, {"nice", s.Exec.Nice != 0}, {"rlimits", len(s.Exec.Rlimits) > 0},
+		{"after", len(s.After) > 0}, {"stop_signal", s.Policy.StopSignal != ""},
+		{"restart", s.Policy.Restart != "" || s.Policy.RestartMax != 0},
+		{"memory in bytes", s.Resource.MemB != 0}, {"cpu in cores", s.Resource.CPUs != 0},
+		{"health by tcp or http", s.Control.HealthTCP != "" || s.Control.HealthHTTP != ""}, {"logs", s.Logs != Logs{}},
+	} {
+		if x.has {
+			keys = append(keys, x.key)
+		}
+	}
+	return keys
+}
+
 // AfterPatience is how many seconds a start waits for the processes that must run before it.
 const AfterPatience = 60
 
