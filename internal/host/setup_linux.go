@@ -104,6 +104,9 @@ func (h *Host) startLimited(cmd *exec.Cmd, limits map[string]gozzard.Rlimit) err
 	// Wait until it stops, and set the limits.
 	pid := cmd.Process.Pid
 	err := awaitStop(pid)
+	if err == nil { // if the agent dies now, the command must not run without its limits
+		err = os.NewSyscallError("ptrace", unix.PtraceSetOptions(pid, unix.PTRACE_O_EXITKILL))
+	}
 	if err == nil {
 		err = h.setLimits(pid, attr.Credential, limits)
 	}

@@ -47,7 +47,8 @@ var (
 	flagForm    = form{"`true` or `false`", schema{"type": "boolean"}}
 	commandForm = form{"shell line, or list of the program and its arguments", schema{"oneOf": []any{
 		schema{"type": "string", "maxLength": maxCommand},
-		schema{"type": "array", "items": schema{"type": "string"}, "minItems": 1, "maxItems": maxWords}}}}
+		schema{"type": "array", "items": schema{"type": []any{"string", "number"}}, "minItems": 1,
+			"maxItems": maxWords}}}}
 	durationForm = form{"duration: `10s`, `5m`, or seconds", schema{"oneOf": []any{
 		schema{"type": "integer", "minimum": 0, "maximum": maxSeconds},
 		schema{"type": "string", "pattern": durationPattern}}}}
@@ -86,6 +87,15 @@ var (
 	isName     = regexp.MustCompile(namePattern)
 	isUmask    = regexp.MustCompile(umaskPattern)
 )
+
+// word reads a word out of a list.
+func word[T ~string](v strictjson.Value, known ...T) T {
+	if v.IsString() && v.Text() == "" {
+		v.Fault("required, is empty")
+		return ""
+	}
+	return oneOf(v, known...)
+}
 
 // readSeconds reads a duration in whole seconds. A number is seconds.
 func readSeconds(v strictjson.Value, most int64) int {

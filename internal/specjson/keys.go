@@ -89,7 +89,7 @@ func commandKeys() []Key {
 		key("shell", wordForm("sh", "bat", "ps1"), "the shell of the host", "sh",
 			"what the commands are written for. `bat` and `ps1` run on Windows only",
 			func(f *flat, v strictjson.Value) {
-				f.spec.Control.Shell = oneOf(v, gozzard.ShellSh, gozzard.ShellBat, gozzard.ShellPS1)
+				f.spec.Control.Shell = word(v, gozzard.ShellSh, gozzard.ShellBat, gozzard.ShellPS1)
 			}, "spec.control.shell"),
 		key("timeout", durationForm, "`60s`", "2m", "time limit of one command; a command that is the process has none",
 			func(f *flat, v strictjson.Value) { f.spec.Policy.OpTimeout = readSeconds(v, maxSeconds) },
@@ -149,7 +149,7 @@ func stopKeys() []Key {
 	return []Key{
 		key("stop_signal", wordForm(gozzard.StopSignals()...), "`TERM`", "INT", "the signal of a stop without `stop`",
 			func(f *flat, v strictjson.Value) {
-				f.spec.Policy.StopSignal = oneOf(v, gozzard.StopSignals()...)
+				f.spec.Policy.StopSignal = word(v, gozzard.StopSignals()...)
 			}),
 		key("stop_timeout", durationForm, "`10s`", "30s",
 			"how long a stop waits for the end of the process. Without `stop` SIGKILL follows",
@@ -161,7 +161,7 @@ func stopKeys() []Key {
 		key("orphans", wordForm("kill", "wait"), "`kill`", "wait",
 			"what happens to the other processes of a supervised process after its main process ended",
 			func(f *flat, v strictjson.Value) {
-				f.spec.Policy.Orphans = oneOf(v, gozzard.OrphansKill, gozzard.OrphansWait)
+				f.spec.Policy.Orphans = word(v, gozzard.OrphansKill, gozzard.OrphansWait)
 			}, "spec.monitor_policy.orphans"),
 	}
 }
@@ -195,7 +195,7 @@ func scheduleKeys() []Key {
 		key("overlap", wordForm("skip", "kill"), "`skip`", "kill",
 			"when a run is due and the last one still runs: skip the new run, or end the old one",
 			func(f *flat, v strictjson.Value) {
-				f.spec.Policy.Overlap = oneOf(v, gozzard.OverlapSkip, gozzard.OverlapKill)
+				f.spec.Policy.Overlap = word(v, gozzard.OverlapSkip, gozzard.OverlapKill)
 			}, "spec.monitor_policy.overlap"),
 	}
 }
@@ -236,7 +236,7 @@ func limitKeys() []Key {
 			size(func(r *gozzard.Resource) *int64 { return &r.Net }), "spec.resource.net"),
 		key("limits.act", wordForm("alert", "stop", "kill", "restart"), "`kill`", "restart",
 			"what happens to a supervised process above a limit", func(f *flat, v strictjson.Value) {
-				f.spec.Resource.Act = oneOf(v, gozzard.ActAlert, gozzard.ActStop, gozzard.ActKill, gozzard.ActRestart)
+				f.spec.Resource.Act = word(v, gozzard.ActAlert, gozzard.ActStop, gozzard.ActKill, gozzard.ActRestart)
 			}, "spec.resource.act"),
 		key("limits.samples", numberForm(0, maxInRow), "`2`", "6", "samples in a row above the limit before the agent acts",
 			func(f *flat, v strictjson.Value) { f.spec.Resource.Samples = int(v.Int(0, maxInRow)) },

@@ -337,7 +337,7 @@ func (f *flat) restart(v strictjson.Value) {
 
 func (f *flat) restartWord(v strictjson.Value) {
 	p := &f.spec.Policy
-	switch oneOf(v, restartAlways, restartOnFailure, restartNever) {
+	switch word(v, restartAlways, restartOnFailure, restartNever) {
 	case restartAlways:
 		p.Kind = gozzard.KindResident
 	case restartOnFailure:

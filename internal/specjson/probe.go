@@ -43,7 +43,7 @@ func readHTTP(v strictjson.Value) string {
 	u, err := url.Parse(text)
 	if err != nil || u.Scheme != "http" && u.Scheme != "https" || u.Host == "" || u.User != nil || u.Fragment != "" ||
 		u.Port() != "" && !isPort(u.Port()) {
-		if text != "" {
+		if text != "" || v.IsString() {
 			v.Fault("must be a URL such as http://127.0.0.1:8080/ping, is %s", strictjson.Quote(text))
 		}
 		return ""

@@ -70,7 +70,7 @@ func TestEveryKeyIsWritten(t *testing.T) {
 }
 
 // FuzzDefinition: for any JSON document there are faults, or a definition that is the same after it was written and read
-// again.
+// again. The schema accepts what the program accepts.
 func FuzzDefinition(f *testing.F) {
 	z := fuzztest.New(f)
 	for _, s := range []string{`{"command":["a","b c"],"env":{"A":"1"},"memory":"512M","health":"http://127.0.0.1/"}`,
@@ -79,10 +79,19 @@ func FuzzDefinition(f *testing.F) {
 		`{"spec":` + fullSpec + `}`, `{"cpu":"50%","spec":{"control":{"start_cmd":"x"}}}`, `{"stop_timeout":"1h30m"}`} {
 		z.Add([]byte(s))
 	}
+	var schema map[string]any
+	if err := json.Unmarshal(specjson.Schema(), &schema); err != nil {
+		f.Fatal(err)
+	}
 	z.Fuzz(func(t *testing.T, text []byte) {
 		d, faults, ok := tryDocument(text)
 		if !ok || faults > 0 {
 			return
+		}
+		if doc, ok := namedDocument(text); ok {
+			if why := refuses(schema, doc, ""); why != "" && !strings.Contains(why, ": unknown ") {
+				t.Fatalf("%s: the program accepts it, and the schema does not: %s", text, why)
+			}
 		}
 		b, err := json.Marshal(specjson.Map(specjson.Write(d.Spec)))
 		if err != nil {
