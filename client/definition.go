@@ -21,14 +21,15 @@ type Registration struct {
 	IdempotencyKey string
 }
 
-// RegisterRequest is the body of PUT /api/v1/processes.
+// RegisterRequest is the body of PUT /api/v1/processes. Instead of spec, or beside it, the body may have the flat keys that
+// GET /api/v1/definition.schema.json describes.
 type RegisterRequest struct {
-	Namespace string            `json:"namespace"`
+	Namespace string            `json:"namespace,omitempty"` // "default" when missing
 	Name      string            `json:"name"`
 	Labels    map[string]string `json:"labels,omitempty"`
 	Hosts     []Host            `json:"hosts,omitempty"`
 	All       bool              `json:"all,omitempty"`
-	Spec      Spec              `json:"spec"`
+	Spec      Spec              `json:"spec,omitzero"`
 	DryRun    bool              `json:"dry_run,omitempty"` // answer with a Preview, and do nothing
 	OfflineRequest
 }

@@ -96,7 +96,7 @@ func (d *document) convert(hosts []client.Host) error {
 	}
 	m, ok := v.(map[string]any)
 	if !ok {
-		return errors.New("a definition is a mapping with namespace, name, hosts and spec")
+		return errors.New("a definition is a mapping with keys such as name and command")
 	}
 	if len(hosts) > 0 {
 		m["hosts"] = hosts

@@ -33,29 +33,20 @@ All documents are checked before the first is registered: with a fault in one, n
 FILE is YAML or JSON with one document per process (YAML documents are separated by ---); "-" reads
 standard input:
 
-  namespace: shop
   name: web
-  labels: {tier: front}
-  hosts:
-    - {cloud: 0, ip: 127.0.0.1}
-  spec:
-    identity:
-      proc_name: web                 # as the system shows it
-      setup_path: /opt/web           # commands run here
-      pid_path: /opt/web/web.pid
-      user: www
-    control:
-      start_cmd: ./start.sh
-      stop_cmd: ./stop.sh
-      restart_cmd: ./restart.sh
-      reload_cmd: ./reload.sh
-      kill_cmd: kill -9 $(cat web.pid)
-      version_cmd: ./web --version
-    resource: {cpu: 50, mem: 20}     # percent of the machine; 0 or absent: no limit
-    monitor_policy:
-      auto_type: 1                   # 1 is supervised, 2 may exit by itself
-      start_check_secs: 5
-      op_timeout: 60` + exitHelp,
+  namespace: shop                    # "default" when missing
+  hosts: [{ip: 127.0.0.1}]           # the only host when missing
+  command: [./web, --port, "8080"]   # or a shell line; it stays in the foreground
+  folder: /opt/web
+  user: www
+  env: {MODE: production}
+  stop_signal: INT                   # then SIGKILL after stop_timeout
+  restart: on-failure
+  memory: 512M
+  cpu: 1.5                           # cores
+  health: http://127.0.0.1:8080/ping
+
+docs/definition.md has all keys, and BlueKing's nested form (spec) works too.` + exitHelp,
 		Example: `  gozzard register -f web.yaml
   gozzard register -f web.yaml --dry-run
   gozzard register -f web.yaml --host 10.0.0.1 --host 10.0.0.2

@@ -239,6 +239,7 @@ func playServer(_ *testing.T, r *recorder) {
 	r.send("GET", "/healthz", "", stranger)
 	r.send("GET", "/readyz", "", stranger)
 	r.send("GET", "/api/v1/openapi.json", "", stranger)
+	r.send("GET", "/api/v1/definition.schema.json", "", stranger)
 	r.send("GET", "/metrics", "")
 	r.send("GET", "/api/v1/restore", "")
 	r.send("POST", "/api/v1/restore/confirm", `{"confirm":2}`)

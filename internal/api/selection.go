@@ -11,6 +11,7 @@ import (
 	"github.com/gozzard/gozzard/client"
 	"github.com/gozzard/gozzard/internal/fleet"
 	"github.com/gozzard/gozzard/internal/record"
+	"github.com/gozzard/gozzard/internal/specjson"
 	"github.com/gozzard/gozzard/internal/strictjson"
 )
 
@@ -21,6 +22,8 @@ type selection struct {
 	hosts      []gozzard.Target
 	all        bool
 	business   *businessSelection // if it is set, the other fields are not
+
+	definition specjson.Definition // of a request that registers: the instances of names differ in it
 }
 
 // literal reports whether namespaces and names are written out. Such a selection can name processes that are not
@@ -161,13 +164,27 @@ func distinct(list []gozzard.Target) []gozzard.Target {
 // items makes the items of an operation on the processes of a selection.
 func (a *api) items(ctx context.Context, caller gozzard.Caller, s *selection, item gozzard.Item) ([]gozzard.Item,
 	error) {
-	switch {
-	case s.business != nil:
+	if s.business != nil {
 		return a.businessItems(ctx, caller, s.business, item.Action)
-	case s.literal() && !s.all:
-		return literalItems(s, item)
 	}
-	return a.matchingItems(caller, s, item)
+
+	// Make the items.
+	find := a.matchingItems
+	if s.literal() && !s.all {
+		find = func(_ gozzard.Caller, s *selection, item gozzard.Item) ([]gozzard.Item, error) {
+			return literalItems(s, item)
+		}
+	}
+	items, err := find(caller, s, item)
+	if err != nil || s.definition.Instances == 0 {
+		return items, err
+	}
+
+	// Number the instances of one document.
+	for i := range items {
+		items[i].Spec = s.definition.Instance(slices.Index(s.names, items[i].Key.Name))
+	}
+	return items, nil
 }
 
 // literalItems makes an item for each name that is written out, registered or not.
