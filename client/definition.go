@@ -86,15 +86,13 @@ func (c *Client) RegisterDocument(ctx context.Context, doc []byte) (Accepted, er
 	return c.change(ctx, http.MethodPut, "/api/v1/processes", "", json.RawMessage(doc))
 }
 
-// Definition is the recorded definition of a process on a host. Every default is filled in. As a document it can be
-// registered again.
+// Definition is the recorded definition of a process on a host.
 type Definition struct {
-	Namespace    string            `json:"namespace"`
-	Name         string            `json:"name"`
-	Labels       map[string]string `json:"labels,omitempty"`
-	Hosts        []Host            `json:"hosts"` // one
-	Spec         Spec              `json:"spec"`
-	RegisteredAt time.Time         `json:"registered_at"`
+	Namespace string `json:"namespace"`
+	Name      string `json:"name"`
+	// Document is the definition in the form that can be registered again. What has its default is left out.
+	Document     json.RawMessage `json:"document"`
+	RegisteredAt time.Time       `json:"registered_at"`
 }
 
 // DefinitionPage is one page of the definitions that match.

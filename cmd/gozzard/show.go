@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"time"
 
+	"github.com/goccy/go-yaml"
 	"github.com/spf13/cobra"
 
 	"github.com/gozzard/gozzard/client"
@@ -24,8 +25,8 @@ func newShowCommand(env *cliEnv) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "show NAME...",
 		Short: "Print definitions of processes",
-		Long: `Print the definitions that the server has, with every default filled in: one YAML document for each
-process on each host. "gozzard register" accepts the output.
+		Long: `Print the definitions that the server has: one YAML document for each process on each host. What has its
+default is left out. "gozzard register" accepts the output.
 
 Exit code: 0 printed, 5 there is no such definition.`,
 		Example: `  gozzard show web
@@ -90,11 +91,11 @@ func (env *cliEnv) show(ctx context.Context, o *showOptions, names []string) err
 			b.WriteString("---\n")
 		}
 		d := &defs[i]
-		fmt.Fprintf(&b, "# registered %s\n", d.RegisteredAt.Format(time.RFC3339))
-		if err := o.output.write(&b, client.RegisterRequest{Namespace: d.Namespace, Name: d.Name, Labels: d.Labels,
-			Hosts: d.Hosts, Spec: d.Spec}); err != nil {
-			return err
+		doc, err := yaml.JSONToYAML(dropControls(d.Document))
+		if err != nil {
+			return failed(fmt.Errorf("cannot encode the output: %w", err))
 		}
+		fmt.Fprintf(&b, "# registered %s\n%s", d.RegisteredAt.Format(time.RFC3339), doc)
 	}
 	return checkWrite(env.out.Write(b.Bytes()))
 }

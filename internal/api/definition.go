@@ -1,12 +1,14 @@
 package api
 
 import (
+	"encoding/json"
 	"net/http"
 
 	"github.com/gozzard/gozzard"
 	"github.com/gozzard/gozzard/client"
 	"github.com/gozzard/gozzard/internal/fleet"
 	"github.com/gozzard/gozzard/internal/record"
+	"github.com/gozzard/gozzard/internal/specjson"
 )
 
 // getDefinitions lists the recorded definitions of processes that match, in the order of the processes.
@@ -44,46 +46,24 @@ func (a *api) getDefinitions(w http.ResponseWriter, r *http.Request, caller gozz
 	return answer(w, http.StatusOK, page)
 }
 
+// renderDefinition makes the document of a definition: registering it gives the same definition.
 func renderDefinition(d *record.Definition) (client.Definition, error) {
 	spec, err := gozzard.DecodeSpec(d.Spec)
 	if err != nil {
 		return client.Definition{}, err
 	}
 
-	host := client.Host{Agent: d.ID.Agent}
+	host := []specjson.Field{{Key: "agent", Value: string(d.ID.Agent)}}
 	if d.Addr.IP.IsValid() {
-		host = client.Host{Cloud: &d.Addr.Cloud, IP: ipText(d.Addr.IP)}
+		host = []specjson.Field{{Key: "cloud", Value: d.Addr.Cloud}, {Key: "ip", Value: ipText(d.Addr.IP)}}
 	}
-
-	return client.Definition{Namespace: d.ID.Key.Namespace, Name: d.ID.Key.Name, Labels: d.Labels,
-		Hosts: []client.Host{host}, Spec: renderSpec(spec), RegisteredAt: d.RegisteredAt.UTC()}, nil
-}
-
-// renderSpec is a definition in the form of requests. Reading it gives the same definition.
-func renderSpec(s *gozzard.Spec) client.Spec {
-	p, kind := &s.Policy, int(s.Policy.Kind)
-	out := client.Spec{
-		Identity: s.Identity, Control: s.Control, Resource: s.Resource, ConfigMap: s.ConfigMap,
-		Policy: client.Policy{
-			Kind: &kind, StartCheckSecs: &p.StartCheckSecs, StopCheckSecs: &p.StopCheckSecs,
-			StartRetries: &p.StartRetries, StartInterval: &p.StartInterval, OpTimeout: &p.OpTimeout,
-			CrontabRule: p.CrontabRule, TimeZone: p.TimeZone, Overlap: p.Overlap, Orphans: p.Orphans,
-			HealthRestart: p.HealthRestart,
-		},
+	fields := []specjson.Field{{Key: "namespace", Value: d.ID.Key.Namespace}, {Key: "name", Value: d.ID.Key.Name}}
+	if len(d.Labels) > 0 {
+		fields = append(fields, specjson.Field{Key: "labels", Value: d.Labels})
 	}
+	fields = append(fields, specjson.Field{Key: "hosts", Value: []json.Marshaler{specjson.Object(host)}})
 
-	for _, n := range []struct {
-		value *int
-		to    **int
-	}{{&p.HealthInterval, &out.Policy.HealthInterval}, {&p.HealthTimeout, &out.Policy.HealthTimeout},
-		{&p.HealthThreshold, &out.Policy.HealthThreshold}} {
-		if *n.value != 0 { // 0 is the default, and requests cannot write it
-			*n.to = n.value
-		}
-	}
-	if s.ReportID != 0 {
-		out.Report = &client.ReportPolicy{ID: s.ReportID}
-	}
-
-	return out
+	doc, err := specjson.Object(append(fields, specjson.Write(spec)...)).MarshalJSON()
+	return client.Definition{Namespace: d.ID.Key.Namespace, Name: d.ID.Key.Name, Document: doc,
+		RegisteredAt: d.RegisteredAt.UTC()}, err
 }

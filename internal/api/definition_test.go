@@ -1,7 +1,6 @@
 package api_test
 
 import (
-	"encoding/json"
 	"net/http"
 	"strings"
 	"testing"
@@ -41,11 +40,7 @@ func TestDefinitionIsReadBack(t *testing.T) {
 	}
 
 	d := page.Definitions[0]
-	body, err := json.Marshal(client.RegisterRequest{Namespace: d.Namespace, Name: d.Name, Hosts: d.Hosts, Spec: d.Spec})
-	if err != nil {
-		t.Fatal(err)
-	}
-	if r := s.call(http.MethodPut, "/api/v1/processes", string(body)); r.code != http.StatusAccepted {
+	if r := s.call(http.MethodPut, "/api/v1/processes", string(d.Document)); r.code != http.StatusAccepted {
 		t.Fatalf("%d %s", r.code, r.body)
 	}
 	if diff := cmp.Diff(want, s.last(t).Items[0].Spec); diff != "" {
@@ -63,8 +58,7 @@ func TestPreview(t *testing.T) {
 	var p client.Preview
 	s.call(http.MethodPut, "/api/v1/processes", body).decode(t, &p)
 	fields := strings.Join(p.Processes[0].Fields, "\n")
-	for _, want := range []string{`~ spec.control.start_cmd: "a" -> "new"`, `- spec.control.stop_cmd: "b"`,
-		`- spec.monitor_policy.crontab_rule: "* * * * *"`, `~ spec.monitor_policy.auto_type: 0 -> 1`} {
+	for _, want := range []string{`~ command: "a" -> "new"`, `- stop: "b"`, `- schedule: "* * * * *"`} {
 		if !strings.Contains(fields, want) {
 			t.Errorf("no %q in\n%s", want, fields)
 		}

@@ -11,6 +11,7 @@ import (
 	"github.com/gozzard/gozzard"
 	"github.com/gozzard/gozzard/client"
 	"github.com/gozzard/gozzard/internal/record"
+	"github.com/gozzard/gozzard/internal/specjson"
 )
 
 // maxPreviewFields limits the changes that are listed for one definition.
@@ -86,7 +87,7 @@ func sameDefinition(before, after []byte) bool {
 	return err == nil && bytes.Equal(gozzard.EncodeSpec(s), after)
 }
 
-// changedFields lists the keys in which two definitions differ, with the values. Keys are those of requests.
+// changedFields lists the keys in which two definitions differ, with the values. A key that is missing has its default.
 func changedFields(before, after []byte) []string {
 	was, is := flatDefinition(before), flatDefinition(after)
 	keys := maps.Clone(was)
@@ -121,18 +122,9 @@ func flatDefinition(encoded []byte) map[string]string {
 	if err != nil {
 		return out
 	}
-	b, err := json.Marshal(renderSpec(s))
-	if err != nil {
-		return out
+	for key, value := range specjson.Map(specjson.Write(s)) {
+		flatten(out, key, value)
 	}
-	var tree map[string]any
-	dec := json.NewDecoder(bytes.NewReader(b))
-	dec.UseNumber()
-	if err := dec.Decode(&tree); err != nil {
-		return out
-	}
-
-	flatten(out, "spec", tree)
 	return out
 }
 

@@ -1,6 +1,8 @@
 package specjson
 
 import (
+	"encoding/json"
+	"fmt"
 	"strconv"
 
 	"github.com/gozzard/gozzard"
@@ -228,6 +230,30 @@ func (w *writer) oddPolicy(p gozzard.Policy) {
 	add(w, "crontab_rule", p.CrontabRule, "")
 	add(w, "time_zone", p.TimeZone, "")
 	add(w, "overlap", string(p.Overlap), "")
+}
+
+// Object is a document whose keys keep their order in JSON.
+type Object []Field
+
+// MarshalJSON implements json.Marshaler.
+func (o Object) MarshalJSON() ([]byte, error) {
+	b := []byte{'{'}
+	for i, f := range o {
+		if i > 0 {
+			b = append(b, ',')
+		}
+		value := f.Value
+		if inner, ok := value.([]Field); ok {
+			value = Object(inner)
+		}
+		text, err := json.Marshal(value)
+		if err != nil {
+			return nil, fmt.Errorf("cannot encode %s: %w", f.Key, err)
+		}
+		b = append(strconv.AppendQuote(b, f.Key), ':')
+		b = append(b, text...)
+	}
+	return append(b, '}'), nil
 }
 
 // Map is the document as a value that encodes as JSON.

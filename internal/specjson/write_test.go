@@ -16,7 +16,7 @@ import (
 func roundTrip(t *testing.T, s *gozzard.Spec) map[string]any {
 	t.Helper()
 	doc := specjson.Map(specjson.Write(s))
-	b, err := json.Marshal(doc)
+	b, err := json.Marshal(specjson.Object(specjson.Write(s)))
 	if err != nil {
 		t.Fatal(err)
 	}
