@@ -16,6 +16,12 @@ type Spec struct {
 	Policy    Policy        `json:"policy"`
 	ReportID  int64         `json:"report_id,omitempty"`
 	ConfigMap []ConfigCheck `json:"configmap,omitempty"`
+
+	// Fields that only our own documents have. Those without a value are not encoded: the bytes of a definition that an
+	// older program made stay the same.
+	Exec  Exec     `json:"exec,omitzero"`
+	Logs  Logs     `json:"logs,omitzero"`
+	After []string `json:"after,omitempty"` // processes of the namespace on the same host that must run before this one starts
 }
 
 // Identity says how the process is found on its host.
@@ -39,6 +45,45 @@ type Control struct {
 	Kill    string `json:"kill_cmd,omitempty"`
 	Version string `json:"version_cmd,omitempty"`
 	Health  string `json:"health_cmd,omitempty"`
+
+	// The agent itself makes these health checks. A definition has one kind of health check at most.
+	HealthTCP  string `json:"health_tcp,omitempty"`  // an address of the host that must accept a connection
+	HealthHTTP string `json:"health_http,omitempty"` // a URL of the host that must answer with 200 to 399
+}
+
+// Probed reports whether the definition has a health check of any kind.
+func (c *Control) Probed() bool { return c.Health != "" || c.HealthTCP != "" || c.HealthHTTP != "" }
+
+// Exec is what the agent sets up before it executes a command of the process.
+type Exec struct {
+	Env     map[string]string `json:"env,omitempty"`
+	EnvFile string            `json:"env_file,omitempty"` // a file of the host with more variables; Env wins
+	Group   string            `json:"group,omitempty"`    // "" means the main group of the account
+	Umask   string            `json:"umask,omitempty"`    // octal digits; "" means 0022
+	Nice    int               `json:"nice,omitempty"`
+	Rlimits map[string]Rlimit `json:"rlimits,omitempty"` // by the names of RlimitNames
+}
+
+// Rlimit is a resource limit of the kernel for each process.
+type Rlimit struct {
+	Soft int64 `json:"soft"`
+	Hard int64 `json:"hard"`
+}
+
+// Unlimited is the Rlimit without a bound.
+const Unlimited = -1
+
+// RlimitNames are the resource limits that a definition can set, as setrlimit(2) names them.
+func RlimitNames() []string {
+	return []string{"as", "core", "cpu", "data", "fsize", "memlock", "msgqueue", "nofile", "nproc", "rtprio", "sigpending",
+		"stack"}
+}
+
+// Logs bounds the log of what the process prints. 0 means the setting of the agent.
+type Logs struct {
+	Size int64 `json:"size,omitempty"` // bytes at which a new file begins
+	Keep int   `json:"keep,omitempty"` // old files
+	Age  int   `json:"age,omitempty"`  // seconds after which an old file is removed
 }
 
 // Shell is the language of the commands of a definition.
@@ -62,10 +107,13 @@ func (s Shell) RunsOn(system string) bool {
 	return false
 }
 
-// Resource has the limits of a process. CPU and Mem are percent of the whole machine; 0 means no limit.
+// Resource has the limits of a process. CPU and Mem are percent of the whole machine; 0 means no limit. If both forms of a
+// limit are given, the lower one counts.
 type Resource struct {
 	CPU  float64 `json:"cpu,omitempty"`
 	Mem  float64 `json:"mem,omitempty"`
+	CPUs float64 `json:"cpu_cores,omitempty"`
+	MemB int64   `json:"mem_bytes,omitempty"`
 	FD   int64   `json:"fd,omitempty"`
 	Disk int64   `json:"disk,omitempty"`
 	Net  int64   `json:"net,omitempty"`
@@ -74,6 +122,12 @@ type Resource struct {
 	Samples int      `json:"samples,omitempty"` // in a row over the limit; 0 means DefaultLimitSamples
 	Enforce bool     `json:"enforce,omitempty"` // the kernel enforces CPU and Mem too, where it can
 }
+
+// LimitsCPU reports whether there is a limit of processor time in any form.
+func (r Resource) LimitsCPU() bool { return r.CPU > 0 || r.CPUs > 0 }
+
+// LimitsMem reports whether there is a limit of memory in any form.
+func (r Resource) LimitsMem() bool { return r.Mem > 0 || r.MemB > 0 }
 
 // LimitAct is what the agent does with a process that is over its limit. A supervised process is started again
 // afterwards.
@@ -119,6 +173,26 @@ type Policy struct {
 	HealthTimeout   int  `json:"health_timeout,omitempty"`   // 0 means 10
 	HealthThreshold int  `json:"health_threshold,omitempty"` // failures in a row until it is unhealthy; 0 means 3
 	HealthRestart   bool `json:"health_restart,omitempty"`   // restart a supervised process that is unhealthy
+
+	StopSignal string  `json:"stop_signal,omitempty"` // one of StopSignals; "" means TERM
+	Restart    Restart `json:"restart,omitempty"`     // of a resident process
+	RestartMax int     `json:"restart_max,omitempty"` // restarts in a row after which the agent gives up; 0 means never
+}
+
+// Restart says after which ends a resident process is started again.
+type Restart string
+
+// The ways. "" means after every end.
+const RestartOnFailure Restart = "on-failure" // not after it exited with 0
+
+// StopSignals are the signals that a definition can choose for a stop without a command.
+func StopSignals() []string {
+	return []string{"TERM", "INT", "QUIT", "HUP", "USR1", "USR2", "WINCH", "KILL"}
+}
+
+// MayEnd reports whether the process is expected to end by itself, so that its end is no failure.
+func (p Policy) MayEnd() bool {
+	return p.Kind == KindOneShot || p.Periodic() || p.Restart == RestartOnFailure
 }
 
 // Overlap says what happens when a periodic run is due and the previous run has not ended.
@@ -186,9 +260,39 @@ func (s *Spec) Budget(a Action) time.Duration {
 	case ActionReload:
 		secs = p.OpTimeout
 	}
+	if len(s.After) > 0 && (a == ActionStart || a == ActionRestart) {
+		secs += AfterPatience // what it waits for comes first
+	}
 
 	return time.Duration(secs) * time.Second
 }
+
+// DefinitionForm is the form of definitions of this program. See HostInfo.Form.
+const DefinitionForm = 1
+
+// Newer lists what the definition has that an agent without a form ignores, by the keys of documents.
+func (s *Spec) Newer() []string {
+	var keys []string
+	for _, x := range []struct {
+		key string
+		has bool
+	}{
+		{"env", len(s.Exec.Env) > 0}, {"env_file", s.Exec.EnvFile != ""}, {"group", s.Exec.Group != ""},
+		{"umask", s.Exec.Umask != ""}, {"nice", s.Exec.Nice != 0}, {"rlimits", len(s.Exec.Rlimits) > 0},
+		{"after", len(s.After) > 0}, {"stop_signal", s.Policy.StopSignal != ""},
+		{"restart", s.Policy.Restart != "" || s.Policy.RestartMax != 0},
+		{"memory in bytes", s.Resource.MemB != 0}, {"cpu in cores", s.Resource.CPUs != 0},
+		{"health by tcp or http", s.Control.HealthTCP != "" || s.Control.HealthHTTP != ""}, {"logs", s.Logs != Logs{}},
+	} {
+		if x.has {
+			keys = append(keys, x.key)
+		}
+	}
+	return keys
+}
+
+// AfterPatience is how many seconds a start waits for the processes that must run before it.
+const AfterPatience = 60
 
 // EncodeSpec makes the bytes that are stored, hashed and sent. They are the same for equal definitions.
 func EncodeSpec(s *Spec) []byte {

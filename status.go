@@ -79,4 +79,8 @@ type HostInfo struct {
 	// PolicyDigest is the SHA-256 of the policy of the host in hexadecimal digits, and behind a slash the one of its
 	// release key, if it has a key. Agents of earlier versions send none.
 	PolicyDigest string
+
+	// Form is the newest form of definitions that the agent carries out completely. Agents of earlier versions send none:
+	// they ignore what Spec.Newer lists.
+	Form uint32
 }

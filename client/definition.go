@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"net/http"
+	"time"
 
 	"github.com/gozzard/gozzard"
 )
@@ -20,14 +21,16 @@ type Registration struct {
 	IdempotencyKey string
 }
 
-// RegisterRequest is the body of PUT /api/v1/processes.
+// RegisterRequest is the body of PUT /api/v1/processes. Instead of spec, or beside it, the body may have the flat keys that
+// GET /api/v1/definition.schema.json describes.
 type RegisterRequest struct {
-	Namespace string            `json:"namespace"`
+	Namespace string            `json:"namespace,omitempty"` // "default" when missing
 	Name      string            `json:"name"`
 	Labels    map[string]string `json:"labels,omitempty"`
 	Hosts     []Host            `json:"hosts,omitempty"`
 	All       bool              `json:"all,omitempty"`
-	Spec      Spec              `json:"spec"`
+	Spec      Spec              `json:"spec,omitzero"`
+	DryRun    bool              `json:"dry_run,omitempty"` // answer with a Preview, and do nothing
 	OfflineRequest
 }
 
@@ -38,6 +41,14 @@ type Spec struct {
 	Control  gozzard.Control  `json:"control,omitzero"`
 	Resource gozzard.Resource `json:"resource,omitzero"`
 	Policy   Policy           `json:"monitor_policy,omitzero"`
+
+	Report    *ReportPolicy         `json:"warn_report_policy,omitempty"`
+	ConfigMap []gozzard.ConfigCheck `json:"configmap,omitempty"`
+}
+
+// ReportPolicy has the id under which other systems know the reports of a process. It is stored and returned.
+type ReportPolicy struct {
+	ID int64 `json:"report_id"`
 }
 
 // Policy says how the agent supervises a process.
@@ -73,4 +84,27 @@ func (c *Client) Register(ctx context.Context, r Registration) (Accepted, error)
 // every fault with its place.
 func (c *Client) RegisterDocument(ctx context.Context, doc []byte) (Accepted, error) {
 	return c.change(ctx, http.MethodPut, "/api/v1/processes", "", json.RawMessage(doc))
+}
+
+// Definition is the recorded definition of a process on a host.
+type Definition struct {
+	Namespace string `json:"namespace"`
+	Name      string `json:"name"`
+	// Document is the definition in the form that can be registered again. What has its default is left out.
+	Document     json.RawMessage `json:"document"`
+	RegisteredAt time.Time       `json:"registered_at"`
+}
+
+// DefinitionPage is one page of the definitions that match.
+type DefinitionPage struct {
+	Count       int          `json:"count"` // all processes that match, not only those on this page
+	Definitions []Definition `json:"definitions"`
+	Next        int          `json:"next,omitempty"` // start of the next page; missing or 0: this is the last page
+}
+
+// Definitions lists a page of at most MaxPage definitions.
+func (c *Client) Definitions(ctx context.Context, q ProcessQuery, start, limit int) (DefinitionPage, error) {
+	var p DefinitionPage
+	err := c.get(ctx, "/api/v1/definitions", q.values(start, limit), &p)
+	return p, err
 }

@@ -42,13 +42,15 @@ type OperationRequest struct {
 	Confirm int               `json:"confirm,omitempty"` // how many processes will stop
 	Spec    *Spec             `json:"spec,omitempty"`    // registered first, if namespace, names and hosts are written out
 	Labels  map[string]string `json:"labels,omitempty"`
+	DryRun  bool              `json:"dry_run,omitempty"` // answer with a Preview, and do nothing
 }
 
 // UnregisterRequest is the body of DELETE /api/v1/processes.
 type UnregisterRequest struct {
 	Selection
 	OfflineRequest
-	Confirm int `json:"confirm,omitempty"` // how many processes lose their definition
+	Confirm int  `json:"confirm,omitempty"` // how many processes lose their definition
+	DryRun  bool `json:"dry_run,omitempty"` // answer with a Preview, and do nothing
 }
 
 // Accepted is a recorded task. Every one of its targets will reach a verdict.

@@ -14,16 +14,17 @@ type Host struct {
 	IP    string          `json:"ip,omitempty"`
 }
 
-// Selection says which processes a request is about. Namespace and names may be patterns with * and ?; an empty
-// namespace means any. Give a list of hosts, or set All for every host that has the process. With a business, the
-// processes of that business are selected: Names (then aliases) and Hosts may narrow them further, Namespace and All
-// are not allowed.
+// Selection says which processes a request is about. Namespaces and names may be patterns with * and ?; without a
+// namespace, every namespace is meant. Give Namespace or Namespaces, not both. Give a list of hosts, or set All for
+// every host that has the process. With a business, the processes of that business are selected: Names (then aliases)
+// and Hosts may narrow them further; Namespace, Namespaces and All are not allowed.
 type Selection struct {
 	BusinessSelection
-	Namespace string   `json:"namespace,omitempty"`
-	Names     []string `json:"names,omitempty"`
-	Hosts     []Host   `json:"hosts,omitempty"`
-	All       bool     `json:"all,omitempty"`
+	Namespace  string   `json:"namespace,omitempty"`
+	Namespaces []string `json:"namespaces,omitempty"`
+	Names      []string `json:"names,omitempty"`
+	Hosts      []Host   `json:"hosts,omitempty"`
+	All        bool     `json:"all,omitempty"`
 }
 
 // BusinessSelection selects processes by their place in a business. It is empty while Biz is 0.

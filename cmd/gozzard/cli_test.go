@@ -300,9 +300,10 @@ func TestOperate(t *testing.T) {
 	c := newCLI(t)
 	c.want(0, "start: 2 done of 2\n", "start", "web", "-n", "shop", "--all-hosts")
 	c.want(0, "restart: 1 done of 1\n", "restart", "web", "--host", "10.0.0.1")
+	c.want(2, "", "stop", "web") // it is on two hosts
 	c.want(0, "unregister: 1 done of 1\n", "unregister", "web", "-n", "shop", "--host", "10.0.0.1")
 	c.want(5, "", "stop", "no-such-*", "--all-hosts")
-	c.want(2, "", "stop", "web")
+	c.want(0, "stop: 1 done of 1\n", "stop", "web") // the only host that is left
 	c.want(2, "", "stop", "web", "--all-hosts", "--host", "10.0.0.1")
 	c.want(2, "", "stop", "--all-hosts")
 	c.want(2, "", "stop", "../etc", "--all-hosts")
@@ -397,11 +398,11 @@ spec:
 func TestRegister(t *testing.T) {
 	c := newCLI(t)
 	web := c.file("web.yaml", definition)
-	c.want(0, "register web: 1 done of 1\n", "register", "-f", web)
-	c.want(0, "register web: 2 done of 2\n", "register", "-f", web, "--host", "10.0.0.1", "--host", "a2")
-	c.want(0, "register other: 1 done of 1\n", "register", "-f",
+	c.want(0, "register web: 1 done of 1 (1 changed)\n", "register", "-f", web)
+	c.want(0, "register web: 2 done of 2 (1 changed, 1 unchanged)\n", "register", "-f", web, "--host", "10.0.0.1", "--host", "a2")
+	c.want(0, "register other: 1 done of 1 (1 new)\n", "register", "-f",
 		c.file("two.yaml", definition+"---\n"+strings.Replace(definition, "name: web", "name: other", 1)))
-	c.want(0, "register web: 1 done of 1\n", "register", "-f",
+	c.want(0, "register web: 1 done of 1 (1 changed)\n", "register", "-f",
 		c.file("web.json",
 			`{"namespace":"shop","name":"web","hosts":[{"agent":"a1"}],
 			"spec":{"identity":{"proc_name":"x","setup_path":"/x"}}}`))

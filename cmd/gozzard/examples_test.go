@@ -49,18 +49,17 @@ func TestExamples(t *testing.T) {
 func readExample(text string) (kind string, err error) {
 	switch {
 	case strings.HasPrefix(text, "biz:"):
-		_, err := topology.Parse([]byte(text))
+		_, err := topology.Parse([]byte(text), topology.Flat{Names: specjson.FlatNames(), Read: specjson.ReadProcess})
 		return "business", err
 	case strings.HasPrefix(text, "allow_root:"):
 		_, err := policy.Parse("example", []byte(text))
 		return "policy", err
-	case !strings.HasPrefix(text, "namespace:"):
+	case !strings.HasPrefix(text, "namespace:") && !strings.HasPrefix(text, "name:"):
 		return "part of a document", nil
 	}
 
 	// As gozzard register reads it, then as the server does.
-	o := registerOptions{file: "-"}
-	docs, err := o.documents(strings.NewReader(text))
+	docs, err := readDocuments("-", nil, strings.NewReader(text))
 	if err != nil {
 		return "definition", err
 	}
@@ -76,6 +75,6 @@ func readExample(text string) (kind string, err error) {
 	if err != nil {
 		return "definition", err
 	}
-	specjson.ReadSpec(root.Get("spec"), specjson.Rules{Strict: true})
+	specjson.ReadDefinition(root)
 	return "definition", faults.Err()
 }

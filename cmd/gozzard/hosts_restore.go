@@ -81,16 +81,9 @@ func (env *cliEnv) confirmRestore(ctx context.Context, confirm int) error {
 // waitingHosts are the hosts that a restore excludes: enrolled hosts in the state restored, and hosts that were
 // never enrolled.
 func (env *cliEnv) waitingHosts(ctx context.Context, c *client.Client) (waiting []client.HostInfo, err error) {
-	var all []client.HostInfo
-	for {
-		page, err := c.Hosts(ctx, len(all), client.MaxPage)
-		if err != nil {
-			return nil, err
-		}
-		all = append(all, page.Hosts...)
-		if len(page.Hosts) < client.MaxPage {
-			break
-		}
+	all, err := allHosts(ctx, c)
+	if err != nil {
+		return nil, err
 	}
 
 	if all, err = withMembers(ctx, c, all); err != nil {

@@ -5,69 +5,16 @@ import (
 	"time"
 
 	"github.com/spf13/cobra"
-	"github.com/spf13/pflag"
 
 	"github.com/gozzard/gozzard/client"
 )
-
-// targetFlags choose the processes and hosts of an operation.
-type targetFlags struct {
-	scopeFlags
-	namespace string
-	hosts     []string
-	allHosts  bool
-}
-
-func (t *targetFlags) register(f *pflag.FlagSet) {
-	f.StringVarP(&t.namespace, "namespace", "n", "",
-		"`NAMESPACE`, or a pattern (default: every namespace that has the name)")
-	f.StringArrayVar(&t.hosts, "host", nil, "`HOST` as cloud:ip, an IP address or an agent id; may be repeated")
-	f.BoolVar(&t.allHosts, "all-hosts", false, "every host that has the process")
-	t.scopeFlags.register(f)
-}
-
-// check rejects flags that are wrong on their own, without a server. The selection that it returns has no scope
-// yet.
-func (t *targetFlags) check(names []string) (client.Selection, error) {
-	s := client.Selection{Namespace: t.namespace, Names: names, All: t.allHosts}
-	switch {
-	case t.isSet() && (t.namespace != "" || t.allHosts):
-		return s, usage("--namespace and --all-hosts cannot be used with a business: " +
-			"the business defines namespace and hosts")
-	case t.isSet() && !t.narrows() && len(names)+len(t.hosts) == 0:
-		return s, usage("choose processes of the business with -e, --set, --module, --host or NAME; " +
-			"-e '*.*.*.*.*' means all (see --help)")
-	case !t.isSet() && len(names) == 0:
-		return s, usage("choose processes with NAME... or -e EXPRESSION; '*' means all (see --help)")
-	case !t.isSet() && t.allHosts == (len(t.hosts) > 0):
-		return s, usage("choose hosts with --host HOST (may be repeated) or --all-hosts")
-	}
-
-	var err error
-	s.Hosts, err = parseHostFlags(t.hosts)
-	return s, err
-}
-
-// run sends a request for the processes that the flags and names choose, and waits for its task.
-func (t *targetFlags) run(ctx context.Context, env *cliEnv, tf *taskFlags, what string, names []string,
-	ask func(*client.Client, client.Selection) (client.Accepted, error)) error {
-	s, err := t.check(names)
-	if err != nil {
-		return err
-	}
-	return env.runTask(ctx, tf, what, func(c *client.Client) (client.Accepted, error) {
-		if s.BusinessSelection, err = t.scope(ctx, c); err != nil {
-			return client.Accepted{}, err
-		}
-		return ask(c, s)
-	})
-}
 
 // taskFlags are the flags of commands that wait for a task.
 type taskFlags struct {
 	detach  bool
 	timeout time.Duration
 	output  outputFlag
+	note    string // is added to the summary, in brackets
 }
 
 func (t *taskFlags) register(cmd *cobra.Command) {
@@ -84,6 +31,12 @@ type operateOptions struct {
 	taskFlags
 	waitOffline time.Duration
 	confirm     int
+	preview     bool
+}
+
+// registerPreview adds the flag --dry-run.
+func (o *operateOptions) registerPreview(cmd *cobra.Command) {
+	cmd.Flags().BoolVar(&o.preview, "dry-run", false, "list the processes that would be touched, and do nothing")
 }
 
 // registerConfirm adds the flag of actions that end, interrupt or leave processes.
@@ -138,7 +91,8 @@ func newOperateCommands(env *cliEnv) []*cobra.Command {
 			Use:   v.action + " [NAME...]",
 			Short: v.short,
 			Long:  v.long + scopeHelp + exitHelp,
-			Example: "  gozzard " + v.action + " web -n shop --all-hosts\n" +
+			Example: "  gozzard " + v.action + " web\n" +
+				"  gozzard " + v.action + " web -n shop --all-hosts\n" +
 				"  gozzard " + v.action + " web worker -n shop --host 10.0.0.1 --host 0:10.0.0.2\n" +
 				"  gozzard " + v.action + " 'game-*' --all-hosts --wait-offline 1h --detach\n" +
 				"  gozzard " + v.action + " --biz 2 -e 'front.*.*.nginx.*'",
@@ -151,6 +105,7 @@ func newOperateCommands(env *cliEnv) []*cobra.Command {
 		o.taskFlags.register(cmd)
 		cmd.Flags().DurationVar(&o.waitOffline, "wait-offline", 0,
 			"wait this long for hosts that are offline, such as 1h (default: they fail at once)")
+		o.registerPreview(cmd)
 		if v.action != "start" && v.action != "host" {
 			o.registerConfirm(cmd)
 		}
@@ -162,6 +117,13 @@ func newOperateCommands(env *cliEnv) []*cobra.Command {
 
 // operate sends an operation and waits for its task.
 func (env *cliEnv) operate(ctx context.Context, action string, o *operateOptions, names []string) error {
+	if o.preview {
+		return o.dryRun(ctx, env, &o.output, action, names,
+			func(c *client.Client, s client.Selection) (client.Preview, error) {
+				return c.Preview(ctx, client.Operation{Action: action, Selection: s,
+					Offline: client.Offline{Wait: o.waitOffline}})
+			})
+	}
 	return o.run(ctx, env, &o.taskFlags, action, names,
 		func(c *client.Client, s client.Selection) (client.Accepted, error) {
 			return c.Operate(ctx, client.Operation{Action: action, Selection: s,
@@ -182,6 +144,12 @@ stop them first if they should not.` + scopeHelp + exitHelp,
   gozzard unregister --biz 2 --module web`,
 		ValidArgsFunction: env.completeNames,
 		RunE: func(cmd *cobra.Command, names []string) error {
+			if o.preview {
+				return o.dryRun(cmd.Context(), env, &o.output, "unregister", names,
+					func(c *client.Client, s client.Selection) (client.Preview, error) {
+						return c.PreviewUnregister(cmd.Context(), s)
+					})
+			}
 			return o.run(cmd.Context(), env, &o.taskFlags, "unregister", names,
 				func(c *client.Client, s client.Selection) (client.Accepted, error) {
 					return c.UnregisterConfirmed(cmd.Context(), s, o.confirm)
@@ -191,6 +159,7 @@ stop them first if they should not.` + scopeHelp + exitHelp,
 
 	o.targetFlags.register(cmd.Flags())
 	o.taskFlags.register(cmd)
+	o.registerPreview(cmd)
 	o.registerConfirm(cmd)
 	return cmd
 }

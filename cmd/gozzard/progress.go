@@ -155,7 +155,11 @@ func (env *cliEnv) printTask(o *taskFlags, what string, t *client.Task) error {
 	if n > maxFailures {
 		env.remark("%d of %d failures; \"gozzard task %s -o json\" lists all", maxFailures, n, printable(t.ID))
 	}
-	if err := checkWrite(fmt.Fprintln(env.out, summary(what, t))); err != nil {
+	line := summary(what, t)
+	if o.note != "" {
+		line += " (" + o.note + ")"
+	}
+	if err := checkWrite(fmt.Fprintln(env.out, line)); err != nil {
 		return err
 	}
 

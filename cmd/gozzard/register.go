@@ -1,28 +1,24 @@
 package main
 
 import (
-	"bytes"
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
-	"os"
 
-	"github.com/goccy/go-yaml"
 	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
 
+	"github.com/gozzard/gozzard"
 	"github.com/gozzard/gozzard/client"
 )
-
-// maxDocument limits the size of a file of definitions.
-const maxDocument = 4 << 20
 
 // registerOptions are the flags of `gozzard register`.
 type registerOptions struct {
 	taskFlags
-	file  string
-	hosts []string
+	file   string
+	hosts  []string
+	dryRun bool
 }
 
 // newRegisterCommand is `gozzard register`.
@@ -32,58 +28,96 @@ func newRegisterCommand(env *cliEnv) *cobra.Command {
 		Use:   "register -f FILE",
 		Short: "Register processes on hosts, or change their definitions",
 		Long: `Define processes on hosts, or replace their definitions there. Nothing is started or stopped.
+All documents are checked before the first is registered: with a fault in one, nothing is changed.
 
 FILE is YAML or JSON with one document per process (YAML documents are separated by ---); "-" reads
 standard input:
 
-  namespace: shop
   name: web
-  labels: {tier: front}
-  hosts:
-    - {cloud: 0, ip: 127.0.0.1}
-  spec:
-    identity:
-      proc_name: web                 # as the system shows it
-      setup_path: /opt/web           # commands run here
-      pid_path: /opt/web/web.pid
-      user: www
-    control:
-      start_cmd: ./start.sh
-      stop_cmd: ./stop.sh
-      restart_cmd: ./restart.sh
-      reload_cmd: ./reload.sh
-      kill_cmd: kill -9 $(cat web.pid)
-      version_cmd: ./web --version
-    resource: {cpu: 50, mem: 20}     # percent of the machine; 0 or absent: no limit
-    monitor_policy:
-      auto_type: 1                   # 1 is supervised, 2 may exit by itself
-      start_check_secs: 5
-      op_timeout: 60` + exitHelp,
+  namespace: shop                    # "default" when missing
+  hosts: [{ip: 127.0.0.1}]           # the only host when missing
+  command: [./web, --port, "8080"]   # or a shell line; it stays in the foreground
+  folder: /opt/web
+  user: www
+  env: {MODE: production}
+  stop_signal: INT                   # then SIGKILL after stop_timeout
+  restart: on-failure
+  memory: 512M
+  cpu: 1.5                           # cores
+  health: http://127.0.0.1:8080/ping
+
+docs/definition.md has all keys, and BlueKing's nested form (spec) works too.` + exitHelp,
 		Example: `  gozzard register -f web.yaml
+  gozzard register -f web.yaml --dry-run
   gozzard register -f web.yaml --host 10.0.0.1 --host 10.0.0.2
   generate-definitions | gozzard register -f -`,
-		Args: cobra.NoArgs,
+		Args: noFileArgs("register"),
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			return env.register(cmd.Context(), &o, cmd.InOrStdin())
 		},
 	}
 
 	f := cmd.Flags()
-	f.StringVarP(&o.file, "file", "f", "", "`FILE` with definitions; - is standard input (required)")
-	f.StringArrayVar(&o.hosts, "host", nil, "register on this `HOST` instead of those in the file; may be repeated")
+	o.registerFile(f)
+	f.BoolVar(&o.dryRun, "dry-run", false, "print what would change, and register nothing")
 	o.taskFlags.register(cmd)
 	return cmd
 }
 
-// register registers the documents of a file, one task for each.
+// registerFile adds the flags that name the definitions.
+func (o *registerOptions) registerFile(f *pflag.FlagSet) {
+	f.StringVarP(&o.file, "file", "f", "", "`FILE` with definitions; - is standard input (required)")
+	f.StringArrayVar(&o.hosts, "host", nil, "register on this `HOST` instead of those in the file; may be repeated")
+}
+
+// noFileArgs rejects arguments: people write the file without -f.
+func noFileArgs(verb string) cobra.PositionalArgs {
+	return func(_ *cobra.Command, args []string) error {
+		if len(args) > 0 {
+			return usage("give the file with -f: gozzard %s -f %s", verb, printable(args[0]))
+		}
+		return nil
+	}
+}
+
+// newDiffCommand is `gozzard diff`.
+func newDiffCommand(env *cliEnv) *cobra.Command {
+	var o registerOptions
+	cmd := &cobra.Command{
+		Use:   "diff -f FILE",
+		Short: "Compare definitions in a file with the recorded ones",
+		Long: `Compare definitions in a file with those that the server has. + is new, ~ is changed, = is
+unchanged, ! would be rejected. Nothing is registered.
+
+Exit code: 0 there is no difference, 1 there is one, 2 the file is wrong.`,
+		Example: `  gozzard diff -f web.yaml
+  gozzard diff -f web.yaml --host 10.0.0.1`,
+		Args: noFileArgs("diff"),
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			return env.diff(cmd.Context(), &o, cmd.InOrStdin())
+		},
+	}
+
+	o.registerFile(cmd.Flags())
+	o.output.register(cmd, cmd.Flags(), "table", "json", "yaml")
+	return cmd
+}
+
+// register checks the documents of a file, and then registers them, one task for each.
 func (env *cliEnv) register(ctx context.Context, o *registerOptions, in io.Reader) error {
-	docs, err := o.documents(in)
+	// Check them all.
+	docs, plan, err := env.checkDocuments(ctx, o, in)
 	if err != nil {
 		return err
 	}
+	if o.dryRun {
+		return env.printPlans(&o.output, plan)
+	}
 
+	// Register them.
 	var worst error
 	for i, doc := range docs {
+		o.note = changeText(&plan[i])
 		err := env.runTask(ctx, &o.taskFlags, "register "+doc.name, func(c *client.Client) (client.Accepted, error) {
 			a, err := c.RegisterDocument(ctx, doc.json)
 			if err != nil && len(docs) > 1 {
@@ -103,86 +137,92 @@ func (env *cliEnv) register(ctx context.Context, o *registerOptions, in io.Reade
 	return worst
 }
 
-// document is one definition in the form of the API.
-type document struct {
-	name string // is shown with the progress
-	json []byte
+// diff prints how the documents of a file differ from the record. Its error is the exit code.
+func (env *cliEnv) diff(ctx context.Context, o *registerOptions, in io.Reader) error {
+	_, plan, err := env.checkDocuments(ctx, o, in)
+	if err != nil {
+		return err
+	}
+	if err := env.printPlans(&o.output, plan); err != nil {
+		return err
+	}
+	for i := range plan {
+		if plan[i].New+plan[i].Changed+plan[i].Rejected > 0 {
+			return &exitError{exitFailed, nil}
+		}
+	}
+	return nil
 }
 
-// documents reads the file and converts each of its documents to JSON. The server checks their contents and names
-// the place of each fault.
-func (o *registerOptions) documents(in io.Reader) ([]document, error) {
-	// Read the file.
-	if o.file == "" {
-		return nil, usage("give the definitions with -f FILE; -f - reads standard input")
+// printPlans prints what registering documents would change.
+func (env *cliEnv) printPlans(o *outputFlag, plans []client.Preview) error {
+	if o.structured() {
+		return o.write(env.out, plans)
 	}
 
-	if o.file != "-" {
-		f, err := os.Open(o.file)
-		if err != nil {
-			return nil, usage("cannot read the definitions: %w", err)
+	var sum client.Preview
+	for i := range plans {
+		p := &plans[i]
+		if err := env.printPlan(p); err != nil {
+			return err
 		}
-		defer f.Close()
-		in = f
+		sum.Targets += p.Targets
+		sum.Rejected += p.Rejected
+		sum.New += p.New
+		sum.Changed += p.Changed
+		sum.Unchanged += p.Unchanged
 	}
 
-	text, err := io.ReadAll(io.LimitReader(in, maxDocument+1))
-	if err != nil {
-		return nil, usage("cannot read the definitions: %w", err)
+	line := "dry run: " + changeText(&sum)
+	if sum.Rejected > 0 {
+		line = fmt.Sprintf("%s, %d would be rejected", line, sum.Rejected)
 	}
-	if len(text) > maxDocument {
-		return nil, usage("definitions in %s have more than %d MiB", o.file, maxDocument>>20)
-	}
-
-	hosts, err := parseHostFlags(o.hosts)
-	if err != nil {
-		return nil, err
-	}
-
-	// Convert its documents.
-	var docs []document
-	dec := yaml.NewDecoder(bytes.NewReader(text))
-	for {
-		var v any
-		err := dec.Decode(&v)
-		if errors.Is(err, io.EOF) {
-			break
-		}
-		if err != nil {
-			return nil, usage("cannot read the definitions in %s: %w", o.file, err)
-		}
-		if v == nil { // nothing between two separators
-			continue
-		}
-		doc, err := toDocument(v, hosts)
-		if err != nil {
-			return nil, usage("definitions in %s, document %d: %w", o.file, len(docs)+1, err)
-		}
-		docs = append(docs, doc)
-	}
-
-	if len(docs) == 0 {
-		return nil, usage("there is no definition in %s", o.file)
-	}
-
-	return docs, nil
+	return checkWrite(fmt.Fprintln(env.out, line+"; nothing was registered"))
 }
 
-// toDocument converts a definition to JSON. hosts replace those of the definition, if there are any.
-func toDocument(v any, hosts []client.Host) (document, error) {
-	m, ok := v.(map[string]any)
-	if !ok {
-		return document{}, errors.New("a definition is a mapping with namespace, name, hosts and spec")
+// checkDocuments reads the documents of a file and asks the server about each, without registering any. It prints the
+// faults of all of them, each with its file and line.
+func (env *cliEnv) checkDocuments(ctx context.Context, o *registerOptions, in io.Reader) ([]document,
+	[]client.Preview, error) {
+	if err := o.output.check(); err != nil {
+		return nil, nil, err
 	}
-	if len(hosts) > 0 {
-		m["hosts"] = hosts
-		delete(m, "all")
-	}
-
-	b, err := json.Marshal(m)
+	docs, err := readDocuments(o.file, o.hosts, in)
 	if err != nil {
-		return document{}, fmt.Errorf("cannot convert to JSON: %w", err)
+		return nil, nil, err
 	}
 
-	return document{name: printable(fmt.Sprint(m["name"])), json: b}, nil
+	plans := make([]client.Preview, len(docs))
+	faults := 0
+	err = env.withClient(func(c *client.Client) error {
+		for i := range docs {
+			p, err := c.PreviewDocument(ctx, docs[i].json)
+			if n := env.remarkFaults(&docs[i], err); n > 0 {
+				faults += n
+				continue
+			}
+			if err != nil {
+				return err
+			}
+			plans[i] = p
+		}
+		return nil
+	})
+	if err == nil && faults > 0 {
+		err = usage("definitions in %s have %d faults; nothing was registered", fileName(o.file), faults)
+	}
+
+	return docs, plans, err
+}
+
+// remarkFaults prints the faults of a document, one in a line, and counts them.
+func (env *cliEnv) remarkFaults(d *document, err error) int {
+	var e *gozzard.Error
+	if !errors.As(err, &e) {
+		return 0
+	}
+	for _, f := range e.Faults {
+		env.remark("%s:%d: %s", fileName(d.file), d.lineOf(f.Path), printable(f.String()))
+	}
+	return len(e.Faults)
 }

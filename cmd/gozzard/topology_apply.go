@@ -11,6 +11,7 @@ import (
 
 	"github.com/gozzard/gozzard"
 	"github.com/gozzard/gozzard/client"
+	"github.com/gozzard/gozzard/internal/specjson"
 	"github.com/gozzard/gozzard/internal/topology"
 )
 
@@ -150,7 +151,7 @@ func (env *cliEnv) readBusiness(file string, in io.Reader) ([]byte, int, error) 
 		return nil, 0, usage("cannot read the business: %w", err)
 	}
 
-	b, err := topology.Parse(doc)
+	b, err := topology.Parse(doc, topology.Flat{Names: specjson.FlatNames(), Read: specjson.ReadProcess})
 	if err != nil {
 		return nil, 0, env.printFaults(err)
 	}

@@ -24,6 +24,9 @@ const Door = "api"
 // Plane is the part of the control plane that this API uses.
 type Plane interface {
 	Operate(ctx context.Context, op *gozzard.Operation) (gozzard.Task, error)
+	Preview(ctx context.Context, op *gozzard.Operation) ([]record.Preview, error)
+	Definitions(ctx context.Context, caller gozzard.Caller, f fleet.Filter, start, limit int) (int, []record.Definition,
+		error)
 	Results(ctx context.Context, caller gozzard.Caller, id gozzard.TaskID) (record.TaskResults, error)
 	Await(ctx context.Context, caller gozzard.Caller, id gozzard.TaskID, max time.Duration) (record.TaskResults, error)
 	Find(caller gozzard.Caller, f fleet.Filter, start, limit int) (int, []fleet.Row)

@@ -29,6 +29,8 @@ func playFleet(_ *testing.T, r *recorder) {
 	r.send("GET", "/api/v1/processes", "")
 	r.send("GET", "/api/v1/processes?limit=1", "")
 	r.send("GET", "/api/v1/processes?host=10.9.9.9", "")
+	r.send("GET", "/api/v1/definitions?limit=1", "")
+	r.send("GET", "/api/v1/definitions?host=10.9.9.9", "")
 	r.send("GET", "/api/v1/events?limit=1", "")
 	r.send("GET", "/api/v1/events", "")
 	r.send("GET", "/api/v1/events?kind=none", "")
@@ -41,6 +43,8 @@ func playOperations(_ *testing.T, r *recorder) {
 	r.send("PUT", "/api/v1/processes", `{"namespace":"shop","name":"new","labels":{"a":"b"},"hosts":[{"agent":"a1"}],
 		"spec":{"identity":{"proc_name":"new","setup_path":"/opt","pid_path":"/run/new.pid","user":"root"},
 		"control":{"start_cmd":"./start"},"resource":{"cpu":10,"mem":10},"monitor_policy":{"auto_type":1}}}`)
+	r.send("POST", "/api/v1/operations",
+		`{"action":"stop","namespaces":["shop"],"names":["web"],"all":true,"dry_run":true}`)
 	r.send("DELETE", "/api/v1/processes", `{"namespace":"shop","names":["web"],"hosts":[{"cloud":3,"ip":"10.0.0.9"}]}`)
 
 	for _, query := range []string{"", "?show=failed", "?show=none", "?wait=1s"} {
@@ -235,6 +239,7 @@ func playServer(_ *testing.T, r *recorder) {
 	r.send("GET", "/healthz", "", stranger)
 	r.send("GET", "/readyz", "", stranger)
 	r.send("GET", "/api/v1/openapi.json", "", stranger)
+	r.send("GET", "/api/v1/definition.schema.json", "", stranger)
 	r.send("GET", "/metrics", "")
 	r.send("GET", "/api/v1/restore", "")
 	r.send("POST", "/api/v1/restore/confirm", `{"confirm":2}`)

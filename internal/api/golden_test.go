@@ -105,6 +105,8 @@ func (r *recorder) transcript() string {
 			body = "(figures)\n"
 		case "/api/v1/openapi.json":
 			body = "(docs/openapi.json)\n"
+		case "/api/v1/definition.schema.json":
+			body = "(docs/definition.schema.json)\n"
 		}
 		fmt.Fprintf(&b, "> %s %s\n< %d %s\n%s\n", e.method, drawnPath.ReplaceAllString(e.path, "$1(drawn)"),
 			e.status, e.kind, body)

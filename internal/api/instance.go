@@ -2,10 +2,8 @@ package api
 
 import (
 	"context"
-	"fmt"
 	"net/http"
 	"slices"
-	"strings"
 
 	"github.com/gozzard/gozzard"
 	"github.com/gozzard/gozzard/client"
@@ -89,8 +87,9 @@ func (a *api) hostOf(caller gozzard.Caller, h topology.Host) gozzard.Target {
 	return gozzard.Target{Addr: h.Addr()}
 }
 
-// businessItems makes the items of an operation on processes of a business. If the definition of an instance does not
-// have what the action needs, only that instance fails.
+// businessItems makes the items of an operation on processes of a business. What an action does without a command of
+// its own is the same as for a process that is chosen by name: restart is stop and start, stop and kill send signals,
+// and the agent rejects the others. GSEKit's rule, which needs every command, is for its own door.
 func (a *api) businessItems(ctx context.Context, caller gozzard.Caller, s *businessSelection,
 	action gozzard.Action) ([]gozzard.Item, error) {
 	// Find the processes.
@@ -112,11 +111,6 @@ func (a *api) businessItems(ctx context.Context, caller gozzard.Caller, s *busin
 	items := make([]gozzard.Item, len(found))
 	for i := range found {
 		items[i] = found[i].Item
-		if len(found[i].Missing) > 0 {
-			items[i].Refused = &gozzard.Outcome{Code: gozzard.CodeNoDefinition,
-				Message: fmt.Sprintf("%s needs %s, but the definition of process %d has none", action,
-					strings.Join(found[i].Missing, ", "), found[i].Row.Process)}
-		}
 	}
 
 	return items, nil

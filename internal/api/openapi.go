@@ -12,6 +12,7 @@ import (
 	"github.com/gozzard/gozzard"
 	"github.com/gozzard/gozzard/client"
 	"github.com/gozzard/gozzard/internal/openapi"
+	"github.com/gozzard/gozzard/internal/specjson"
 )
 
 // descriptions are the doc comments of the types in the document, which reflection does not have. A test writes the
@@ -65,6 +66,12 @@ func OpenAPI(header string) []byte {
 // getOpenAPI answers the OpenAPI document.
 func (a *api) getOpenAPI(w http.ResponseWriter, _ *http.Request, _ gozzard.Caller) error {
 	send(w, http.StatusOK, a.document())
+	return nil
+}
+
+// getDefinitionSchema answers the JSON Schema of the documents that register a process.
+func (a *api) getDefinitionSchema(w http.ResponseWriter, _ *http.Request, _ gozzard.Caller) error {
+	send(w, http.StatusOK, specjson.Schema())
 	return nil
 }
 

@@ -3,6 +3,7 @@ package api
 import (
 	"net/http"
 	"reflect"
+	"slices"
 	"strings"
 	"time"
 
@@ -13,6 +14,12 @@ import (
 	"github.com/gozzard/gozzard/internal/suggest"
 	"github.com/gozzard/gozzard/internal/taskname"
 )
+
+// defaultNamespace is the namespace of a document that names none.
+const defaultNamespace = "default"
+
+// registerFields are the keys of a document that registers a process.
+var registerFields = append(fieldNames(reflect.TypeFor[client.RegisterRequest]()), specjson.FlatNames()...)
 
 // maxWait is the longest time that an operation may wait for hosts that are offline.
 const maxWait = 7 * 24 * time.Hour
@@ -46,12 +53,51 @@ func (a *api) postOperation(w http.ResponseWriter, r *http.Request, caller gozza
 // putProcess registers a process on hosts, or replaces its definition.
 func (a *api) putProcess(w http.ResponseWriter, r *http.Request, caller gozzard.Caller) error {
 	return a.operate(w, r, caller, func(root *strictjson.Value) (gozzard.Item, *selection) {
-		root.Only(fieldNames(reflect.TypeFor[client.RegisterRequest]())...)
-		namespace, name, labels, spec := root.Get("namespace"), root.Get("name"), root.Get("labels"), root.Get("spec")
-		s := &selection{namespace: requireName(&namespace), names: []string{requireName(&name)}}
-		a.readHosts(caller, root, s)
-		return gozzard.Item{Action: gozzard.ActionUpdate, Labels: specjson.ReadLabels(labels), Spec: readSpec(spec)}, s
+		root.Only(registerFields...)
+		namespace, name, labels := root.Get("namespace"), root.Get("name"), root.Get("labels")
+		s := &selection{namespaces: []string{defaultNamespace}, definition: specjson.ReadDefinition(*root)}
+		if namespace.Given() {
+			s.namespaces[0] = requireName(&namespace)
+		}
+		s.names = s.definition.Names(requireName(&name))
+		checkOrder(root, s)
+		a.defaultHost(caller, root, s)
+		return gozzard.Item{Action: gozzard.ActionUpdate, Labels: specjson.ReadLabels(labels),
+			Spec: s.definition.Spec}, s
 	})
+}
+
+// checkOrder rejects a process that waits for itself. The hosts know the other processes, and find longer circles.
+func checkOrder(root *strictjson.Value, s *selection) {
+	if s.definition.Spec == nil {
+		return
+	}
+	for _, name := range s.names {
+		if last := s.names[len(s.names)-1]; len(last) > gozzard.MaxNameBytes && name == last {
+			v := root.Get("name")
+			v.Fault("has with its number more than %d bytes", gozzard.MaxNameBytes)
+		}
+		if slices.Contains(s.definition.Spec.After, name) {
+			v := root.Get("after")
+			v.Fault("%q would wait for itself", clip(name))
+		}
+	}
+}
+
+// defaultHost reads the hosts of a document. A document that names none means the only host that there is.
+func (a *api) defaultHost(caller gozzard.Caller, root *strictjson.Value, s *selection) {
+	hosts, all := root.Get("hosts"), root.Get("all")
+	if hosts.Exists() || all.Exists() {
+		a.readHosts(caller, root, s)
+		return
+	}
+	known := a.Plane.Hosts(caller)
+	if len(known) != 1 {
+		hosts.Fault(`required: the server has %d hosts. Give a list such as [{"ip": "10.0.0.1"}], or "all": true for every `+
+			`host that has the process`, len(known))
+		return
+	}
+	s.hosts = []gozzard.Target{{Agent: known[0].Info.Agent}}
 }
 
 // deleteProcesses removes the definitions of processes from hosts. Running processes keep running.
@@ -81,8 +127,8 @@ func (a *api) operate(w http.ResponseWriter, r *http.Request, caller gozzard.Cal
 	}
 
 	item, s := read(&root)
-	wait, confirm := readWait(&root), root.Get("confirm")
-	confirmed := int(confirm.OptInt(0, 1, maxList))
+	wait, confirm, dryRun := readWait(&root), root.Get("confirm"), root.Get("dry_run")
+	confirmed, dry := int(confirm.OptInt(0, 1, maxList)), dryRun.OptBool(false)
 	if err := faults.Err(); err != nil {
 		return err
 	}
@@ -93,11 +139,16 @@ func (a *api) operate(w http.ResponseWriter, r *http.Request, caller gozzard.Cal
 		return err
 	}
 
-	// Create the task.
-	task, err := a.Plane.Operate(r.Context(), &gozzard.Operation{
+	op := &gozzard.Operation{
 		Caller: caller, Door: Door, Items: items, IdempotencyKey: key, RequestHash: requestHash(r, body),
 		WaitOffline: wait, Confirm: confirmed, Adopt: true,
-	})
+	}
+	if dry {
+		return a.preview(w, r, op)
+	}
+
+	// Create the task.
+	task, err := a.Plane.Operate(r.Context(), op)
 	if err != nil {
 		return err
 	}

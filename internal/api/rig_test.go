@@ -29,6 +29,7 @@ type plane struct {
 	mu      sync.Mutex
 	ops     []*gozzard.Operation
 	refuse  error
+	before  []byte // the recorded definition of every process
 	results map[gozzard.TaskID]record.TaskResults
 	awaited time.Duration
 	ring    *control.EventRing
@@ -37,7 +38,37 @@ type plane struct {
 
 func newPlane() *plane {
 	return &plane{Index: fleet.New(), results: map[gozzard.TaskID]record.TaskResults{},
-		ring: control.NewEventRing(50, time.Now())}
+		ring: control.NewEventRing(50, time.Now()),
+		before: gozzard.EncodeSpec(&gozzard.Spec{Identity: gozzard.Identity{ProcName: "web", SetupPath: "/opt/web"},
+			Policy: gozzard.DefaultPolicy()})}
+}
+
+func (p *plane) Preview(_ context.Context, op *gozzard.Operation) ([]record.Preview, error) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	var out []record.Preview
+	for i := range op.Items {
+		it := &op.Items[i]
+		for _, t := range it.Targets {
+			v := record.Preview{Attempt: gozzard.Attempt{Agent: t.Agent, Addr: t.Addr, Key: it.Key, Action: it.Action}}
+			if it.Spec != nil {
+				v.Defines, v.Before, v.After = true, p.before, gozzard.EncodeSpec(it.Spec)
+			}
+			out = append(out, v)
+		}
+	}
+	return out, p.refuse
+}
+
+func (p *plane) Definitions(_ context.Context, caller gozzard.Caller, f fleet.Filter, start, limit int) (int,
+	[]record.Definition, error) {
+	n, rows := p.Find(caller, f, start, limit)
+	var out []record.Definition
+	for i := range rows {
+		out = append(out, record.Definition{Addr: rows[i].Addr, Process: record.Process{Spec: p.before,
+			ID: gozzard.ProcID{Agent: rows[i].Agent, Key: rows[i].Status.Key}}})
+	}
+	return n, out, nil
 }
 
 func (p *plane) Operate(_ context.Context, op *gozzard.Operation) (gozzard.Task, error) {

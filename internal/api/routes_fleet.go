@@ -21,7 +21,9 @@ func idempotency() []Parameter {
 }
 
 func operationRoutes() []Route {
-	recorded := answers(http.StatusAccepted, client.Accepted{}, "The task is recorded. Location is the path of the task.")
+	recorded := append(answers(http.StatusAccepted, client.Accepted{},
+		"The task is recorded. Location is the path of the task."),
+		answers(http.StatusOK, client.Preview{}, "With dry_run: what the request would do. Nothing was done.")...)
 	return []Route{
 		{Method: http.MethodPost, Path: "/api/v1/operations", Access: AccessCaller, serve: (*api).postOperation,
 			Summary:    "Start, stop, restart, reload, kill, supervise, stop supervising or query processes.",
@@ -81,6 +83,16 @@ func fleetRoutes() []Route {
 				flag("hosted", "Whether the agent supervises the process."),
 			}, pageParams(), businessParams()),
 			Answers: answers(http.StatusOK, client.ProcessPage{}, "One page of the processes.")},
+
+		{Method: http.MethodGet, Path: "/api/v1/definitions", Access: AccessCaller, serve: (*api).getDefinitions,
+			Summary: "List recorded definitions of processes, in the order of the processes.",
+			Parameters: append([]Parameter{
+				texts("namespace", "A namespace, or a pattern with * and ?."),
+				texts("name", "A name, or a pattern with * and ?."),
+				texts("host", "A host: cloud:ip, an IP address, or an agent id."),
+				numbers("cloud", "The number of a cloud area."),
+			}, pageParams()...),
+			Answers: answers(http.StatusOK, client.DefinitionPage{}, "One page of the definitions.")},
 
 		{Method: http.MethodGet, Path: "/api/v1/hosts", Access: AccessCaller, serve: (*api).getHosts,
 			Summary:    "List every host that the caller may see, ordered by cloud and address.",

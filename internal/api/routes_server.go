@@ -6,6 +6,7 @@ import (
 
 	"github.com/gozzard/gozzard"
 	"github.com/gozzard/gozzard/client"
+	"github.com/gozzard/gozzard/internal/specjson"
 )
 
 func serverRoutes() []Route {
@@ -46,6 +47,10 @@ func serverRoutes() []Route {
 		{Method: http.MethodGet, Path: "/api/v1/openapi.json", Access: AccessOpen, serve: (*api).getOpenAPI,
 			Summary: "Read this description of the API, in OpenAPI 3.1.",
 			Answers: answers(http.StatusOK, json.RawMessage{}, "The OpenAPI document.")},
+
+		{Method: http.MethodGet, Path: specjson.SchemaPath, Access: AccessOpen, serve: (*api).getDefinitionSchema,
+			Summary: "Read the JSON Schema of the documents that register a process.",
+			Answers: answers(http.StatusOK, json.RawMessage{}, "The JSON Schema. Editors complete and check documents with it.")},
 
 		{Method: http.MethodGet, Path: "/healthz", Access: AccessOpen, serve: (*api).getHealth,
 			Summary: "Check that the server answers requests.",

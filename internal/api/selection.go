@@ -11,22 +11,26 @@ import (
 	"github.com/gozzard/gozzard/client"
 	"github.com/gozzard/gozzard/internal/fleet"
 	"github.com/gozzard/gozzard/internal/record"
+	"github.com/gozzard/gozzard/internal/specjson"
 	"github.com/gozzard/gozzard/internal/strictjson"
 )
 
 // selection says which processes a request is about, see client.Selection.
 type selection struct {
-	namespace string // a name or a pattern; "" means any
-	names     []string
-	hosts     []gozzard.Target
-	all       bool
-	business  *businessSelection // if it is set, the other fields are not
+	namespaces []string // names or patterns; none means any
+	names      []string
+	hosts      []gozzard.Target
+	all        bool
+	business   *businessSelection // if it is set, the other fields are not
+
+	definition specjson.Definition // of a request that registers: the instances of names differ in it
 }
 
-// literal reports whether namespace and names are written out. Such a selection can name processes that are not
+// literal reports whether namespaces and names are written out. Such a selection can name processes that are not
 // registered.
 func (s *selection) literal() bool {
-	return s.namespace != "" && !isPattern(s.namespace) && !slices.ContainsFunc(s.names, isPattern)
+	return len(s.namespaces) > 0 && !slices.ContainsFunc(s.namespaces, isPattern) &&
+		!slices.ContainsFunc(s.names, isPattern)
 }
 
 // readSelection reads the selection of a request.
@@ -36,32 +40,46 @@ func (a *api) readSelection(caller gozzard.Caller, root *strictjson.Value) *sele
 		return s
 	}
 
-	namespace, names := root.Get("namespace"), root.Get("names")
-	if s.namespace = namespace.OptStr(); s.namespace != "" {
-		if fault := checkPattern(s.namespace); fault != "" {
-			namespace.Fault("%s", fault)
-		}
-	}
-
-	seen := make(map[string]struct{})
-	if n := names.List(maxList, func(e *strictjson.Value) {
-		name := e.Str()
-		if name == "" {
-			return
-		}
-		if fault := checkPattern(name); fault != "" {
-			e.Fault("%s", fault)
-		}
-		if _, twice := seen[name]; !twice {
-			seen[name] = struct{}{}
-			s.names = append(s.names, name)
-		}
-	}); n == 0 && names.Given() {
+	readNamespaces(root, s)
+	names := root.Get("names")
+	if n := names.List(maxList, addPatterns(&s.names)); n == 0 && names.Given() {
 		names.Fault(`required, is empty; "*" means every name`)
 	}
 
 	a.readHosts(caller, root, s)
 	return s
+}
+
+// readNamespaces reads "namespace" or "namespaces". A request may have neither.
+func readNamespaces(root *strictjson.Value, s *selection) {
+	one, list := root.Get("namespace"), root.Get("namespaces")
+	if one.Given() && list.Given() {
+		list.Fault(`give "namespace" or "namespaces", not both`)
+		return
+	}
+
+	if name := one.OptStr(); name != "" {
+		addPatterns(&s.namespaces)(&one)
+	}
+	list.OptList(maxList, addPatterns(&s.namespaces))
+}
+
+// addPatterns is a function that adds texts to a list, each once.
+func addPatterns(to *[]string) func(*strictjson.Value) {
+	seen := make(map[string]struct{})
+	return func(e *strictjson.Value) {
+		text := e.Str()
+		if text == "" {
+			return
+		}
+		if fault := checkPattern(text); fault != "" {
+			e.Fault("%s", fault)
+		}
+		if _, twice := seen[text]; !twice {
+			seen[text] = struct{}{}
+			*to = append(*to, text)
+		}
+	}
 }
 
 // readHosts reads "hosts" or "all". A request must have exactly one of the two.
@@ -146,32 +164,49 @@ func distinct(list []gozzard.Target) []gozzard.Target {
 // items makes the items of an operation on the processes of a selection.
 func (a *api) items(ctx context.Context, caller gozzard.Caller, s *selection, item gozzard.Item) ([]gozzard.Item,
 	error) {
-	switch {
-	case s.business != nil:
+	if s.business != nil {
 		return a.businessItems(ctx, caller, s.business, item.Action)
-	case s.literal() && !s.all:
-		return literalItems(s, item)
 	}
-	return a.matchingItems(caller, s, item)
+
+	// Make the items.
+	find := a.matchingItems
+	if s.literal() && !s.all {
+		find = func(_ gozzard.Caller, s *selection, item gozzard.Item) ([]gozzard.Item, error) {
+			return literalItems(s, item)
+		}
+	}
+	items, err := find(caller, s, item)
+	if err != nil || s.definition.Instances == 0 {
+		return items, err
+	}
+
+	// Number the instances of one document.
+	for i := range items {
+		items[i].Spec = s.definition.Instance(slices.Index(s.names, items[i].Key.Name))
+	}
+	return items, nil
 }
 
 // literalItems makes an item for each name that is written out, registered or not.
 func literalItems(s *selection, item gozzard.Item) ([]gozzard.Item, error) {
-	if n := len(s.names) * len(s.hosts); n > record.MaxTargets {
+	names := len(s.namespaces) * len(s.names)
+	if n := names * len(s.hosts); n > record.MaxTargets {
 		return nil, gozzard.Errorf(gozzard.ErrInvalid,
-			"%d processes on %d hosts are %d targets, at most %d are allowed", len(s.names), len(s.hosts), n,
+			"%d processes on %d hosts are %d targets, at most %d are allowed", names, len(s.hosts), n,
 			record.MaxTargets)
 	}
 
 	var items []gozzard.Item
-	for _, name := range s.names {
-		it := item
-		it.Key = gozzard.Key{Namespace: s.namespace, Name: name}
-		for _, t := range s.hosts {
-			t.ResultKey = resultKey(t, it.Key)
-			it.Targets = append(it.Targets, t)
+	for _, namespace := range s.namespaces {
+		for _, name := range s.names {
+			it := item
+			it.Key = gozzard.Key{Namespace: namespace, Name: name}
+			for _, t := range s.hosts {
+				t.ResultKey = resultKey(t, it.Key)
+				it.Targets = append(it.Targets, t)
+			}
+			items = append(items, it)
 		}
-		items = append(items, it)
 	}
 
 	return items, nil
@@ -180,10 +215,7 @@ func literalItems(s *selection, item gozzard.Item) ([]gozzard.Item, error) {
 // matchingItems makes an item for each registered process that matches.
 func (a *api) matchingItems(caller gozzard.Caller, s *selection, item gozzard.Item) ([]gozzard.Item, error) {
 	// Make a filter of the selection.
-	f := fleet.Filter{Names: s.names}
-	if s.namespace != "" {
-		f.Namespaces = []string{s.namespace}
-	}
+	f := fleet.Filter{Namespaces: s.namespaces, Names: s.names}
 	var faults []gozzard.Fault
 	for i, t := range s.hosts {
 		h, ok := a.Plane.Resolve(caller, t)

@@ -14,6 +14,7 @@ import (
 	"github.com/gozzard/gozzard"
 	"github.com/gozzard/gozzard/client"
 	"github.com/gozzard/gozzard/internal/record"
+	"github.com/gozzard/gozzard/internal/specjson"
 	"github.com/gozzard/gozzard/internal/strictjson"
 	"github.com/gozzard/gozzard/internal/taskname"
 	"github.com/gozzard/gozzard/internal/topology"
@@ -89,7 +90,7 @@ func parseTopology(doc []byte, asJSON bool, biz int) (*topology.Business, error)
 		}
 	}
 
-	b, err := topology.Parse(doc)
+	b, err := topology.Parse(doc, topology.Flat{Names: specjson.FlatNames(), Read: specjson.ReadProcess})
 	if err != nil {
 		return nil, err
 	}

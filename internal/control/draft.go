@@ -2,6 +2,7 @@ package control
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"fmt"
 	"slices"
@@ -210,6 +211,10 @@ func (p *Plane) begin(a *gozzard.Attempt, op *gozzard.Operation, it *gozzard.Ite
 		return p.notPermitted(op.Caller, it.Action, it.Key.Namespace), fleet.Host{}
 	}
 
+	if out := tooOld(it, host); out != nil {
+		return out, fleet.Host{}
+	}
+
 	// Send it at once when the host is ready.
 	a.Agent = host.Info.Agent
 	if len(host.Info.Addrs) > 0 && !a.Addr.IP.IsValid() {
@@ -236,6 +241,21 @@ func (p *Plane) begin(a *gozzard.Attempt, op *gozzard.Operation, it *gozzard.Ite
 	return &gozzard.Outcome{Code: gozzard.CodeUnreachable,
 		Message: fmt.Sprintf("the agent of %s is offline, last heard %s", targetName(t),
 			host.LastSeen.UTC().Format(time.RFC3339))}, host
+}
+
+// tooOld rejects a definition that the agent of a host would carry out in part only. A host that is offline may come back
+// with a newer agent.
+func tooOld(it *gozzard.Item, host fleet.Host) *gozzard.Outcome {
+	if it.Spec == nil || !host.Online || host.Info.Form >= gozzard.DefinitionForm {
+		return nil
+	}
+	newer := it.Spec.Newer()
+	if len(newer) == 0 {
+		return nil
+	}
+	return &gozzard.Outcome{Code: gozzard.CodeRefused,
+		Message: fmt.Sprintf("the agent of this host has version %s and does not know %s: upgrade the agent, or leave that out "+
+			"of the definition", cmp.Or(host.Info.Version, "unknown"), strings.Join(newer, ", "))}
 }
 
 // notPermitted is the verdict on what a caller sees and may not do.

@@ -10,6 +10,7 @@ import (
 	"sync"
 	"sync/atomic"
 	"syscall"
+	"time"
 
 	"golang.org/x/sys/unix"
 
@@ -66,6 +67,13 @@ func (h *Host) prepare(r supervise.Run) (*command, error) {
 	if err != nil {
 		return nil, err
 	}
+	if cred, err = h.inGroup(r.Spec.Exec.Group, runAs, cred); err != nil {
+		return nil, err
+	}
+	own, err := h.variables(r, runAs, cred)
+	if err != nil {
+		return nil, err
+	}
 	dir, err := h.openFolder(r.Spec.Identity.SetupPath, runAs.name, cred)
 	if err != nil {
 		return nil, err
@@ -98,7 +106,8 @@ func (h *Host) prepare(r supervise.Run) (*command, error) {
 	// Describe the shell.
 	c.cmd = &exec.Cmd{
 		Path: shell, Args: []string{shell, "-c", r.Command}, Dir: dir.path(),
-		Env:    append(environment(r, runAs), mark{agent: h.instance, key: r.Key, run: name}.environment()...),
+		Env: slices.Concat(environment(r, runAs), own, // of equal names the last one counts
+			mark{agent: h.instance, key: r.Key, run: name}.environment()),
 		Stdout: c.out.file, Stderr: c.out.file, SysProcAttr: attr,
 	}
 	if c.prog != nil {
@@ -153,7 +162,7 @@ func (h *Host) openOutputFile(r supervise.Run, name string, runAs account) (*out
 		return h.outputs.create(keyFolder(r.Key)+"."+name, runAs, h.groups != nil)
 	}
 
-	log, f, err := h.logs.create(keyFolder(r.Key))
+	log, f, err := h.logs.create(keyFolder(r.Key), logBoundsOf(r.Spec))
 	if err != nil {
 		return nil, err
 	}
@@ -162,6 +171,11 @@ func (h *Host) openOutputFile(r supervise.Run, name string, runAs account) (*out
 		return nil, errors.Join(fmt.Errorf("cannot read log: %w", err), f.Close())
 	}
 	return &output{file: f, log: log, from: from}, nil
+}
+
+// logBoundsOf are the bounds of the log that a definition has.
+func logBoundsOf(s *gozzard.Spec) bounds {
+	return bounds{s.Logs.Size, s.Logs.Keep, time.Duration(s.Logs.Age) * time.Second}
 }
 
 // start starts the shell and watches for its end.

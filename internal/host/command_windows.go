@@ -4,9 +4,11 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strings"
 	"syscall"
 	"time"
@@ -104,6 +106,9 @@ func (h *Host) start(r supervise.Run) (*command, error) {
 	if u := r.Spec.Identity.User; u != "" && !h.isSelf(u) {
 		return nil, fmt.Errorf("cannot run as %s: the agent runs as %s and may not change accounts on windows", u,
 			h.self)
+	}
+	if x := r.Spec.Exec; x.EnvFile != "" || x.Group != "" || x.Umask != "" || x.Nice != 0 || len(x.Rlimits) > 0 {
+		return nil, errors.New("env_file, group, umask, nice and rlimits do not exist on windows; env does")
 	}
 	dir := r.Spec.Identity.SetupPath
 	if dir != "" {
@@ -206,6 +211,9 @@ func environment(r supervise.Run) []string {
 	env := append(baseEnv(), "GOZZARD_NAMESPACE="+r.Key.Namespace, "GOZZARD_NAME="+r.Key.Name)
 	if r.Op != (gozzard.OpID{}) {
 		env = append(env, "GOZZARD_OP_ID="+r.Op.String())
+	}
+	for _, name := range slices.Sorted(maps.Keys(r.Spec.Exec.Env)) {
+		env = append(env, name+"="+r.Spec.Exec.Env[name])
 	}
 	return env
 }

@@ -32,6 +32,9 @@ func KeyFolder(k gozzard.Key) string { return keyFolder(k) }
 // ParsePID reads the text of a pid file.
 func ParsePID(b []byte) (int, bool) { return parsePID(b) }
 
+// ParseEnvFile reads the text of a file of variables.
+func ParseEnvFile(text []byte, to map[string]string) error { return parseEnvFile(text, to) }
+
 // SetLimitRoot makes a host believe that a folder is the base of a cgroup v2 tree with all controllers.
 func SetLimitRoot(h *Host, base string) {
 	h.limits.base, h.limits.one = base, nil

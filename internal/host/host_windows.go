@@ -226,7 +226,7 @@ func (h *Host) Clear(q supervise.Query, also []supervise.Proc) error {
 
 // Limit rejects limits that the kernel shall enforce: on Windows they are not enforced.
 func (h *Host) Limit(key gozzard.Key, r gozzard.Resource) (mode string, err error) {
-	if !r.Enforce || r.CPU <= 0 && r.Mem <= 0 {
+	if !r.Enforce || !r.LimitsCPU() && !r.LimitsMem() {
 		return "", nil
 	}
 	return "", fmt.Errorf("cannot limit %s: limits are not enforced by windows", key)

@@ -116,7 +116,7 @@ func (h *Host) Limit(key gozzard.Key, r gozzard.Resource) (mode string, err erro
 	// Store the limits for everything that is started later.
 	l, folder := h.limits, keyFolder(key)
 	l.mu.Lock()
-	if r.Enforce && (r.CPU > 0 || r.Mem > 0) {
+	if r.Enforce && (r.LimitsCPU() || r.LimitsMem()) {
 		l.want[folder] = r
 	} else {
 		delete(l.want, folder)
@@ -172,7 +172,7 @@ func (l *limits) mode(r gozzard.Resource) (mode string, err error) {
 	for _, x := range []struct {
 		controller string
 		wanted     bool
-	}{{cpuController, r.CPU > 0}, {memoryController, r.Mem > 0}} {
+	}{{cpuController, r.LimitsCPU()}, {memoryController, r.LimitsMem()}} {
 		switch {
 		case !x.wanted:
 		case l.one[x.controller] != "":
@@ -206,40 +206,48 @@ func (l *limits) prepare(folder string) {
 func (l *limits) apply(folder string, r gozzard.Resource) error {
 	var errs []error
 	if l.two[cpuController] {
-		errs = append(errs, l.set2(folder, "cpu.max", l.quota(r.CPU, "max")+" "+strconv.Itoa(cpuPeriod)))
+		errs = append(errs, l.set2(folder, "cpu.max", l.quota(r, "max")+" "+strconv.Itoa(cpuPeriod)))
 	}
 	if l.two[memoryController] {
-		high, limit := l.memory(r.Mem, "max")
+		high, limit := l.memory(r, "max")
 		errs = append(errs, l.set2(folder, "memory.high", high), l.set2(folder, "memory.max", limit))
 	}
 
 	if l.one[cpuController] != "" {
-		errs = append(errs, l.set1(cpuController, folder, r.CPU > 0, "cpu.cfs_quota_us", l.quota(r.CPU, noQuota)))
+		errs = append(errs, l.set1(cpuController, folder, r.LimitsCPU(), "cpu.cfs_quota_us", l.quota(r, noQuota)))
 	}
 	if l.one[memoryController] != "" {
-		soft, limit := l.memory(r.Mem, noQuota)
-		errs = append(errs, l.set1(memoryController, folder, r.Mem > 0, "memory.soft_limit_in_bytes", soft),
-			l.set1(memoryController, folder, r.Mem > 0, "memory.limit_in_bytes", limit))
+		soft, limit := l.memory(r, noQuota)
+		errs = append(errs, l.set1(memoryController, folder, r.LimitsMem(), "memory.soft_limit_in_bytes", soft),
+			l.set1(memoryController, folder, r.LimitsMem(), "memory.limit_in_bytes", limit))
 	}
 
 	return errors.Join(errs...)
 }
 
-// quota is the processor time per period for a percentage of the whole machine.
-func (l *limits) quota(percent float64, none string) string {
-	if percent <= 0 {
+// quota is the processor time per period. Of two forms of the limit, the lower one counts.
+func (l *limits) quota(r gozzard.Resource, none string) string {
+	if !r.LimitsCPU() {
 		return none
 	}
-	return strconv.FormatInt(max(minCPUQuota, int64(percent/100*float64(l.cpus)*cpuPeriod)), 10)
+	cores := r.CPUs
+	if share := r.CPU / 100 * float64(l.cpus); r.CPU > 0 && (cores <= 0 || share < cores) {
+		cores = share
+	}
+	return strconv.FormatInt(max(minCPUQuota, int64(cores*cpuPeriod)), 10)
 }
 
 // memory returns two sizes: above high the kernel slows the process down and takes pages back; at limit it kills the
-// process.
-func (l *limits) memory(percent float64, none string) (high, limit string) {
-	if percent <= 0 {
+// process. Of two forms of the limit, the lower one counts.
+func (l *limits) memory(r gozzard.Resource, none string) (high, limit string) {
+	if !r.LimitsMem() {
 		return none, none
 	}
-	n := max(minMemory, int64(percent/100*float64(l.mem)))
+	n := r.MemB
+	if share := int64(r.Mem / 100 * float64(l.mem)); r.Mem > 0 && (n <= 0 || share < n) {
+		n = share
+	}
+	n = max(minMemory, n)
 	return strconv.FormatInt(n-n/10, 10), strconv.FormatInt(n, 10)
 }
 
@@ -271,7 +279,7 @@ func (l *limits) tasks(folder string) []string {
 	l.mu.Unlock()
 
 	var files []string
-	wants := map[string]bool{cpuController: r.CPU > 0, memoryController: r.Mem > 0, pidsController: true}
+	wants := map[string]bool{cpuController: r.LimitsCPU(), memoryController: r.LimitsMem(), pidsController: true}
 	for controller, wanted := range wants {
 		if base := l.one[controller]; base != "" && wanted {
 			files = append(files, filepath.Join(base, folder, "tasks"))
@@ -300,7 +308,7 @@ func (l *limits) gather(groups *cgroups, folder string, key gozzard.Key) error {
 	l.mu.Unlock()
 
 	var errs []error
-	for controller, wanted := range map[string]bool{cpuController: r.CPU > 0, memoryController: r.Mem > 0} {
+	for controller, wanted := range map[string]bool{cpuController: r.LimitsCPU(), memoryController: r.LimitsMem()} {
 		if base := l.one[controller]; base != "" && wanted {
 			errs = append(errs, move(filepath.Join(base, folder), pids))
 		}

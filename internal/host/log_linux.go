@@ -1,6 +1,7 @@
 package host
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"io"
@@ -35,6 +36,7 @@ const (
 	maxLogSize  = 1 << 40 // no process prints that much between two checks: it has set the size
 	currentLog  = "current.log"
 	logNote     = "note"
+	logBounds   = "bounds"
 )
 
 // logs are the logs of all processes.
@@ -66,6 +68,14 @@ type procLog struct {
 
 	expired time.Time // when old files were last removed
 	freed   time.Time // when it was last reported that blocks were freed
+	own     bounds    // of the definition; 0 means the setting of the agent
+}
+
+// bounds limit a log.
+type bounds struct {
+	size int64
+	keep int
+	age  time.Duration
 }
 
 func openLogs(stateDir string, size int64, age time.Duration) (*logs, error) {
@@ -124,7 +134,7 @@ func (l *logs) get(folder string) (*procLog, error) {
 // create opens a log for appending, to be passed to a command. The log belongs to the agent, and only the agent can
 // enter its folder. The permission for others allows a program of another account to open its output again through
 // /dev/stdout, but not to read or replace the file.
-func (l *logs) create(folder string) (*procLog, *os.File, error) {
+func (l *logs) create(folder string, own bounds) (*procLog, *os.File, error) {
 	l.mu.Lock() // a concurrent sweep either sees that the log is in use, or create makes it again
 	defer l.mu.Unlock()
 
@@ -144,6 +154,10 @@ func (l *logs) create(folder string) (*procLog, *os.File, error) {
 	fi, statErr := f.Stat()
 	if err = errors.Join(err, statErr, f.Chmod(0o622), os.Chtimes(path, time.Time{}, time.Now())); err != nil {
 		return nil, nil, errors.Join(fmt.Errorf("cannot open log: %w", err), f.Close())
+	}
+
+	if err := p.setBounds(own); err != nil {
+		return nil, nil, errors.Join(err, f.Close())
 	}
 
 	// Remember it as ours. It has a new inode if the old file was removed.
@@ -171,7 +185,8 @@ func (l *logs) sweep(inUse func(folder string) bool) (hot bool, err error) {
 
 	var errs []error
 	for folder, p := range all {
-		grows, last, freed, err := p.rotate(l.size, l.age)
+		b := p.bounds(bounds{l.size, logFiles, l.age})
+		grows, last, freed, err := p.rotate(b)
 		if freed > 0 {
 			l.freed(folder, freed)
 		}
@@ -180,8 +195,8 @@ func (l *logs) sweep(inUse func(folder string) bool) (hot bool, err error) {
 		}
 		hot = hot || grows
 		errs = append(errs, err)
-		if err == nil && time.Since(last) > l.age && !inUse(folder) {
-			errs = append(errs, l.remove(folder, p))
+		if err == nil && time.Since(last) > b.age && !inUse(folder) {
+			errs = append(errs, l.remove(folder, p, b.age))
 		}
 	}
 
@@ -189,14 +204,14 @@ func (l *logs) sweep(inUse func(folder string) bool) (hot bool, err error) {
 	return hot, errors.Join(withoutReadOnly(errs)...)
 }
 
-func (l *logs) remove(folder string, p *procLog) error {
+func (l *logs) remove(folder string, p *procLog, age time.Duration) error {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	p.mu.Lock()
 	defer p.mu.Unlock()
 
 	if fi, err := os.Lstat(p.current()); err == nil {
-		if time.Since(fi.ModTime()) <= l.age {
+		if time.Since(fi.ModTime()) <= age {
 			return nil // a command just opened it
 		}
 		delete(l.inodes, idOf(fi))
@@ -302,7 +317,47 @@ func (p *procLog) recall(current os.FileInfo) error {
 	}
 
 	p.end = p.base + current.Size()
+	p.recallBounds()
 	return nil
+}
+
+// setBounds stores the bounds of the definition beside the log: an agent that starts again must know them before the
+// process does.
+func (p *procLog) setBounds(own bounds) error {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if own == p.own {
+		return nil
+	}
+	path := filepath.Join(p.dir, logBounds)
+	text := fmt.Appendf(nil, "%d %d %d\n", own.size, own.keep, int64(own.age/time.Second))
+	if err := os.WriteFile(path+".new", text, 0o600); err != nil {
+		return fmt.Errorf("cannot store the bounds of a log: %w", err)
+	}
+	if err := os.Rename(path+".new", path); err != nil {
+		return fmt.Errorf("cannot store the bounds of a log: %w", err)
+	}
+	p.own, p.expired = own, time.Time{}
+	return nil
+}
+
+// recallBounds reads what setBounds stored. A damaged file counts as missing.
+func (p *procLog) recallBounds() {
+	b, err := os.ReadFile(filepath.Join(p.dir, logBounds))
+	if err != nil {
+		return
+	}
+	var size, keep, age int64
+	if _, err := fmt.Sscanf(string(b), "%d %d %d\n", &size, &keep, &age); err == nil {
+		p.own = bounds{size, int(keep), time.Duration(age) * time.Second}
+	}
+}
+
+// bounds are those of the definition, or the given ones where it has none.
+func (p *procLog) bounds(of bounds) bounds {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return bounds{cmp.Or(p.own.size, of.size), cmp.Or(p.own.keep, of.keep), cmp.Or(p.own.age, of.age)}
 }
 
 // note stores where current.log begins and since when.
@@ -365,7 +420,7 @@ func freeAll(f *os.File) error {
 
 // rotate keeps the log within its limits. last is the time of the last write, freed is what the process had allocated
 // beyond the limits without printing it, if that has not been reported for a while.
-func (p *procLog) rotate(size int64, age time.Duration) (hot bool, last time.Time, freed int64, err error) {
+func (p *procLog) rotate(b bounds) (hot bool, last time.Time, freed int64, err error) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 
@@ -375,12 +430,12 @@ func (p *procLog) rotate(size int64, age time.Duration) (hot bool, last time.Tim
 	if err != nil {
 		return false, time.Time{}, 0, fmt.Errorf("cannot read log: %w", err)
 	}
-	hot = p.end-before > size/4
+	hot = p.end-before > b.size/4
 
 	// Look for blocks behind its end.
 	n := occupied(fi)
-	tooMuch := allocated(fi) >= 2*size
-	if extra := allocated(fi) - n; tooMuch && extra >= size {
+	tooMuch := allocated(fi) >= 2*b.size
+	if extra := allocated(fi) - n; tooMuch && extra >= b.size {
 		hot = true // it may do so again at once
 		if time.Since(p.freed) > expireEvery {
 			p.freed, freed = time.Now(), extra
@@ -388,8 +443,8 @@ func (p *procLog) rotate(size int64, age time.Duration) (hot bool, last time.Tim
 	}
 
 	// Begin a new file when the current one is large or old.
-	if n >= size || tooMuch || n > 0 && time.Since(p.began) > age {
-		if err := p.copyAndTruncate(fi, size); err != nil {
+	if n >= b.size || tooMuch || n > 0 && time.Since(p.began) > b.age {
+		if err := p.copyAndTruncate(fi, b.size); err != nil {
 			return hot, fi.ModTime(), freed, fmt.Errorf("cannot rotate log: %w", err)
 		}
 		p.expired = time.Time{}
@@ -400,7 +455,7 @@ func (p *procLog) rotate(size int64, age time.Duration) (hot bool, last time.Tim
 		return hot, fi.ModTime(), freed, nil
 	}
 	p.expired = time.Now()
-	return hot, fi.ModTime(), freed, p.expire(age)
+	return hot, fi.ModTime(), freed, p.expire(b)
 }
 
 // copyAndTruncate copies the end of current.log to a new file and truncates current.log. If there is no space for the
@@ -445,7 +500,7 @@ func copyEnd(path string, from *os.File, skip, limit int64) (int64, error) {
 }
 
 // expire removes old files that are too many or too old.
-func (p *procLog) expire(age time.Duration) error {
+func (p *procLog) expire(b bounds) error {
 	parts, err := p.rotated()
 	if err != nil {
 		return fmt.Errorf("cannot read log: %w", err)
@@ -453,7 +508,7 @@ func (p *procLog) expire(age time.Duration) error {
 
 	var errs []error
 	for i, x := range parts {
-		if len(parts)-i > logFiles || time.Since(x.last) > age {
+		if len(parts)-i > b.keep || time.Since(x.last) > b.age {
 			errs = append(errs, removeFile(x.path))
 		}
 	}

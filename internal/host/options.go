@@ -47,6 +47,8 @@ type Programs interface {
 	// Program checks a file that a command of an account is about to execute, by its real path. command is the setting
 	// of the definition. interpreter says that a script names the file in its first line.
 	Program(user, command, file string, interpreter bool) error
+	// Variable checks the name of a variable that a definition, or a file that it names, adds to the environment.
+	Variable(name string) error
 }
 
 func (o *Options) check() error {

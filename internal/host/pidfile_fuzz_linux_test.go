@@ -1,6 +1,7 @@
 package host_test
 
 import (
+	"regexp"
 	"strconv"
 	"strings"
 	"testing"
@@ -28,3 +29,26 @@ func FuzzPIDFile(f *testing.F) {
 		}
 	})
 }
+
+// FuzzEnvFile: whatever a file has, only names that can be variables come out, none of Gozzard's own, and no NUL.
+func FuzzEnvFile(f *testing.F) {
+	z := fuzztest.New(f)
+	for _, s := range []string{"A=1\n", "export A='x y'\n# no\n\nB=\"\"\n", "=x", "A", "A =1", "GOZZARD_RUN=1", "A=\x00", "Ä=1",
+		"A=1\r\nB=2\r\n", "1A=2", "A=\"", "export =", "A=B=C"} {
+		z.Add([]byte(s))
+	}
+
+	z.Fuzz(func(t *testing.T, text []byte) {
+		all := map[string]string{}
+		if host.ParseEnvFile(text, all) != nil {
+			return
+		}
+		for name, value := range all {
+			if !variable.MatchString(name) || strings.HasPrefix(name, "GOZZARD_") || strings.ContainsAny(value, "\x00\n") {
+				t.Fatalf("%q: %q=%q", text, name, value)
+			}
+		}
+	})
+}
+
+var variable = regexp.MustCompile(`^[A-Za-z_][A-Za-z0-9_]*$`)

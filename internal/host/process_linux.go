@@ -86,13 +86,12 @@ func (h *Host) Collect(ctx context.Context, p supervise.Proc) {
 
 // Signal sends a signal to exactly this process. For a process that ended it returns os.ErrProcessDone.
 func (h *Host) Signal(p supervise.Proc, sig supervise.Signal) error {
-	var s unix.Signal
-	switch sig {
-	case supervise.SignalTerm:
-		s = unix.SIGTERM
-	case supervise.SignalKill:
-		s = unix.SIGKILL
-	default:
+	s, known := map[supervise.Signal]unix.Signal{
+		supervise.SignalTerm: unix.SIGTERM, supervise.SignalKill: unix.SIGKILL, supervise.SignalInt: unix.SIGINT,
+		supervise.SignalQuit: unix.SIGQUIT, supervise.SignalHup: unix.SIGHUP, supervise.SignalUsr1: unix.SIGUSR1,
+		supervise.SignalUsr2: unix.SIGUSR2, supervise.SignalWinch: unix.SIGWINCH,
+	}[sig]
+	if !known {
 		return fmt.Errorf("unknown signal %d", sig)
 	}
 

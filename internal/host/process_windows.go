@@ -130,7 +130,8 @@ func (h *Host) Collect(context.Context, supervise.Proc) {}
 func (h *Host) Signal(p supervise.Proc, sig supervise.Signal) error {
 	switch sig {
 	case supervise.SignalKill:
-	case supervise.SignalTerm:
+	case supervise.SignalTerm, supervise.SignalInt, supervise.SignalQuit, supervise.SignalHup, supervise.SignalUsr1,
+		supervise.SignalUsr2, supervise.SignalWinch:
 		return fmt.Errorf("cannot ask pid %d to end: windows has no signal for it, define a command to stop", p.PID)
 	default:
 		return fmt.Errorf("unknown signal %d", sig)

@@ -199,7 +199,7 @@ func (h *Host) copyToLog(c *command) {
 	if !c.run.Keeps || c.out.log != nil || c.out.none {
 		return
 	}
-	_, log, err := h.logs.create(keyFolder(c.run.Key))
+	_, log, err := h.logs.create(keyFolder(c.run.Key), logBoundsOf(c.run.Spec))
 	if err == nil {
 		err = errors.Join(c.out.copyTo(log), log.Close())
 	}

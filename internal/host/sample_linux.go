@@ -106,6 +106,7 @@ func (h *Host) Sample(procs []supervise.Proc) []supervise.Usage {
 		u.Mem = float32(100 * float64(u.MemKB) * 1024 / float64(h.mem))
 		r := s.share(p, used, now, now.Sub(boot.Add(ticks(p.Start))), h.cpus)
 		u.CPU = r.cpu
+		u.Cores = u.CPU / 100 * float32(h.cpus)
 		if !looked {
 			u.Disk, u.Net = r.disk, r.net
 			if missed < 0 {

@@ -82,6 +82,7 @@ func (h *Host) Sample(procs []supervise.Proc) []supervise.Usage {
 		u, used := s.tree(place)
 		u.Mem = float32(100 * float64(u.MemKB) * 1024 / float64(h.mem))
 		u.CPU = s.share(p, used, now, h.cpus)
+		u.Cores = u.CPU / 100 * float32(h.cpus)
 		usage[i] = u
 	}
 

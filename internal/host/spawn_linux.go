@@ -29,10 +29,13 @@ const (
 func (h *Host) spawn(c *command) error {
 	tasks := h.limits.tasks(keyFolder(c.run.Key))
 	return onOwnThread(func() error {
-		// Set the umask. A strict container forbids this call; then the umask of the program applies, which is set to
-		// the same value at its start.
-		if unix.Unshare(unix.CLONE_FS) == nil {
-			unix.Umask(commandUmask)
+		// Set the umask and the priority.
+		set := c.run.Spec.Exec
+		if err := setUmask(set.Umask); err != nil {
+			return err
+		}
+		if err := setNice(set.Nice); err != nil {
+			return err
 		}
 
 		// Drop privileges.
@@ -55,11 +58,11 @@ func (h *Host) spawn(c *command) error {
 		}
 
 		// Start the program, or the shell: the shell reports better why a program cannot be started.
-		if plain := c.withoutShell(); plain != nil && plain.Start() == nil {
+		if plain := c.withoutShell(); plain != nil && h.startLimited(plain, set.Rlimits) == nil {
 			c.cmd, c.plain = plain, true
 			return nil
 		}
-		return c.cmd.Start()
+		return h.startLimited(c.cmd, set.Rlimits)
 	})
 }
 

@@ -23,6 +23,8 @@ type Held struct {
 	// behind by this process.
 	Replaced bool `json:"replaced,omitempty"`
 	How      How  `json:"how,omitempty"`
+	// Done says that this process ended by itself and well, and that its definition wants no restart after that.
+	Done bool `json:"done,omitempty"`
 }
 
 // How says how a process was found. The values are stored, so they do not change.

@@ -74,6 +74,9 @@ func (f *File) Program(user, command, file string, interpreter bool) error {
 	return f.Current().Program(user, command, file, interpreter)
 }
 
+// Variable is Policy.Variable of the current policy.
+func (f *File) Variable(name string) error { return f.Current().Variable(name) }
+
 // Names is Policy.Names of the current policy.
 func (f *File) Names(account string) bool { return f.Current().Names(account) }
 
@@ -197,6 +200,7 @@ shell: true  # commands run in a shell; with false, only a program in path_prefi
 ops: [%s]  # the operations that the server may ask for
 max_processes: %d  # the largest number of processes on this host
 # programs: [/opt/app/bin/*]  # with shell: false, the only programs that may be executed
+# env: [PYTHONPATH]           # with shell: false, variables of loaders and interpreters that definitions may set
 # namespaces: {"shop*": [shop]}  # which accounts the processes of a namespace may use
 `, c.AllowRoot, list(p.Users, quote), deny, list(p.PathPrefixes, quote),
 		list(p.Ops, gozzard.Action.String), p.MaxProcesses)

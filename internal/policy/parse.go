@@ -92,10 +92,12 @@ func (d *decoder) setting(n *yamldoc.Node) {
 	case setPrograms:
 		d.p.Programs = entries(d, n, d.program)
 		d.programs = n
+	case setEnv:
+		d.p.Env = entries(d, n, d.variable)
 	default:
 		d.fault(n, strconv.Quote(n.Key), "is not a setting; the settings are %s",
 			strings.Join([]string{setAllowRoot, setUsers, setDenyUIDs, setPathPrefixes,
-				setTrustedPaths, setShell, setOps, setMaxProcesses, setNamespaces, setPrograms, setReleaseKey,
+				setTrustedPaths, setShell, setOps, setMaxProcesses, setNamespaces, setPrograms, setEnv, setReleaseKey,
 				setDowngrade}, ", "))
 	}
 }
@@ -192,6 +194,16 @@ func (d *decoder) program(key string, n *yamldoc.Node) string {
 		d.fault(n, key, "must be clean absolute paths of programs; * and ? stand for a part of one name")
 	}
 	return path
+}
+
+// variable reads the name of a variable, which may end in *.
+func (d *decoder) variable(key string, n *yamldoc.Node) string {
+	name, ok := text(n)
+	bare := strings.TrimSuffix(name, "*")
+	if !ok || bare == "" || strings.Trim(bare, "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz_0123456789") != "" {
+		d.fault(n, key, "must be names of variables; a final * stands for any rest")
+	}
+	return name
 }
 
 // checkPrograms rejects a list of programs that cannot be enforced.

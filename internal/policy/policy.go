@@ -22,6 +22,7 @@ const (
 	setMaxProcesses = "max_processes"
 	setNamespaces   = "namespaces"
 	setPrograms     = "programs"
+	setEnv          = "env"
 	setReleaseKey   = "release_key"
 	setDowngrade    = "allow_downgrade"
 )
@@ -49,6 +50,7 @@ type Policy struct {
 	MaxProcesses int
 	Namespaces   []NamespaceRule // in the order of the file; nil: every namespace may use every account
 	Programs     []string        // patterns of the only programs that may be executed; nil: there is no list
+	Env          []string        // variables that definitions may set although they are loaders; a final * is any rest
 
 	// The agent's program may be replaced by releases that are signed with this key. An older release needs
 	// AllowDowngrade.
@@ -138,6 +140,9 @@ func (p *Policy) Definition(namespace string, s *gozzard.Spec) error {
 		return err
 	}
 	if err := p.folder(acct, s.Identity.SetupPath); err != nil {
+		return err
+	}
+	if err := p.setup(acct, s); err != nil {
 		return err
 	}
 	return p.commands(acct, s)

@@ -4,10 +4,12 @@ package policy_test
 
 import (
 	"os"
+	"os/user"
 	"path/filepath"
 	"strings"
 	"testing"
 
+	"github.com/gozzard/gozzard"
 	"github.com/gozzard/gozzard/internal/policy"
 )
 
@@ -88,4 +90,61 @@ func TestProgramsNeedNoShell(t *testing.T) {
 		}
 	}
 	parse(t, "shell: false\nprograms: []\n")
+}
+
+// TestSetup checks what the agent sets up before it executes a command: variables, group and priority.
+func TestSetup(t *testing.T) {
+	self, err := user.Current()
+	if err != nil {
+		t.Fatal(err)
+	}
+	own, err := user.LookupGroupId(self.Gid)
+	if err != nil {
+		t.Fatal(err)
+	}
+	const bounded = "allow_root: false\nusers: ['*']\ndeny_uids: ''\npath_prefixes: [/]\ntrusted_paths: false\n"
+	spec := func(user string, e gozzard.Exec) *gozzard.Spec {
+		return &gozzard.Spec{Identity: gozzard.Identity{User: user, SetupPath: "/"}, Exec: e}
+	}
+	env := func(names ...string) gozzard.Exec {
+		e := gozzard.Exec{Env: map[string]string{}}
+		for _, name := range names {
+			e.Env[name] = "x"
+		}
+		return e
+	}
+
+	for _, c := range []struct {
+		what, policy string
+		user         string
+		exec         gozzard.Exec
+		want         string // "" means allowed
+	}{
+		{"plain names", bounded + "shell: false\n", "nobody", env("MODE", "PORT", "DATABASE_URL"), ""},
+		{"a loader with a shell", bounded, "nobody", env("LD_PRELOAD"), ""},
+		{"a loader", bounded + "shell: false\n", "nobody", env("LD_PRELOAD"), "variable LD_PRELOAD is not allowed by local policy (shell in f): it can make a program execute other code. To allow it, add to the policy: env: [LD_PRELOAD]"},
+		{"a path", bounded + "shell: false\n", "nobody", env("PATH"), "variable PATH"},
+		{"an interpreter", bounded + "shell: false\n", "nobody", env("PYTHONPATH"), "variable PYTHONPATH"},
+		{"a listed name", bounded + "shell: false\nenv: [PYTHONPATH]\n", "nobody", env("PYTHONPATH"), ""},
+		{"a listed pattern", bounded + "shell: false\nenv: [PYTHON*]\n", "nobody", env("PYTHONSTARTUP"), ""},
+		{"nice", bounded, "nobody", gozzard.Exec{Nice: 5}, ""},
+		{"a higher priority", bounded, "nobody", gozzard.Exec{Nice: -5}, "nice -5 is not allowed by local policy (allow_root in f)"},
+		{"a higher priority with root", strings.Replace(bounded, "false", "true", 1), "nobody", gozzard.Exec{Nice: -5}, ""},
+		{"its own group", strings.Replace(bounded, "false", "true", 1), self.Username, gozzard.Exec{Group: own.Name}, ""},
+		{"another group", strings.Replace(bounded, "false", "true", 1), "nobody", gozzard.Exec{Group: "root"}, "group root is not allowed by local policy (users in f): account nobody is not a member"},
+		{"no group", bounded, "nobody", gozzard.Exec{Group: "no-such-group"}, "there is no such group on this host"},
+	} {
+		p, err := policy.Parse("f", []byte(c.policy))
+		if err != nil {
+			t.Fatal(err)
+		}
+		err = p.Definition("shop", spec(c.user, c.exec))
+		if c.want == "" && err != nil || c.want != "" && (err == nil || !strings.Contains(err.Error(), c.want)) {
+			t.Errorf("%s: %v, want %q", c.what, err, c.want)
+		}
+	}
+
+	if _, err := policy.Parse("f", []byte("env: ['A-B', '*']\n")); err == nil {
+		t.Error("the policy accepts names that no variable has")
+	}
 }

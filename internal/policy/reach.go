@@ -14,6 +14,7 @@ type Rules interface {
 	Folder(user, real string) error
 	Plain(command string) (words []string, held bool, err error)
 	Program(user, command, file string, interpreter bool) error
+	Variable(name string) error
 	Names(account string) bool
 }
 

@@ -42,6 +42,12 @@ type Process struct {
 	Attempt      int32 // of NewTask.Register: the index of the attempt that brings it. It is not read back
 }
 
+// Definition is a registered process with the address of its host.
+type Definition struct {
+	Process
+	Addr gozzard.HostAddr
+}
+
 // GroupLimits is the resource pool of one process group on one host.
 type GroupLimits struct {
 	Agent      gozzard.AgentID

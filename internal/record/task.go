@@ -91,3 +91,11 @@ func (r *TaskResults) Open() int {
 
 // MaxTargets bounds one operation.
 const MaxTargets = 100_000
+
+// Preview is an attempt that an operation would make.
+type Preview struct {
+	Attempt gozzard.Attempt // with its verdict, if it would be rejected at once
+	Defines bool            // the operation brings a definition to the record
+	Before  []byte          // EncodeSpec of the recorded definition; nil: there is none, or Defines is false
+	After   []byte          // EncodeSpec of the definition that it brings
+}

@@ -14,6 +14,7 @@ const (
 	maxPath      = 4096
 	maxShort     = 255
 	maxSeconds   = 86400
+	maxLogAge    = 366 * maxSeconds
 	maxRetries   = 100_000
 	maxConfigMap = 1000
 	maxReportID  = 1 << 53 // the largest number that every client reads exactly
@@ -28,6 +29,8 @@ type Rules struct {
 	// Strict is for our own API: unknown names are rejected with the name that is probably meant, paths must be clean
 	// and absolute, and setup_path is required.
 	Strict bool
+
+	partial bool // the rest of the definition is in flat keys: nothing is required
 }
 
 // ReadSpec reads a definition, nil if it is not an object.
@@ -74,7 +77,7 @@ func (r Rules) only(v *strictjson.Value, known ...string) {
 }
 
 func (r Rules) identity(v strictjson.Value) gozzard.Identity {
-	if !v.Object() {
+	if r.partial && !v.Given() || !v.Object() {
 		return gozzard.Identity{}
 	}
 
@@ -83,13 +86,14 @@ func (r Rules) identity(v strictjson.Value) gozzard.Identity {
 	id := gozzard.Identity{
 		IndexKey:   line(v.Get("index_key"), maxPath),
 		ProcName:   line(name, maxShort),
-		SetupPath:  r.path(v.Get("setup_path"), r.Complete || r.Strict),
+		SetupPath:  r.path(v.Get("setup_path"), (r.Complete || r.Strict) && !r.partial),
 		PIDPath:    r.path(v.Get("pid_path"), r.Complete),
 		ConfigPath: r.path(v.Get("config_path"), false),
 		LogPath:    r.path(v.Get("log_path"), false),
 		User:       line(user, maxShort),
 	}
 	switch {
+	case id.ProcName == "" && r.partial:
 	case id.ProcName == "" && (!name.Given() || name.IsString()):
 		name.Fault("required")
 	case r.Strict && strings.ContainsAny(id.ProcName, `/\`):
@@ -153,16 +157,27 @@ func (r Rules) control(v strictjson.Value) gozzard.Control {
 		return gozzard.Control{}
 	}
 
-	r.only(&v, "shell", "start_cmd", "stop_cmd", "restart_cmd", "reload_cmd", "kill_cmd", "version_cmd", "health_cmd")
+	r.only(&v, "shell", "start_cmd", "stop_cmd", "restart_cmd", "reload_cmd", "kill_cmd", "version_cmd", "health_cmd",
+		"health_tcp", "health_http")
 	cmd := func(name string) string { return ReadCommand(v.Get(name)) }
-	shell := gozzard.Shell("")
 
-	if r.Strict { // only our own API has this field
-		shell = oneOf(v.Get("shell"), gozzard.ShellSh, gozzard.ShellBat, gozzard.ShellPS1)
+	// Only our own API has these fields.
+	var own gozzard.Control
+	if r.Strict {
+		own.Shell = oneOf(v.Get("shell"), gozzard.ShellSh, gozzard.ShellBat, gozzard.ShellPS1)
+		if tcp := v.Get("health_tcp"); tcp.Given() {
+			own.HealthTCP = readTCP(tcp)
+		}
+		if http := v.Get("health_http"); http.Given() {
+			own.HealthHTTP = readHTTP(http)
+		}
+		if count(cmd("health_cmd") != "", own.HealthTCP != "", own.HealthHTTP != "") > 1 {
+			v.Fault("give one of health_cmd, health_tcp and health_http")
+		}
 	}
 
 	return gozzard.Control{
-		Shell: shell, Start: cmd("start_cmd"), Stop: cmd("stop_cmd"), Restart: cmd("restart_cmd"),
+		Shell: own.Shell, HealthTCP: own.HealthTCP, HealthHTTP: own.HealthHTTP, Start: cmd("start_cmd"), Stop: cmd("stop_cmd"), Restart: cmd("restart_cmd"),
 		Reload: cmd("reload_cmd"), Kill: cmd("kill_cmd"),
 		Version: cmd("version_cmd"), Health: cmd("health_cmd"),
 	}
@@ -197,25 +212,31 @@ func (r Rules) resource(v strictjson.Value) gozzard.Resource {
 		return gozzard.Resource{}
 	}
 
-	r.only(&v, "cpu", "mem", "fd", "disk", "net", "act", "samples", "enforce")
+	r.only(&v, "cpu", "mem", "cpu_cores", "mem_bytes", "fd", "disk", "net", "act", "samples", "enforce")
 
 	percent := func(name string) float64 {
 		x := v.Get(name)
 		return x.OptFloat(0, 0, 100)
 	}
 
-	count := func(name string, most int64) int64 {
+	whole := func(name string, most int64) int64 {
 		x := v.Get(name)
 		return x.OptInt(0, 0, most)
 	}
 
 	enforce := v.Get("enforce")
+	var own gozzard.Resource
+	if r.Strict { // only our own API has these fields
+		cores := v.Get("cpu_cores")
+		own.CPUs, own.MemB = cores.OptFloat(0, 0, maxCores), whole("mem_bytes", math.MaxInt64)
+	}
 	return gozzard.Resource{
+		CPUs: own.CPUs, MemB: own.MemB,
 		CPU: percent("cpu"), Mem: percent("mem"),
-		FD: count("fd", math.MaxInt64), Disk: count("disk", math.MaxInt64), Net: count("net", math.MaxInt64),
+		FD: whole("fd", math.MaxInt64), Disk: whole("disk", math.MaxInt64), Net: whole("net", math.MaxInt64),
 		// Fields that BlueKing's documents do not have.
 		Act:     oneOf(v.Get("act"), gozzard.ActAlert, gozzard.ActStop, gozzard.ActKill, gozzard.ActRestart),
-		Samples: int(count("samples", maxInRow)),
+		Samples: int(whole("samples", maxInRow)),
 		Enforce: enforce.OptBool(false),
 	}
 }

@@ -43,6 +43,8 @@ type processDoc struct {
 	ForceStop      string `json:"force_stop,omitempty"`
 	Timeout        int    `json:"timeout,omitempty"`
 	StartCheckSecs int    `json:"start_check,omitempty"`
+	Native         string `json:"native,omitempty"`
+	More           string `json:"more,omitempty"`
 }
 
 func toCloud(c topology.Cloud) cloudDoc                { return cloudDoc(c) }

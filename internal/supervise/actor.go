@@ -22,6 +22,7 @@ type actor struct {
 	busy   bool // the goroutine exists, or Run is about to start it
 	events []event
 	ops    []Op
+	doing  gozzard.Action // of the operation in progress; ActionNone if there is none
 	view   view
 
 	// The goroutine owns everything below. The next goroutine takes it over through mu.
@@ -117,6 +118,7 @@ func (a *actor) step(ctx context.Context) (more bool) {
 
 	// Then do what was asked for.
 	if op, ok := a.nextOp(); ok {
+		defer a.opEnded()
 		a.operate(ctx, op)
 		return true
 	}
@@ -154,7 +156,15 @@ func (a *actor) nextOp() (Op, bool) {
 	if a.ops = a.ops[1:]; len(a.ops) == 0 {
 		a.ops = nil
 	}
+	a.doing = op.Action
 	return op, true
+}
+
+// opEnded notes that the operation of nextOp is over.
+func (a *actor) opEnded() {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	a.doing = gozzard.ActionNone
 }
 
 func (a *actor) opWaiting() bool {

@@ -54,6 +54,9 @@ type pullUpInput struct {
 	hosted  bool
 	running bool
 	spec    *gozzard.Spec // nil if it cannot be read
+	// completed says that the newest run has ended by itself, as it should; downs counts exits and failed starts in a row.
+	completed bool
+	downs     int
 }
 
 // pullUpWanted decides whether the process must be started without a request. It gives a reason if the process is
@@ -64,8 +67,12 @@ func pullUpWanted(in pullUpInput) (wanted bool, reason string) {
 		return false, ""
 	case in.spec == nil:
 		return false, "supervised, but its definition cannot be read"
-	case mayEnd(in.spec.Policy):
+	case in.spec.Policy.Restart == gozzard.RestartOnFailure && in.completed:
+		return false, "" // it ended, as it may
+	case mayEnd(in.spec.Policy) && in.spec.Policy.Restart != gozzard.RestartOnFailure:
 		return false, "" // it ended, as it should
+	case in.spec.Policy.RestartMax > 0 && in.downs > in.spec.Policy.RestartMax:
+		return false, gaveUp(in.spec.Policy.RestartMax)
 	case in.spec.Control.Start == "":
 		return false, "supervised, but start_cmd is empty: it cannot be started"
 	}

@@ -55,7 +55,8 @@ func (a *actor) announceStart(how identity.How, before Proc) {
 // announceExit reports that a process has ended. For a process that may end, that is the end of a run.
 func (a *actor) announceExit(p Proc, e Exit) {
 	kind := gozzard.EventExited
-	if a.spec != nil && mayEnd(a.spec.Policy) && !a.stopping {
+	if a.spec != nil && mayEnd(a.spec.Policy) && !a.stopping &&
+		(a.spec.Policy.Restart != gozzard.RestartOnFailure || endedWell(e)) {
 		kind = gozzard.EventRan
 	}
 

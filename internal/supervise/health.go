@@ -19,7 +19,7 @@ const (
 	healthy          = "ok"
 )
 
-// health is what the health command has said about the present run.
+// health is what the health check has said about the present run.
 type health struct {
 	at        time.Time // when the next probe is due; zero if none is planned
 	probe     *probe    // the probe that waits or runs; nil if there is none
@@ -67,7 +67,7 @@ func (a *actor) resetHealth() {
 // probeHealth plans the next probe of a running process, or begins it when it is due.
 func (a *actor) probeHealth() {
 	// Forget the health of a process that needs no probe.
-	if !a.managed || !a.running() || a.spec == nil || a.spec.Control.Health == "" {
+	if !a.managed || !a.running() || a.spec == nil || !a.spec.Control.Probed() {
 		if !a.health.at.IsZero() {
 			a.resetHealth()
 			a.publish(false)
@@ -94,7 +94,7 @@ func (a *actor) probeHealth() {
 	if err := a.s.permit(a.key, a.spec); err != nil {
 		a.resetHealth()
 		a.health.at = time.Now().Add(orDefault(a.spec.Policy.HealthInterval, healthEvery))
-		a.notes.health = "health_cmd is not run: " + err.Error()
+		a.notes.health = "its health is not checked: " + err.Error()
 		a.publish(false)
 		return
 	}
@@ -124,9 +124,18 @@ func (a *actor) runProbe(ctx context.Context, p *probe, o owner) {
 		return
 	}
 
-	// Run the command.
+	// Ask the process, or run the command.
 	e.run, e.skipped = v.run, false
 	timeout := min(orDefault(v.spec.Policy.HealthTimeout, healthTimeout), maxHealthTimeout)
+	if v.spec.Control.Health == "" {
+		probe, cancel := context.WithTimeout(ctx, timeout)
+		defer cancel()
+		e.text = ""
+		if err := a.s.host.Probe(probe, &v.spec.Control); err != nil {
+			e.text = gozzard.Clip(err.Error(), maxStatusBytes)
+		}
+		return
+	}
 	res, err := a.s.host.Run(ctx, Run{
 		Key: a.key, Spec: v.spec, Action: gozzard.ActionQuery, Command: v.spec.Control.Health, Timeout: timeout,
 	})

@@ -34,7 +34,7 @@ type Host interface {
 	// the process is alive.
 	Collect(ctx context.Context, p Proc)
 
-	// Signal sends TERM or KILL to exactly this process.
+	// Signal sends a signal to exactly this process.
 	Signal(p Proc, sig Signal) error
 
 	// Members lists the live processes that belong to the process of a definition: everything that its commands have
@@ -57,6 +57,9 @@ type Host interface {
 	// OOMKills counts how often the kernel killed something of the process because memory ran out, if that can be
 	// known. The count may restart at zero.
 	OOMKills(key gozzard.Key) int
+
+	// Probe makes a health check of a definition that is no command. It returns what is wrong, or nil.
+	Probe(ctx context.Context, c *gozzard.Control) error
 
 	// ReadLog reads what the process and its commands printed, from the rotated files.
 	ReadLog(q gozzard.LogQuery) gozzard.LogChunk
@@ -162,18 +165,35 @@ type Exit struct {
 	OOM    bool // the kernel killed it because memory ran out
 }
 
-// Signal is one of the two signals that supervision sends.
+// Signal is one of the signals that supervision sends.
 type Signal uint8
 
-// The signals.
+// The signals. A definition chooses the one of a stop.
 const (
 	SignalTerm Signal = iota + 1
 	SignalKill
+	SignalInt
+	SignalQuit
+	SignalHup
+	SignalUsr1
+	SignalUsr2
+	SignalWinch
 )
+
+// stopSignal is the signal that asks the process to end.
+func stopSignal(p gozzard.Policy) Signal {
+	s, known := map[string]Signal{"INT": SignalInt, "QUIT": SignalQuit, "HUP": SignalHup, "USR1": SignalUsr1,
+		"USR2": SignalUsr2, "WINCH": SignalWinch, "KILL": SignalKill}[p.StopSignal]
+	if !known {
+		return SignalTerm
+	}
+	return s
+}
 
 // Usage is the resource use of a process tree. CPU and Mem are percent of the whole machine.
 type Usage struct {
 	CPU   float32
+	Cores float32 // CPU in processor cores
 	Mem   float32
 	MemKB int64
 	FD    int32

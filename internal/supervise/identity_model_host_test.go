@@ -230,6 +230,8 @@ func (h *modelHost) descends(p *live, held Held) bool {
 	return false
 }
 
+func (h *modelHost) Probe(context.Context, *gozzard.Control) error { return nil }
+
 func (h *modelHost) Signal(p Proc, sig Signal) error {
 	x := h.find(p)
 	if x == nil {

@@ -14,6 +14,8 @@ const (
 	limitFD
 	limitDisk
 	limitNet
+	limitCores
+	limitBytes
 	limitCount
 )
 
@@ -39,8 +41,10 @@ func samplesOf(r gozzard.Resource) int {
 
 // limitsOf lists usage and limits in the order of the limited resources.
 func limitsOf(u Usage, r gozzard.Resource) (used, limit [limitCount]float64) {
-	used = [limitCount]float64{float64(u.CPU), float64(u.Mem), float64(u.FD), float64(u.Disk), float64(u.Net)}
-	limit = [limitCount]float64{r.CPU, r.Mem, float64(r.FD), float64(r.Disk), float64(r.Net)}
+	used = [limitCount]float64{float64(u.CPU), float64(u.Mem), float64(u.FD), float64(u.Disk), float64(u.Net),
+		float64(u.Cores), float64(u.MemKB) / 1024}
+	limit = [limitCount]float64{r.CPU, r.Mem, float64(r.FD), float64(r.Disk), float64(r.Net), r.CPUs,
+		float64(r.MemB) / (1 << 20)}
 	return used, limit
 }
 
@@ -202,7 +206,7 @@ func (a *actor) applyKernelLimits() {
 	}
 	mode, err := a.s.host.Limit(a.key, r)
 	a.enforced = r.Enforce
-	a.notes.kernel = kernelText(r.Enforce && (r.CPU > 0 || r.Mem > 0), mode, err)
+	a.notes.kernel = kernelText(r.Enforce && (r.LimitsCPU() || r.LimitsMem()), mode, err)
 }
 
 // removeKernelLimits ends the enforcement for a process that is no longer managed.

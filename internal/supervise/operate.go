@@ -68,6 +68,9 @@ func (a *actor) finish(op Op, out gozzard.Outcome, was before) {
 	if redefined || startsAnew(op.Action, was.managed && was.rec.Hosted) {
 		a.resetCounts()
 	}
+	if op.Action == gozzard.ActionHost && !(was.managed && was.rec.Hosted) {
+		a.completed = false // a caller that asks for supervision wants it to run
+	}
 	if was.pullUpPlanned && !a.rec.Hosted {
 		a.announceCancel(op.Action)
 	}
@@ -107,6 +110,9 @@ func (a *actor) applyDefinition(op Op) (rejection gozzard.Outcome, rejected bool
 		if err != nil {
 			return failed(gozzard.CodeRefused, "cannot read the definition of %s: %v", a.key, err), true
 		}
+		if err := a.s.order.set(a.key, spec.After); err != nil {
+			return failed(gozzard.CodeRefused, "cannot take the definition of %s: %v", a.key, err), true
+		}
 		if !a.managed {
 			a.rec = Record{Key: a.key, Wanted: gozzard.StateStopped, RegisteredAt: a.s.now().Unix()}
 		}
@@ -126,6 +132,9 @@ func (a *actor) perform(ctx context.Context, op Op) gozzard.Outcome {
 	case gozzard.ActionStart:
 		return a.start(ctx, launch{id: op.ID, action: gozzard.ActionStart})
 	case gozzard.ActionStop, gozzard.ActionKill:
+		if op.Action == gozzard.ActionStop {
+			a.awaitLater(ctx)
+		}
 		return a.stop(ctx, op.ID, op.Action)
 	case gozzard.ActionRestart:
 		return a.restart(ctx, op.ID)
@@ -174,6 +183,7 @@ func (a *actor) unregister(op Op) {
 	a.unwatch()
 	a.disarm()
 	a.s.release(a.held.Proc, a.key)
+	a.s.order.restore(a.key, nil)
 	a.state = state{run: a.run + 1, held: a.held, health: health{probe: a.health.probe}}
 	a.updateView()
 

@@ -9,7 +9,7 @@ import (
 )
 
 // mayEnd reports whether the process is expected to end, so that its end is no failure.
-func mayEnd(p gozzard.Policy) bool { return p.Kind == gozzard.KindOneShot || p.Periodic() }
+func mayEnd(p gozzard.Policy) bool { return p.MayEnd() }
 
 // plan says when a periodic process runs. The times are wall-clock times. A timer only makes the actor look at them.
 type plan struct {
@@ -88,6 +88,10 @@ func (a *actor) runOnce(ctx context.Context, due time.Time) gozzard.Outcome {
 	// Skip the run if the policy forbids it.
 	if err := a.s.permit(a.key, a.spec); err != nil {
 		return failed(gozzard.CodeRefused, "the run of %s was skipped: %v", clock(due), err)
+	}
+
+	if name, why, _ := a.missing(); name != "" {
+		return failed(gozzard.CodeCheckFailed, "the run of %s was skipped: it comes after %s, %s", clock(due), name, why)
 	}
 
 	// End the previous run, or skip this one.

@@ -30,6 +30,7 @@ type state struct {
 	message   string    // what happened last
 	lastExit  string    // how the newest run ended, in words
 	ended     *Exit     // how the newest run ended; nil if no run has ended since the last start
+	completed bool      // the newest run ended by itself and well; held.Done has it for the next agent
 	notes     notes
 	restoring bool      // the actor looks for the process for the first time after Restore
 	presumed  Proc      // what was on record and alive at Restore; it is shown until the first look
@@ -68,10 +69,12 @@ func (a *actor) restore(rec Record) {
 		a.message = "its definition cannot be read"
 	} else {
 		a.spec = spec
+		a.s.order.restore(a.key, spec.After)
 	}
 	if a.s.host.Alive(a.held.Proc) {
 		a.presumed = a.held.Proc
 	}
+	a.completed = a.held.Done
 	a.updateView()
 }
 
@@ -165,7 +168,7 @@ func (a *actor) adopt(f Found, exit Exit) Found {
 
 	// Begin a new run.
 	a.run++
-	a.ended = nil
+	a.ended, a.completed = nil, false
 	a.resetHealth()
 	a.proc, a.procStart, a.byCgroup, a.upSince = f.Proc, f.StartedAt, f.ByCgroup, time.Now()
 	if a.since = f.StartedAt; a.since.IsZero() {
@@ -217,6 +220,7 @@ func (a *actor) markDown(e Exit) {
 	a.announceExit(a.proc, e)
 	a.run++
 	a.ended = &e
+	a.complete(e)
 	a.resetHealth()
 	if a.alerted {
 		a.alerted, a.notes.limit = false, ""
@@ -233,6 +237,22 @@ func (a *actor) markDown(e Exit) {
 	a.message = "the process " + a.lastExit
 	a.planPullUp(up, a.lastExit)
 }
+
+// complete puts on record that a run has ended by itself and well, if the definition wants no restart after that. A process
+// that was stopped has not completed its run.
+func (a *actor) complete(e Exit) {
+	if a.spec == nil || a.spec.Policy.Restart != gozzard.RestartOnFailure || a.stopping || !endedWell(e) {
+		return
+	}
+	a.completed = true
+	if h := a.held; !h.IsZero() {
+		h.Done = true
+		a.setHeld(h)
+	}
+}
+
+// endedWell reports whether a process is known to have exited with 0.
+func endedWell(e Exit) bool { return e.Known && e.Code == 0 && e.Signal == "" && !e.OOM }
 
 func (a *actor) unwatch() {
 	if a.stopWatch != nil {

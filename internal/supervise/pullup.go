@@ -14,7 +14,8 @@ const (
 
 // pullUpWanted decides whether the process must be started without a request.
 func (a *actor) pullUpWanted() (bool, string) {
-	return pullUpWanted(pullUpInput{hosted: a.rec.Hosted && a.managed, running: a.running(), spec: a.spec})
+	return pullUpWanted(pullUpInput{hosted: a.rec.Hosted && a.managed, running: a.running(), spec: a.spec,
+		completed: a.completed, downs: a.downs})
 }
 
 // pullUpPlanned reports whether a pull-up is planned.
@@ -34,6 +35,12 @@ func (a *actor) planPullUp(up time.Duration, why string) {
 	}
 
 	a.downs = downsAfter(a.downs, up, a.spec.Policy)
+	if wanted, reason := a.pullUpWanted(); !wanted {
+		a.pullAt, a.message = time.Time{}, gozzard.Clip(reason+because(why), maxStatusBytes)
+		a.log.Warn("process ended too often and is not started again", "downs", a.downs, "reason", why)
+		a.announce(gozzard.Event{Kind: gozzard.EventRestartCancelled, Message: a.message})
+		return
+	}
 	delay := pullUpDelay(a.spec.Policy, a.downs, a.s.rand())
 	a.pullAt = time.Now().Add(delay)
 	if delay > 0 {
@@ -63,7 +70,7 @@ func (a *actor) pullUpDue() bool {
 
 // pullUp starts a supervised process that is down.
 func (a *actor) pullUp(ctx context.Context) {
-	if a.mustWait() {
+	if a.mustWait() || a.orderDelays() {
 		return
 	}
 	if !a.acquireSlot(ctx) {

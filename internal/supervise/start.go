@@ -39,6 +39,14 @@ func (a *actor) start(ctx context.Context, l launch) gozzard.Outcome {
 	if out, rejected := a.beforeStart(l); rejected {
 		return out
 	}
+	if !l.pullUp && len(a.spec.After) > 0 {
+		if out, ready := a.awaitOrder(ctx); !ready {
+			return out
+		}
+		if out, rejected := a.beforeStart(l); rejected { // it may have come up meanwhile
+			return out
+		}
+	}
 	return a.bringUp(ctx, l)
 }
 
@@ -71,6 +79,9 @@ func (a *actor) restart(ctx context.Context, id gozzard.OpID) gozzard.Outcome {
 	}
 	if a.unclear != "" {
 		return unclear(a.unclear)
+	}
+	if out, ready := a.awaitOrder(ctx); !ready {
+		return out
 	}
 
 	// Use the definition's own command.
@@ -126,7 +137,7 @@ func (a *actor) makeRoom(action gozzard.Action) error {
 func (a *actor) beginLaunch() {
 	a.starting, a.began, a.settleAt = true, time.Now(), time.Time{}
 	if h := a.held; !h.IsZero() {
-		h.Settled, h.Replaced = false, true
+		h.Settled, h.Replaced, h.Done = false, true, false
 		a.setHeld(h)
 	}
 }
@@ -154,7 +165,7 @@ func (a *actor) afterLaunch(l launch, code gozzard.Code) (text string) {
 func (a *actor) launch(ctx context.Context, l launch) gozzard.Outcome {
 	// Run the command. The limits are set before, so that they hold from the first moment.
 	a.applyKernelLimits()
-	a.lastExit, a.ended = "", nil
+	a.lastExit, a.ended, a.completed = "", nil, false
 	t := launched{launch: l, began: time.Now(), run: a.run}
 	var out gozzard.Outcome
 	t.res, out = a.command(ctx, l)
@@ -343,6 +354,7 @@ func (a *actor) goneWithCommand(t launched) bool {
 func (a *actor) setExit(res Result) {
 	e := Exit{Known: true, Code: res.ExitCode, Signal: res.Signal}
 	a.ended, a.lastExit = &e, exitText(e)
+	a.complete(e)
 	for i := range a.delayed {
 		if h := &a.delayed[i]; h.Kind != gozzard.EventStarted {
 			h.Code, h.Signal, h.Message = e.Code, e.Signal, "the process "+a.lastExit
@@ -368,6 +380,7 @@ func (a *actor) completedRun(t launched, final bool) (out gozzard.Outcome, ended
 		out.Message = commandDone
 	case a.run == t.run && final:
 		a.ended = &Exit{Known: true}
+		a.complete(*a.ended)
 		a.announce(gozzard.Event{Kind: gozzard.EventRan, Message: commandDone})
 		out.Message = commandDone
 	default:

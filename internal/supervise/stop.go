@@ -87,7 +87,7 @@ func (a *actor) bringDown(ctx context.Context, id gozzard.OpID, action gozzard.A
 			return failed(gozzard.CodeCommandFailed, "cannot kill pid %d: %v", proc.PID, err)
 		}
 	default:
-		if err := a.signal(SignalTerm); err != nil {
+		if err := a.signal(stopSignal(a.spec.Policy)); err != nil {
 			return failed(gozzard.CodeCommandFailed, "cannot end pid %d: %v", proc.PID, err)
 		}
 		if a.waitGone(ctx, patience) || ctx.Err() != nil {

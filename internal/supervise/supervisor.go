@@ -89,6 +89,8 @@ type Supervisor struct {
 	holdMu      sync.Mutex
 	holders     map[Proc]gozzard.Key // the processes that are on record
 
+	order order // what the definitions say in after
+
 	poolMu sync.Mutex // locked before mu
 	pools  []pool
 

@@ -25,6 +25,7 @@ type view struct {
 	shown       Usage // the usage in the last call of Changed
 	limitCounts limitCounts
 	health      string
+	ready       bool // see actor.ready
 
 	next   time.Time // of a periodic process: the next run
 	madeAt time.Time // when next was planned
@@ -57,7 +58,7 @@ func (a *actor) updateView() (before, now view) {
 		managed: a.managed, status: a.status(), spec: a.spec,
 		run: a.run, proc: a.proc, watched: a.stopWatch != nil, held: a.held, starting: a.starting,
 		orphans: len(a.orphans), unclear: a.unclear != "",
-		health: a.health.text, since: a.since, restarts: a.restarts,
+		health: a.health.text, ready: a.ready(), since: a.since, restarts: a.restarts,
 	}
 	if a.plan != nil {
 		v.next, v.madeAt = a.plan.next, a.plan.madeAt

@@ -163,6 +163,11 @@ func crashLoop(downs int, delay time.Duration, last string) string {
 	return fmt.Sprintf("crash loop: %d %s, next start in %s%s", downs, exits, spell(delay), because(last))
 }
 
+// gaveUp is the status of a process that ended too often in a row.
+func gaveUp(most int) string {
+	return fmt.Sprintf("gave up after %d restarts in a row (restart.max): start it when the cause is mended", most)
+}
+
 func spell(d time.Duration) string {
 	if d >= time.Second {
 		d = d.Round(100 * time.Millisecond)
@@ -199,8 +204,8 @@ func cancelText(name string, by gozzard.Action) string {
 
 // overText says which limit was passed, by how much and how often.
 func overText(limit int, used, allowed float64, samples int) string {
-	name := [limitCount]string{"cpu", "mem", "fd", "disk", "net"}[limit]
-	unit := [limitCount]string{" %", " %", "", " bytes", " bytes"}[limit]
+	name := [limitCount]string{"cpu", "mem", "fd", "disk", "net", "cpu", "mem"}[limit]
+	unit := [limitCount]string{" %", " %", "", " bytes", " bytes", " cores", " MiB"}[limit]
 	return fmt.Sprintf("%s %s%s is over its limit of %s%s in %d samples in a row", name, amount(used), unit,
 		amount(allowed), unit, samples)
 }

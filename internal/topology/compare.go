@@ -277,6 +277,15 @@ func (f *fields) process(was, is *Process) {
 			f.number(a.key, *a.number, *after[i].number)
 		}
 	}
+	old, now := was.native(), is.native()
+	for _, key := range slices.Sorted(maps.Keys(old)) {
+		f.text(key, string(old[key]), string(now[key]))
+	}
+	for _, key := range slices.Sorted(maps.Keys(now)) {
+		if _, had := old[key]; !had {
+			f.text(key, "", string(now[key]))
+		}
+	}
 }
 
 func (c *comparison) templates(old, new []ConfigTemplate) {

@@ -17,6 +17,8 @@ type decoder struct {
 	texts    map[string]string // all texts so far, to share equal ones: a business has few different ones
 	faults   []lineFault
 	reported map[string]bool // paths with a fault
+	reader   Flat
+	flatKeys []string // of reader
 }
 
 func (d *decoder) fault(n *yamldoc.Node, path, format string, args ...any) {
@@ -243,7 +245,12 @@ var processKeys = func() []string {
 func (d *decoder) process(n *yamldoc.Node, path string) Process {
 	var p Process
 	all := p.attributes()
-	d.mapping(n, path, processKeys, func(key string, v *yamldoc.Node, path string) {
+	var given []*yamldoc.Node
+	d.mapping(n, path, slices.Concat(processKeys, d.flatKeys), func(key string, v *yamldoc.Node, path string) {
+		if slices.Contains(d.flatKeys, key) {
+			given = append(given, v)
+			return
+		}
 		for _, a := range all {
 			switch {
 			case a.key != key:
@@ -255,6 +262,7 @@ func (d *decoder) process(n *yamldoc.Node, path string) Process {
 		}
 	})
 
+	d.flat(n, path, given, &p)
 	return p
 }
 

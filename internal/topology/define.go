@@ -22,25 +22,16 @@ type Naming struct {
 // placeholder. That is safe: Check rejects a process with the placeholder of a set or module if that name has
 // characters which mean something to a shell, and aliases never have such characters.
 func Define(p *Process, n Naming) *gozzard.Spec {
-	policy := gozzard.DefaultPolicy()
-	policy.StartCheckSecs = cmp.Or(p.StartCheckSecs, policy.StartCheckSecs)
-	policy.OpTimeout = cmp.Or(p.Timeout, policy.OpTimeout)
-	return &gozzard.Spec{
-		Identity: gozzard.Identity{
-			ProcName:  cmp.Or(p.FuncName, p.Name),
-			SetupPath: n.expand(p.WorkPath),
-			PIDPath:   n.expand(p.PIDFile),
-			User:      p.User,
-		},
-		Control: gozzard.Control{
-			Start:   n.expand(p.Start),
-			Stop:    n.expand(p.Stop),
-			Restart: n.expand(p.Restart),
-			Reload:  n.expand(p.Reload),
-			Kill:    n.expand(p.ForceStop),
-		},
-		Policy: policy,
-	}
+	s := p.more(n)
+	s.Policy.StartCheckSecs = cmp.Or(p.StartCheckSecs, s.Policy.StartCheckSecs)
+	s.Policy.OpTimeout = cmp.Or(p.Timeout, s.Policy.OpTimeout)
+	s.Identity.ProcName = cmp.Or(p.FuncName, p.Name)
+	s.Identity.SetupPath, s.Identity.PIDPath = n.expand(p.WorkPath), n.expand(p.PIDFile)
+	s.Identity.User = p.User
+	s.Control.Start, s.Control.Stop = n.expand(p.Start), n.expand(p.Stop)
+	s.Control.Restart, s.Control.Reload = n.expand(p.Restart), n.expand(p.Reload)
+	s.Control.Kill = n.expand(p.ForceStop)
+	return &s
 }
 
 // Missing lists the attributes that an action needs and that the process does not have, by their names in documents.

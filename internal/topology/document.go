@@ -20,7 +20,8 @@ const maxFaults = 1000
 
 // Parse reads a document, YAML or JSON, and returns the business, sorted. If the document has any fault, there is no
 // business: the error is a *gozzard.Error with every fault and where it is, such as "line 12: sets[0].modules[1].name".
-func Parse(doc []byte) (*Business, error) {
+// flat reads the keys that definitions of other doors have too.
+func Parse(doc []byte, flat ...Flat) (*Business, error) {
 	root, err := yamldoc.Parse(doc)
 	if err != nil {
 		var e *yamldoc.Error
@@ -32,6 +33,9 @@ func Parse(doc []byte) (*Business, error) {
 
 	// A value that could not be decoded is 0 or empty, so Check may find it as well: report it once.
 	d := &decoder{texts: map[string]string{}, reported: map[string]bool{}}
+	for _, f := range flat {
+		d.reader, d.flatKeys = f, f.keys()
+	}
 	b := d.business(root)
 	for _, f := range b.Check() {
 		if !d.isReported(f.Path) {

@@ -2,6 +2,8 @@ package topology
 
 import (
 	"bytes"
+	"maps"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -127,13 +129,21 @@ func (w *writer) host(h Host) {
 }
 
 func (w *writer) process(p *Process) {
+	native := p.native()
 	for _, a := range p.attributes() {
 		switch {
+		case a.key == "proc_num" && native[instancesKey] != nil:
 		case a.text != nil:
 			w.text(a.key, *a.text)
 		case *a.number != 0:
 			w.number(a.key, *a.number)
 		}
+	}
+	for _, key := range slices.Sorted(maps.Keys(native)) { // JSON is YAML
+		w.key(key)
+		w.WriteByte(' ')
+		w.Write(native[key])
+		w.WriteByte('\n')
 	}
 }
 

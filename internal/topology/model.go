@@ -100,6 +100,9 @@ type Process struct {
 	ForceStop      string
 	Timeout        int // seconds that a command may take; 0 is 60
 	StartCheckSecs int // how long after a start the process must be running; 0 is 5
+
+	Native string // the flat keys of definitions that the document has, as a JSON object; see Flat
+	More   string // what they mean, made by gozzard.EncodeSpec
 }
 
 // Count is the number of instances on the host.

@@ -64,6 +64,7 @@ func appendHost(b []byte, num protowire.Number, h *gozzard.HostInfo) []byte {
 
 	b = appendUint(b, 12, uint64(h.Mode))
 	b = appendString(b, 13, h.PolicyDigest)
+	b = appendUint(b, 14, uint64(h.Form))
 	return end(b, start)
 }
 
@@ -103,6 +104,8 @@ func decodeHost(d decoder, h *gozzard.HostInfo) error {
 			}
 		case 13:
 			h.PolicyDigest = d.string()
+		case 14:
+			h.Form = d.uint32()
 		default:
 			d.skip()
 		}

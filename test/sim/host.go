@@ -23,6 +23,7 @@ type Host struct {
 
 	kernel    string // the result of Limit
 	kernelErr error
+	sick      error // the result of Probe
 }
 
 var _ supervise.Host = (*Host)(nil)
@@ -123,6 +124,20 @@ func (h *Host) Alive(id supervise.Proc) bool {
 // Collect implements supervise.Host: nothing dead stays on this machine.
 func (h *Host) Collect(context.Context, supervise.Proc) {}
 
+// Probe implements supervise.Host: it says what Sick has set.
+func (h *Host) Probe(context.Context, *gozzard.Control) error {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	return h.sick
+}
+
+// Sick sets what the next health checks find; nil is well.
+func (h *Host) Sick(err error) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	h.sick = err
+}
+
 // Signal implements supervise.Host.
 func (h *Host) Signal(id supervise.Proc, sig supervise.Signal) error {
 	h.mu.Lock()
@@ -134,7 +149,9 @@ func (h *Host) Signal(id supervise.Proc, sig supervise.Signal) error {
 	case sig == supervise.SignalKill:
 		h.end(p, supervise.Exit{Known: true, Signal: "SIGKILL"})
 	case !p.stubborn:
-		h.end(p, supervise.Exit{Known: true, Signal: "SIGTERM"})
+		h.end(p, supervise.Exit{Known: true, Signal: map[supervise.Signal]string{supervise.SignalTerm: "SIGTERM",
+			supervise.SignalInt: "SIGINT", supervise.SignalQuit: "SIGQUIT", supervise.SignalHup: "SIGHUP",
+			supervise.SignalUsr1: "SIGUSR1", supervise.SignalUsr2: "SIGUSR2", supervise.SignalWinch: "SIGWINCH"}[sig]})
 	}
 	return nil
 }

@@ -1,0 +1,73 @@
+package main
+
+import (
+	"fmt"
+	"strings"
+
+	"github.com/gozzard/gozzard/client"
+)
+
+// printPreview prints what an operation would do.
+func (env *cliEnv) printPreview(o *outputFlag, what string, p *client.Preview) error {
+	if o.structured() {
+		return o.write(env.out, p)
+	}
+
+	// List the processes.
+	table := newTable("HOST", "NAMESPACE", "NAME", "CODE", "MESSAGE")
+	for i := range p.Processes {
+		r := &p.Processes[i]
+		table.add(hostName(r.Cloud, r.IP, string(r.Agent)), r.Namespace, r.Name, r.Code, r.Message)
+	}
+	if err := table.write(env.out); err != nil {
+		return err
+	}
+
+	// Sum up.
+	if len(p.Processes) < p.Targets {
+		env.remark("%d of %d processes", len(p.Processes), p.Targets)
+	}
+	line := fmt.Sprintf("dry run: %s would touch %d", what, p.Targets-p.Rejected)
+	if p.Rejected > 0 {
+		line += fmt.Sprintf(", and be rejected for %d", p.Rejected)
+	}
+	return checkWrite(fmt.Fprintln(env.out, line+"; nothing was done"))
+}
+
+// definitionSigns are the marks of plans.
+var definitionSigns = map[string]string{"new": "+", "changed": "~", "unchanged": "="}
+
+// printPlan prints what registering a document would change.
+func (env *cliEnv) printPlan(p *client.Preview) error {
+	for i := range p.Processes {
+		r := &p.Processes[i]
+		sign := definitionSigns[r.Definition]
+		lines := r.Fields
+		if r.Code != "" {
+			sign, lines = "!", []string{r.Code + ": " + r.Message}
+		}
+		text := fmt.Sprintf("%s %s/%s on %s", sign, r.Namespace, r.Name, hostName(r.Cloud, r.IP, string(r.Agent)))
+		text = printable(text)
+		for _, l := range lines {
+			text += "\n    " + printable(l)
+		}
+		if err := checkWrite(fmt.Fprintln(env.out, text)); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// changeText says what a document does to definitions, such as "1 new, 2 unchanged".
+func changeText(p *client.Preview) string {
+	var parts []string
+	for _, c := range []struct {
+		n    int
+		text string
+	}{{p.New, "new"}, {p.Changed, "changed"}, {p.Unchanged, "unchanged"}} {
+		if c.n > 0 {
+			parts = append(parts, fmt.Sprintf("%d %s", c.n, c.text))
+		}
+	}
+	return strings.Join(parts, ", ")
+}

@@ -1,0 +1,130 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"strings"
+
+	"github.com/spf13/pflag"
+
+	"github.com/gozzard/gozzard/client"
+)
+
+// targetFlags choose the processes and hosts of an operation.
+type targetFlags struct {
+	scopeFlags
+	namespaces []string
+	hosts      []string
+	allHosts   bool
+}
+
+func (t *targetFlags) register(f *pflag.FlagSet) {
+	f.StringArrayVarP(&t.namespaces, "namespace", "n", nil,
+		"`NAMESPACE`, or a pattern; may be repeated (default: every namespace that has the name)")
+	f.StringArrayVar(&t.hosts, "host", nil,
+		"`HOST` as cloud:ip, an IP address or an agent id; may be repeated (default: the only host that has the process)")
+	f.BoolVar(&t.allHosts, "all-hosts", false, "every host that has the process")
+	t.scopeFlags.register(f)
+}
+
+// check rejects flags that are wrong on their own, without a server. The selection that it returns has no scope
+// yet.
+func (t *targetFlags) check(names []string) (client.Selection, error) {
+	s := client.Selection{Namespaces: t.namespaces, Names: names, All: t.allHosts}
+	if len(t.namespaces) == 1 { // older servers know one namespace only
+		s.Namespace, s.Namespaces = t.namespaces[0], nil
+	}
+	switch {
+	case t.isSet() && (len(t.namespaces) > 0 || t.allHosts):
+		return s, usage("--namespace and --all-hosts cannot be used with a business: " +
+			"the business defines namespace and hosts")
+	case t.isSet() && !t.narrows() && len(names)+len(t.hosts) == 0:
+		return s, usage("choose processes of the business with -e, --set, --module, --host or NAME; " +
+			"-e '*.*.*.*.*' means all (see --help)")
+	case !t.isSet() && len(names) == 0:
+		return s, usage("choose processes with NAME... or -e EXPRESSION; '*' means all (see --help)")
+	case t.allHosts && len(t.hosts) > 0:
+		return s, usage("give --host HOST (may be repeated) or --all-hosts, not both")
+	}
+
+	var err error
+	s.Hosts, err = parseHostFlags(t.hosts)
+	return s, err
+}
+
+// run sends a request for the processes that the flags and names choose, and waits for its task.
+func (t *targetFlags) run(ctx context.Context, env *cliEnv, tf *taskFlags, what string, names []string,
+	ask func(*client.Client, client.Selection) (client.Accepted, error)) error {
+	s, err := t.check(names)
+	if err != nil {
+		return err
+	}
+	return env.runTask(ctx, tf, what, func(c *client.Client) (client.Accepted, error) {
+		if err := t.complete(ctx, c, &s); err != nil {
+			return client.Accepted{}, err
+		}
+		return ask(c, s)
+	})
+}
+
+// dryRun prints what a request for the processes that the flags and names choose would do.
+func (t *targetFlags) dryRun(ctx context.Context, env *cliEnv, o *outputFlag, what string, names []string,
+	ask func(*client.Client, client.Selection) (client.Preview, error)) error {
+	s, err := t.check(names)
+	if err != nil {
+		return err
+	}
+	if err := o.check(); err != nil {
+		return err
+	}
+	return env.withClient(func(c *client.Client) error {
+		if err := t.complete(ctx, c, &s); err != nil {
+			return err
+		}
+		p, err := ask(c, s)
+		if err != nil {
+			return err
+		}
+		return env.printPreview(o, what, &p)
+	})
+}
+
+// complete asks the server for what the flags leave open: the only business, or the only host.
+func (t *targetFlags) complete(ctx context.Context, c *client.Client, s *client.Selection) error {
+	var err error
+	if s.BusinessSelection, err = t.scope(ctx, c); err != nil {
+		return err
+	}
+	if !t.isSet() && !t.allHosts && len(t.hosts) == 0 {
+		s.Hosts, err = t.onlyHost(ctx, c, s.Names)
+	}
+	return err
+}
+
+// onlyHost is the host of the processes that are meant, when there is one only. A command without a word about hosts
+// must not reach more than its author has in mind.
+func (t *targetFlags) onlyHost(ctx context.Context, c *client.Client, names []string) ([]client.Host, error) {
+	var first *client.Process
+	for p, err := range c.AllProcesses(ctx, client.ProcessQuery{Namespaces: t.namespaces, Names: names}) {
+		if err != nil {
+			return nil, withExitCode(err)
+		}
+		if first == nil {
+			first = &p
+		}
+		if p.Agent != first.Agent {
+			return nil, usage("the processes are on several hosts, such as %s and %s: choose hosts with --host HOST "+
+				"(may be repeated) or --all-hosts", processHost(first), processHost(&p))
+		}
+	}
+
+	if first == nil {
+		return nil, &exitError{exitNoMatch, fmt.Errorf("no registered process matches %s; see gozzard ps",
+			strings.Join(names, ", "))}
+	}
+
+	return []client.Host{{Agent: first.Agent}}, nil
+}
+
+// processHost names the host of a process.
+func processHost(p *client.Process) string { return hostName(p.Cloud, p.IP, string(p.Agent)) }

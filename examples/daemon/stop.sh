@@ -1,0 +1,2 @@
+#!/bin/sh
+kill "$(cat orders.pid)"

@@ -1,0 +1,2 @@
+#!/bin/sh
+echo "migrated by $GOZZARD_NAME" >migrated

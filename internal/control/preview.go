@@ -1,0 +1,73 @@
+package control
+
+import (
+	"context"
+
+	"github.com/gozzard/gozzard"
+	"github.com/gozzard/gozzard/internal/fleet"
+	"github.com/gozzard/gozzard/internal/record"
+)
+
+// Preview says what an operation would do: to which processes it would go, which of them would be rejected at once, and
+// which definitions would change. It does nothing, and needs the same rights as the operation.
+func (p *Plane) Preview(ctx context.Context, op *gozzard.Operation) ([]record.Preview, error) {
+	// Draft the operation as if it were accepted.
+	d, err := p.draft(ctx, op)
+	if err == nil {
+		err = p.checkPermitted(op)
+	}
+	if err != nil {
+		return nil, err
+	}
+
+	// Read the definitions that it would replace.
+	var ids []gozzard.ProcID
+	for i := range d.task.Register {
+		ids = append(ids, d.task.Register[i].ID)
+	}
+	recs, err := recorded(ctx, p.o.Store, ids)
+	if err != nil {
+		return nil, err
+	}
+
+	// Compare.
+	replaced := make(map[gozzard.ProcID]record.Preview, len(ids))
+	for _, r := range d.task.Register {
+		v := record.Preview{Defines: true, After: r.Spec}
+		if rec, ok := recs[r.ID]; ok {
+			v.Before = rec.Spec
+		}
+		replaced[r.ID] = v
+	}
+	out := make([]record.Preview, len(d.task.Attempts))
+	for i := range d.task.Attempts {
+		a := &d.task.Attempts[i]
+		out[i] = replaced[gozzard.ProcID{Agent: a.Agent, Key: a.Key}]
+		out[i].Attempt = *a
+	}
+
+	return out, nil
+}
+
+// Definitions reads a page of the recorded definitions of processes that the caller may see, in the order of Find.
+// Processes that agents report and that are not recorded are left out of the page, not of the count.
+func (p *Plane) Definitions(ctx context.Context, caller gozzard.Caller, f fleet.Filter, start, limit int) (int,
+	[]record.Definition, error) {
+	count, rows := p.Find(caller, f, start, limit)
+	ids := make([]gozzard.ProcID, len(rows))
+	for i := range rows {
+		ids[i] = gozzard.ProcID{Agent: rows[i].Agent, Key: rows[i].Status.Key}
+	}
+	recs, err := recorded(ctx, p.o.Store, ids)
+	if err != nil {
+		return 0, nil, err
+	}
+
+	var out []record.Definition
+	for i, id := range ids {
+		if rec, ok := recs[id]; ok {
+			out = append(out, record.Definition{Addr: rows[i].Addr, Process: rec})
+		}
+	}
+	return count, out, nil
+}
