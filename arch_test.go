@@ -42,7 +42,7 @@ var mayImport = map[string][]string{
 	"internal/agentd": {".", "internal/agent", "internal/agentsock", "internal/atomicfile", "internal/enrol",
 		"internal/host", "internal/journal", "internal/nats", "internal/policy", "internal/release",
 		"internal/selfupdate", "internal/signing"},
-	"internal/doctor": {".", "internal/agentd", "internal/backup", "internal/host", "internal/journal",
+	"internal/doctor": {".", "internal/agentd", "internal/backup", "internal/enrol", "internal/host", "internal/journal",
 		"internal/policy", "internal/procfs", "internal/selfupdate", "internal/signing", "internal/sqlstore"},
 	"internal/server": {".", "client", "internal/api", "internal/approval", "internal/atomicfile", "internal/audit",
 		"internal/auditexport", "internal/auth", "internal/backup",
