@@ -129,6 +129,7 @@ var mayImport = map[string][]string{
 	"test/fuzztest":     {},
 	"test/goldentest":   {},
 	"test/identity":     {everything},
+	"test/packages":     {everything},
 	"test/sim":          {everything},
 	"test/soak":         {everything},
 	"test/soak/goosed":  {},

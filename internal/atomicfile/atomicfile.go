@@ -55,6 +55,16 @@ func RemoveLeftovers(dir string) error {
 	return err
 }
 
+// Probe returns why no file can be written in a folder, nil if one can.
+func Probe(dir string) error {
+	f, err := os.CreateTemp(dir, ".probe"+tempMark+"*")
+	if err != nil {
+		return err
+	}
+	_, err = f.Write(make([]byte, 4096))
+	return errors.Join(err, f.Sync(), f.Close(), os.Remove(f.Name()))
+}
+
 // tempMark is in the name of every temporary file.
 const tempMark = ".tmp-"
 

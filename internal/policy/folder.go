@@ -55,7 +55,7 @@ func (p *Policy) folder(acct account, path string) error {
 	default: // an agent of root can follow links that the account cannot: it does not say where they lead
 		return p.rejectBecause(setPathPrefixes, "a link leads to another place", "setup_path %s", quoted(path))
 	}
-	return p.reject(setPathPrefixes, "setup_path %s", quoted(path))
+	return allowedBy(p.reject(setPathPrefixes, "setup_path %s", quoted(path)), real)
 }
 
 // inside reports whether a clean path is the folder or something in it.
