@@ -49,7 +49,8 @@ var mayImport = map[string][]string{
 		"internal/blueking", "internal/blueking/gse", "internal/blueking/gsekit", "internal/blueking/job",
 		"internal/cmdb", "internal/control", "internal/enrol", "internal/fleet", "internal/journal", "internal/keyprogram",
 		"internal/nats", "internal/ratelimit", "internal/record", "internal/release", "internal/signing",
-		"internal/sqlstore", "internal/taskname", "internal/topology", "internal/upgrade", "internal/waves"},
+		"internal/sqlstore", "internal/taskname", "internal/topology", "internal/upgrade", "internal/waves",
+		"packaging"}, // the files that the join script brings
 
 	// The core of the server.
 	"internal/cmdb":        {".", "internal/topology"},
@@ -117,6 +118,7 @@ var mayImport = map[string][]string{
 	"internal/suggest":    {},
 	"internal/taskname":   {"."},
 	"internal/yamldoc":    {},
+	"packaging":           {},
 
 	// Test rigs, measurements, tools.
 	"bench/sheet":       {},

@@ -34,6 +34,7 @@ const (
 	auditApprove     = "enrol:approve:"
 	auditRevoke      = "enrol:revoke:"
 	auditRemove      = "enrol:remove:"
+	auditLeave       = "enrol:leave:"
 	auditAddress     = "enrol:address:"
 )
 
