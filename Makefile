@@ -70,7 +70,8 @@ packages: ## deb and rpm packages and an OCI image in DIST, for ARCHES (amd64 ar
 	@.ci/packages '$(VERSION)' '$(DIST)' $(ARCHES)
 
 .PHONY: test-packages
-test-packages: deps-test ## packages and image are installed, upgraded, purged and run in namespaces (needs root; minutes)
+test-packages: ## packages and image are installed, upgraded, purged and run in namespaces (needs root; minutes)
+	@.ci/deps packages
 	go test -count=1 -timeout 30m -v -tags packages ./test/packages
 
 # Under the race detector every program that ends waits a second for late reports; these tests start hundreds.

@@ -80,4 +80,42 @@ rm -rf /var/lib/gozzard-agent
 say "the agent of one account, as shipped, after the join"
 joined gozzard-agent-user gozzard 10.9.0.3
 end "$pid"
+rm -rf /var/lib/gozzard-agent /etc/gozzard/policy.yaml
+
+say "the script of the server, on a host that has no program yet"
+cp /usr/bin/gozzard /tmp/gozzard # for this test
+rm /usr/bin/gozzard /usr/lib/systemd/system/gozzard-agent.service /etc/gozzard/agent.yaml
+mkdir -p /run/systemd/system /etc/systemd/system
+printf '#!/bin/sh\necho "$@" >>/tmp/systemctl.calls\n' >/usr/bin/systemctl.new
+chmod 755 /usr/bin/systemctl.new && mv /usr/bin/systemctl.new /usr/bin/systemctl
+fetch() { curl -fsSL --cacert /var/lib/gozzard/ca.pem https://127.0.0.1:8443/join; }
+curl -fsSL https://127.0.0.1:8443/join >/dev/null 2>&1 && fail "curl trusts the server without its certificate"
+fetch >/tmp/join.sh
+half=$(($(wc -c </tmp/join.sh) / 2))
+head -c $half /tmp/join.sh | sh >/dev/null 2>&1 || true
+[ ! -e /usr/bin/gozzard ] && [ ! -e /var/lib/gozzard-agent ] || fail "half a script did something"
+sed "s/= '[0-9a-f]\{64\}'/= '$(printf %064d 0)'/" /tmp/join.sh | GOZZARD_TOKEN=gz1.x sh >/tmp/join.out 2>&1 && fail "a wrong checksum was accepted"
+has "nothing was installed" cat /tmp/join.out
+[ ! -e /usr/bin/gozzard ] || fail "a program with a wrong checksum was installed"
+setsid -w sh /tmp/join.sh </dev/null >/tmp/join.out 2>&1 && fail "the script joined without a token"
+has "there is no token" cat /tmp/join.out
+token=$(/tmp/gozzard token create 2>/dev/null)
+fetch | GOZZARD_TOKEN=$token GOZZARD_JOIN_FLAGS="--ip 10.9.0.4 --allow-user games --allow-path /var/games" sh >/tmp/join.out 2>&1 ||
+	fail "the script failed: $(cat /tmp/join.out)"
+cmp /usr/bin/gozzard /tmp/gozzard || fail "another program was installed"
+has "enable --now gozzard-agent.service" cat /tmp/systemctl.calls
+has '"games"' grep '^users:' /etc/gozzard/policy.yaml
+cmp /packaging/gozzard-agent.service /etc/systemd/system/gozzard-agent.service || fail "another unit was installed"
+cp /etc/systemd/system/gozzard-agent.service /usr/lib/systemd/system/ # where this test looks for units
+unit gozzard-agent
+soon sh -c "gozzard hosts | grep '0:10.9.0.4 *yes'"
+fetch | GOZZARD_TOKEN=$token sh >/tmp/join.out 2>&1 && fail "a member joined again"
+has "gozzard agent leave" cat /tmp/join.out
+
+say "the host leaves: the server, the unit and the state forget it"
+end "$pid"
+has "removed /etc/systemd/system/gozzard-agent.service" gozzard agent leave --data /var/lib/gozzard-agent --stop
+has "disable --now gozzard-agent.service" cat /tmp/systemctl.calls
+gozzard hosts | grep 10.9.0.4 && fail "the server knows the host still"
+[ ! -e /var/lib/gozzard-agent ] && [ ! -e /etc/systemd/system/gozzard-agent.service ] || fail "something is left"
 end "$server"
