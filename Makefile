@@ -21,6 +21,9 @@ PACKAGES  ?= ./...
 # The longest packages start first. They mostly wait, so three packages run at a time on two cores.
 LONGEST   := $(if $(filter ./...,$(PACKAGES)),./test/faults ./test/fleettest)
 ATONCE    ?= $(shell echo $$(($$(nproc 2>/dev/null || echo 2) + 1)))
+PREFIX    ?= /usr/local
+DESTDIR   ?=
+ARCHES    ?= amd64 arm64
 
 # In CI a test may be skipped only when .ci/skips lists it, and PostgreSQL is required.
 ifeq ($(CI),true)
@@ -39,6 +42,40 @@ build: ## static binary bin/gozzard
 .PHONY: run
 run: build ## server and one agent in one process, on 127.0.0.1:8080
 	bin/gozzard dev
+
+# BINARY=FILE installs that program instead of building one. Files in /etc that exist stay as they are.
+.PHONY: install
+install: $(if $(BINARY),,build) ## program, units, settings, completion; PREFIX (/usr/local) and DESTDIR say where; as root also the accounts
+	install -D -m 0755 $(or $(BINARY),bin/gozzard) '$(DESTDIR)$(PREFIX)/bin/gozzard'
+	@for unit in packaging/*.service; do \
+		install -d '$(DESTDIR)$(PREFIX)/lib/systemd/system'; \
+		sed 's|/usr/bin/gozzard|$(PREFIX)/bin/gozzard|' $$unit >"$(DESTDIR)$(PREFIX)/lib/systemd/system/$${unit##*/}"; \
+		chmod 0644 "$(DESTDIR)$(PREFIX)/lib/systemd/system/$${unit##*/}"; \
+	done
+	@install -D -m 0644 packaging/gozzard.sysusers '$(DESTDIR)$(PREFIX)/lib/sysusers.d/gozzard.conf'
+	@for f in server.yaml agent.yaml; do \
+		[ -e "$(DESTDIR)/etc/gozzard/$$f" ] || install -D -m 0644 packaging/$$f "$(DESTDIR)/etc/gozzard/$$f"; \
+	done
+	@for f in LICENSE NOTICE packaging/policy.yaml; do install -D -m 0644 $$f "$(DESTDIR)$(PREFIX)/share/doc/gozzard/$${f##*/}"; done
+	@install -D -m 0755 packaging/gozzard-signer-pkcs11 '$(DESTDIR)$(PREFIX)/share/gozzard/gozzard-signer-pkcs11'
+	@if [ -z '$(DESTDIR)' ] && [ "$$(id -u)" = 0 ]; then sh packaging/scripts/postinstall.sh; fi
+	@echo "installed $(DESTDIR)$(PREFIX)/bin/gozzard: see docs/install.md for what comes next"
+
+.PHONY: uninstall
+uninstall: ## remove what install has put in place; settings and data stay
+	@if [ -z '$(DESTDIR)' ] && [ "$$(id -u)" = 0 ]; then sh packaging/scripts/preremove.sh remove; fi
+	rm -f '$(DESTDIR)$(PREFIX)/bin/gozzard' '$(DESTDIR)$(PREFIX)/lib/sysusers.d/gozzard.conf'
+	rm -f $(foreach unit,$(notdir $(wildcard packaging/*.service)),'$(DESTDIR)$(PREFIX)/lib/systemd/system/$(unit)')
+	rm -rf '$(DESTDIR)$(PREFIX)/share/doc/gozzard' '$(DESTDIR)$(PREFIX)/share/gozzard'
+
+.PHONY: packages
+packages: ## deb and rpm packages and an OCI image in DIST, for ARCHES (amd64 arm64)
+	@.ci/packages '$(VERSION)' '$(DIST)' $(ARCHES)
+
+.PHONY: test-packages
+test-packages: ## packages and image are installed, upgraded, purged and run in namespaces (needs root; minutes)
+	@.ci/deps packages
+	go test -count=1 -timeout 30m -v -tags packages ./test/packages
 
 # The race detector checks our code and NATS, but not the code inside SQLite, which is C translated to Go: with it, the tests of the record took 90 CPU seconds instead of 35.
 # Only this package: it has no code of the standard library in it. A linker may take such code without the detector for the whole program.

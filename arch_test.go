@@ -44,14 +44,15 @@ var mayImport = map[string][]string{
 	"internal/agentd": {".", "internal/agent", "internal/agentsock", "internal/atomicfile", "internal/enrol",
 		"internal/host", "internal/journal", "internal/nats", "internal/policy", "internal/release",
 		"internal/selfupdate", "internal/signing"},
-	"internal/doctor": {".", "internal/agentd", "internal/backup", "internal/host", "internal/journal",
+	"internal/doctor": {".", "internal/agentd", "internal/backup", "internal/enrol", "internal/host", "internal/journal",
 		"internal/policy", "internal/procfs", "internal/selfupdate", "internal/signing", "internal/sqlstore"},
 	"internal/server": {".", "client", "internal/api", "internal/approval", "internal/atomicfile", "internal/audit",
 		"internal/auditexport", "internal/auth", "internal/backup",
 		"internal/blueking", "internal/blueking/gse", "internal/blueking/gsekit", "internal/blueking/job",
 		"internal/cmdb", "internal/control", "internal/enrol", "internal/fleet", "internal/journal", "internal/keyprogram",
 		"internal/nats", "internal/ratelimit", "internal/record", "internal/release", "internal/signing",
-		"internal/sqlstore", "internal/taskname", "internal/topology", "internal/upgrade", "internal/waves"},
+		"internal/sqlstore", "internal/taskname", "internal/topology", "internal/upgrade", "internal/waves",
+		"packaging"}, // the files that the join script brings
 
 	// The core of the server.
 	"internal/cmdb":        {".", "internal/topology"},
@@ -120,6 +121,7 @@ var mayImport = map[string][]string{
 	"internal/suggest":    {},
 	"internal/taskname":   {"."},
 	"internal/yamldoc":    {},
+	"packaging":           {},
 
 	// Test rigs, measurements, tools.
 	"bench/sheet":       {},
@@ -132,6 +134,7 @@ var mayImport = map[string][]string{
 	"test/fuzztest":     {},
 	"test/goldentest":   {},
 	"test/identity":     {everything},
+	"test/packages":     {everything},
 	"test/sim":          {everything},
 	"test/soak":         {everything},
 	"test/soak/goosed":  {},

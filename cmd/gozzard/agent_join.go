@@ -27,10 +27,13 @@ agent" with the same --data.
 The addresses of this host are fixed when it joins for the first time. Joining again does not change
 them; an admin can do that with "gozzard hosts address".
 
-The command also writes the policy of this host. Without --allow-root the agent runs no command as
-root, whatever the server asks for.`,
+The command also writes the policy of this host, before it uses the token. Without --allow-root the
+agent runs no command as root, whatever the server asks for. --allow-user and --allow-path allow the
+accounts and folders of your processes. A policy that a person has changed stays as it is: then the
+command prints the lines that are missing.`,
 		Example: `  gozzard agent join --server https://10.0.0.1:8443 --token-file token --data /var/lib/gozzard-agent
-  gozzard agent join --server https://10.0.0.1:8443 --token-file token --allow-root --ip 10.0.0.2`,
+  gozzard agent join --server https://10.0.0.1:8443 --token-file token --allow-root --ip 10.0.0.2
+  gozzard agent join --server https://10.0.0.1:8443 --token-file token --data /var/lib/gozzard-agent --allow-user www-data --allow-path /var/www`,
 		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			if o.Server == "" || o.TokenFile == "" {
@@ -48,6 +51,8 @@ root, whatever the server asks for.`,
 		"IP addresses of this host that callers may use, at most 16, inside of the networks of the token (default: the "+
 			"address that it connects to the server from)")
 	f.BoolVar(&o.AllowRoot, "allow-root", false, "allow commands as root in the policy that is written")
+	f.StringSliceVar(&o.Users, "allow-user", nil, "`ACCOUNT` that commands may run as; may be repeated")
+	f.StringSliceVar(&o.Paths, "allow-path", nil, "`FOLDER` that processes may be in; may be repeated")
 	return cmd
 }
 

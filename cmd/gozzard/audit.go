@@ -34,8 +34,14 @@ Every row contains a hash over itself and over the hash of the previous row. If 
 removed or inserted, the chain is broken from there on.
 
 The audit is read from a server, which needs the role admin on everything, or with --data from the
-data folder of a server, running or not.`,
+data folder of a server, running or not. Root acts as the owner of that folder.`,
 		Args: cobra.NoArgs,
+		PersistentPreRunE: func(*cobra.Command, []string) error {
+			if flags.data == "" {
+				return nil
+			}
+			return failed(actAsOwner(flags.data, env.errs))
+		},
 	}
 	cmd.PersistentFlags().StringVar(&flags.data, "data", "",
 		"read the audit from the data `FOLDER` of a server on this machine, without asking the server")

@@ -20,7 +20,7 @@ func newBackupCommand(env *cliEnv) *cobra.Command {
 		Use:   "backup",
 		Short: "Back up and restore a server",
 		Long: `A backup is one encrypted file with everything that a new server needs: the record, the authority of
-the hosts (ca.pem), the key that signs commands (signing.key) and the join secret. With this file
+the hosts (ca.key), the key that signs commands (signing.key) and the join secret. With this file
 and its key anyone can command the fleet, within the policies of the hosts. Therefore every backup
 is encrypted, and its key does not belong on the server.
 

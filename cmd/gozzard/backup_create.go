@@ -34,6 +34,9 @@ Run this as the account of the server.`,
 			if err != nil {
 				return usage("%w", err)
 			}
+			if err := actAsOwner(data, env.errs); err != nil {
+				return failed(err)
+			}
 			return failed(env.backupCreate(cmd.Context(), data, to, keys))
 		},
 	}

@@ -17,13 +17,16 @@ func newDoctorCommand(env *cliEnv) *cobra.Command {
 		Use:   "doctor",
 		Short: "Check a server: record, disk, backups, certificates",
 		Long: `Check the data folder of a server, running or not, and report what is wrong and what to do. Nothing
-is changed. Run it on the machine and as the account of the server. OK is fine, WARN works with a
+is changed. Run it on the machine of the server, as root or as its account. OK is fine, WARN works with a
 risk, FAIL does not work or not for long. The exit code is 1 when a line is marked FAIL. To check a
 host, use "gozzard agent doctor".`,
 		Example: `  gozzard doctor --data /var/lib/gozzard
   gozzard doctor --data /var/lib/gozzard --backup-to /backup --tls-cert /etc/gozzard/api.pem`,
 		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
+			if err := actAsOwner(o.Data, env.errs); err != nil {
+				return failed(err)
+			}
 			o.Now = env.now()
 			return report(cmd.OutOrStdout(), doctor.Server(cmd.Context(), o))
 		},

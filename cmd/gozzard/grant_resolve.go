@@ -19,8 +19,8 @@ func newGrantResolveCommand(env *cliEnv) *cobra.Command {
 		Short: "Say what a grant of an older version means now",
 		Long: `Give a grant of an older version its hosts and accounts. Those grants reached every host and every
 account. A server does not start while a grant would mean something else than before: it prints one
-such command for each. Run them on the machine and as the account of the server, while it is stopped.
-Each is recorded in the audit.
+such command for each. Run them on the machine of the server, as root or as its account, while it is
+stopped. Each is recorded in the audit.
 
 A grant by businesses reaches the hosts that are assigned to them. A grant by namespaces needs --net,
 --cloud or --any-host. An operator or admin needs --account. A grant that has both businesses and
@@ -39,6 +39,9 @@ namespaces becomes two grants.`,
 					return usage("--net %s: use a network such as 10.1.0.0/16", n)
 				}
 				r.Nets = append(r.Nets, p)
+			}
+			if err := actAsOwner(data, env.errs); err != nil {
+				return failed(err)
 			}
 			left, err := server.ResolveGrant(cmd.Context(), data, r)
 			if err != nil {

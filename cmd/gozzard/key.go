@@ -17,7 +17,7 @@ func newKeyCommand(env *cliEnv) *cobra.Command {
 		Long: `Agents obey only commands that their server signed, and trust only servers and certificates of their
 authority. "status" and "rotate signing|authority" ask the running server and need the role admin on
 everything. "list" and "rotate" without a name work on the data folder of the server. Run those on
-the machine and as the account of the server.`,
+the machine of the server, as root or as the account of the server. Root acts as that account there.`,
 	}
 	cmd.AddCommand(newKeyListCommand(env), newKeyStatusCommand(env), newKeyRotateCommand(env))
 	return cmd
@@ -36,6 +36,9 @@ func newKeyListCommand(env *cliEnv) *cobra.Command {
 		RunE: func(*cobra.Command, []string) error {
 			if err := output.check(); err != nil {
 				return err
+			}
+			if err := actAsOwner(data, env.errs); err != nil {
+				return failed(err)
 			}
 			return failed(env.listKeys(data, &output))
 		},

@@ -70,6 +70,9 @@ func newKeyRotateCommand(env *cliEnv) *cobra.Command {
 
 // rotateFolder rotates the signing key in a data folder.
 func (env *cliEnv) rotateFolder(data string) error {
+	if err := actAsOwner(data, env.errs); err != nil {
+		return failed(err)
+	}
 	old, next, err := signing.Rotate(data, nil)
 	if err != nil {
 		return failed(err)

@@ -39,7 +39,7 @@ func unitFile(t *testing.T, name string) map[string]map[string][]string {
 			if !ok || !key.MatchString(k) || section == "" {
 				t.Fatalf("%s:%d: %q is no setting", name, n+1, line)
 			}
-			if unit[section][k] != nil {
+			if unit[section][k] != nil && k != "ConditionPathExists" { // a list of alternatives
 				t.Errorf("%s:%d: %s comes twice", name, n+1, k)
 			}
 			unit[section][k] = append(unit[section][k], v)
@@ -79,7 +79,8 @@ func TestUnits(t *testing.T) {
 			"AmbientCapabilities": "", "CapabilityBoundingSet": ""}),
 		"gozzard-server.service": {
 			"Restart": "always", "RestartSec": "2", "LimitNOFILE": "65536", "UMask": "0077", "NoNewPrivileges": "yes",
-			"ProtectSystem":  "strict",
+			"ProtectSystem": "strict",
+			"User":          "gozzard-server", "Group": "gozzard-server",
 			"StateDirectory": "gozzard", "StateDirectoryMode": "0700", "SystemCallArchitectures": "native",
 		},
 	} {

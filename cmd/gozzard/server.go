@@ -24,7 +24,7 @@ The first start writes these files into the data folder, readable by their owner
   signing.key        the key that signs every command; agents obey no other key ("gozzard key rotate")
 
 Network. On loopback, callers and agents connect without TLS. On any other address everything is
-TLS: the server makes its own certificate authority in the data folder (ca.pem), gives every agent a
+TLS: the server makes its own certificate authority in the data folder (ca.key), gives every agent a
 certificate, and hosts join with tokens ("gozzard token create", then "gozzard agent join" on the
 host).
 

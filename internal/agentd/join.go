@@ -24,6 +24,8 @@ type JoinOptions struct {
 	TokenFile string
 	IPs       []string // none: the address by which this host reaches the server
 	AllowRoot bool     // in the policy that is written
+	Users     []string // accounts that the policy must allow
+	Paths     []string // folders that the policy must allow
 }
 
 // Joined is a host that has become a member.
@@ -32,6 +34,7 @@ type Joined struct {
 	Cloud   int
 	IP      netip.Addr // the first of its addresses
 	Pending bool       // an operator must approve it first
+	Policy  string     // the file
 	NotUsed []string   // addresses that were given and that the server does not use: a known agent keeps its own
 }
 
@@ -46,6 +49,19 @@ func Join(ctx context.Context, o JoinOptions) (j Joined, err error) {
 	}
 	if err := os.MkdirAll(o.Data, 0o700); err != nil {
 		return j, fmt.Errorf("cannot make the state folder: %w", err)
+	}
+
+	// Do everything that can fail on this host before the token is used: its policy, and a file in its state folder.
+	own, err := host.OwnPrivileges()
+	if err != nil {
+		return j, err
+	}
+	rules := PolicyOptions{AllowRoot: o.AllowRoot, Users: o.Users, Paths: o.Paths, Fit: true}
+	if j.Policy, _, err = rules.create(o.Data, own); err != nil {
+		return j, err
+	}
+	if err := atomicfile.Probe(o.Data); err != nil {
+		return j, fmt.Errorf("cannot write to the state folder: %w", err)
 	}
 
 	// Describe this host.
@@ -65,15 +81,8 @@ func Join(ctx context.Context, o JoinOptions) (j Joined, err error) {
 	if err != nil {
 		return j, err
 	}
-	own, err := host.OwnPrivileges()
-	if err != nil {
-		return j, err
-	}
-	if _, _, err := (PolicyOptions{AllowRoot: o.AllowRoot}).create(o.Data, own); err != nil {
-		return j, err
-	}
 
-	j = Joined{Agent: m.Agent, Cloud: m.Cloud, IP: m.IPs[0], Pending: m.State() == enrol.StatePending}
+	j.Agent, j.Cloud, j.IP, j.Pending = m.Agent, m.Cloud, m.IPs[0], m.State() == enrol.StatePending
 	for _, ip := range eo.IPs {
 		if !slices.Contains(m.IPs, ip) {
 			j.NotUsed = append(j.NotUsed, ip.String())

@@ -16,7 +16,7 @@ func ReadJoinFile(path string) (secret string, key signing.Key, err error) {
 	if err != nil {
 		return "", signing.Key{}, fmt.Errorf("cannot read the join secret: %w", err)
 	}
-	if err := atomicfile.Check(path); err != nil {
+	if err := atomicfile.CheckOwned(path); err != nil {
 		return "", signing.Key{}, err
 	}
 

@@ -68,14 +68,14 @@ func (o PolicyOptions) create(data string, own host.Privileges) (path string, ma
 	if filepath.Dir(path) == systemFolder {
 		err = os.MkdirAll(systemFolder, 0o755)
 		if err == nil {
-			made, err = firstPolicy(path, o.AllowRoot)
+			made, err = o.firstPolicy(path)
 		}
-		if err == nil {
-			return path, made, nil
+		if err == nil || errors.Is(err, policy.ErrChanged) {
+			return path, made, err
 		}
 		path = filepath.Join(data, policy.FileName)
 	}
-	made, err = firstPolicy(path, o.AllowRoot)
+	made, err = o.firstPolicy(path)
 	return path, made, err
 }
 

@@ -15,6 +15,9 @@ import (
 type PolicyOptions struct {
 	File      string       // "": the one that Find finds, which is made when it is not there
 	AllowRoot bool         // written into a policy that is made
+	Users     []string     // accounts that the policy must allow, as AllowRoot
+	Paths     []string     // folders that the policy must allow
+	Fit       bool         // also a policy that exists must allow AllowRoot, Users and Paths
 	Rules     policy.Rules // used instead of a file; nil: there is a file
 }
 
@@ -93,15 +96,21 @@ func TrustProgram(file string) error {
 	return policy.TrustBounds(own.Mode).Check(file)
 }
 
-// firstPolicy writes the policy of a host. It does not change a policy that exists.
-func firstPolicy(path string, allowRoot bool) (made bool, err error) {
-	choice := policy.Choice{AllowRoot: allowRoot, OwnUID: os.Geteuid()}
+// firstPolicy writes the policy of a host. It does not change a policy that a person has changed.
+func (o PolicyOptions) firstPolicy(path string) (made bool, err error) {
+	choice := policy.Choice{AllowRoot: o.AllowRoot, Users: o.Users, Paths: o.Paths, OwnUID: os.Geteuid()}
+	if err := choice.Check(); err != nil {
+		return false, err
+	}
 	if choice.OwnUID != 0 {
 		u, err := user.Current()
 		if err != nil {
 			return false, fmt.Errorf("cannot find the account that this agent runs as: %w", err)
 		}
 		choice.Own = u.Username
+	}
+	if o.Fit {
+		return policy.Fit(path, choice)
 	}
 	return policy.Create(path, choice)
 }

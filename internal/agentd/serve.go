@@ -101,6 +101,19 @@ func (o *ServeOptions) beginUpdates() error {
 	return nil
 }
 
+// systemJoinFile is the join secret of an installed server on this machine.
+const systemJoinFile = "/var/lib/gozzard/join.secret"
+
+// besideServer reports whether this is the installed agent of a machine that has an installed server for itself.
+func (o *ServeOptions) besideServer() bool {
+	data, err := filepath.Abs(o.Data)
+	if err != nil {
+		return false
+	}
+	own, err := host.OwnPrivileges()
+	return err == nil && isSystem(data, own) && exists(systemJoinFile)
+}
+
 // findServer completes the options with the way to the server.
 func (o *ServeOptions) findServer() (err error) {
 	if o.JoinFile != "" {
@@ -109,6 +122,11 @@ func (o *ServeOptions) findServer() (err error) {
 	}
 
 	m, err := enrol.LoadMembership(o.Data)
+	if errors.Is(err, fs.ErrNotExist) && o.besideServer() {
+		o.JoinFile = systemJoinFile
+		o.Log.Info("this host has joined no server: using the server on this machine", "file", systemJoinFile)
+		return o.findServer()
+	}
 	if errors.Is(err, fs.ErrNotExist) {
 		return fmt.Errorf("this host has joined no server: run gozzard agent join --data %s, "+
 			"or give --secret-file for a server on this machine", filepath.Clean(o.Data))

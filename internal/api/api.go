@@ -63,6 +63,7 @@ type Options struct {
 	Provider *auth.Provider // nil: there is no login provider
 
 	Enrol   *enrol.Registry // nil: this server accepts no enrolments
+	Join    *JoinScript     // nil: the server has no script that adds hosts
 	Restore *enrol.Restore  // nil: the record cannot have been restored from a backup
 
 	// Work lists the tasks and jobs of a user that have not ended, by their names; may be nil

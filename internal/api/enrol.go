@@ -29,6 +29,7 @@ func (a *api) postJoin(w http.ResponseWriter, r *http.Request, _ gozzard.Caller)
 			return "", err
 		}
 		req.Moves = r.Header.Get(enrol.MovesHeader) != ""
+		req.Trusts = r.Header.Get(enrol.TrustsHeader)
 		got, err = a.Enrol.Join(r.Context(), from.Addr().Unmap(), req)
 		return string(req.Agent), err
 	})

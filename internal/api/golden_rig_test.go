@@ -11,6 +11,7 @@ import (
 	"encoding/pem"
 	"net/http"
 	"net/netip"
+	"os"
 	"path/filepath"
 	"strings"
 	"testing"
@@ -84,6 +85,7 @@ func newGolden(t *testing.T) golden {
 	desk := goldenRequests(t, store)
 	h := api.New(api.Options{Plane: p, Authenticate: blueking.ByHeaders(accounts.Directory()),
 		Challenge: blueking.AuthorizationHeader, Metrics: m, Accounts: accounts, Provider: provider, Enrol: registry,
+		Join:    goldenJoin(t),
 		Restore: restore, Audit: goldenAudit{}, Releases: releases, Stopping: stopping,
 		Keys: goldenKeys{}, Requests: desk,
 		Flag: func(agent gozzard.AgentID) string {
@@ -94,6 +96,15 @@ func newGolden(t *testing.T) golden {
 		}})
 
 	return golden{h, p, there, desk}
+}
+
+// goldenJoin is a script whose program is a small file.
+func goldenJoin(t *testing.T) *api.JoinScript {
+	t.Helper()
+	program := filepath.Join(t.TempDir(), "program")
+	check(t, os.WriteFile(program, []byte("the program"), 0o600))
+	return &api.JoinScript{Platform: "linux-amd64", Program: program, Version: "1.2.3",
+		Authority: func() string { return "(authority)" }}
 }
 
 // golden is the API of the golden answers, with the parts that a scenario changes.

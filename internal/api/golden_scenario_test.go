@@ -19,6 +19,7 @@ func scenarios() map[string]func(*testing.T, *recorder) {
 		"fleet": playFleet, "operations": playOperations, "topology": playTopology, "enrolment": playEnrolment,
 		"releases": playReleases, "accounts": playAccounts, "logins": playLogins, "audit": playAudit,
 		"server": playServer, "errors": playErrors, "keys": playKeys, "people": playPeople,
+		"leave": playLeave,
 	}
 }
 
@@ -82,6 +83,24 @@ func playTopology(t *testing.T, r *recorder) {
 	r.send("PUT", "/api/v1/topology/2?dry_run=true", changed, yamlBody)
 	r.send("PUT", "/api/v1/topology/2", changed, yamlBody)
 	r.send("PUT", "/api/v1/topology/2?prune=true", changed, yamlBody)
+}
+
+func playLeave(t *testing.T, r *recorder) {
+	named := func(host string) func(*http.Request) {
+		return func(req *http.Request) { asHost(t, "")(req); req.Host = host }
+	}
+	r.send("GET", "/join", "", stranger)
+	r.send("GET", "/join", "", named("10.0.0.99:8443"))
+	r.send("GET", "/join", "", named("x';reboot;'"))
+	r.send("GET", "/api/v1/enrol/program/gozzard-linux-amd64", "", asHost(t, ""))
+	r.send("GET", "/api/v1/enrol/program/gozzard-linux-arm64", "", asHost(t, ""))
+
+	cert := r.text("certificate", "POST", "/api/v1/enrol", joinBody(t, r.text("token", "POST", "/api/v1/enrol/tokens",
+		`{}`)), asHost(t, ""))
+	r.send("POST", "/api/v1/enrol/leave", `{"machine":"another"}`, asHost(t, ""))
+	r.send("POST", "/api/v1/enrol/leave", `{"machine":"machine"}`, asHost(t, cert))
+	r.send("POST", "/api/v1/enrol/leave", `{"machine":"machine"}`, asHost(t, cert))
+	r.send("GET", "/api/v1/enrol/agents", "")
 }
 
 func playEnrolment(t *testing.T, r *recorder) {

@@ -103,6 +103,10 @@ func (r *recorder) transcript() string {
 		switch e.route {
 		case "/metrics":
 			body = "(figures)\n"
+		case "/join":
+			if e.status == http.StatusOK {
+				body = "(script)\n"
+			}
 		case "/api/v1/openapi.json":
 			body = "(docs/openapi.json)\n"
 		case "/api/v1/definition.schema.json":

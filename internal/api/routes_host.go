@@ -22,6 +22,22 @@ func enrolRoutes() []Route {
 			Body:    jsonBody(enrol.RenewRequest{}),
 			Answers: answers(http.StatusOK, enrol.Answer{}, "What the host needs to connect.")},
 
+		{Method: http.MethodPost, Path: enrol.LeavePath, Access: AccessHost, serve: (*api).postLeave,
+			Summary: "Remove the host that asks from the fleet, for ever.",
+			Body:    jsonBody(enrol.LeaveRequest{}),
+			Answers: answers(http.StatusOK, enrol.Answer{}, "The host is removed.")},
+
+		{Method: http.MethodGet, Path: "/join", Access: AccessOpen, serve: (*api).getJoin,
+			Summary: "Read a shell script that installs the program on a host and adds the host to the fleet.",
+			Answers: []Answer{{Status: http.StatusOK, Kinds: []string{"text/x-shellscript"}, Meaning: "The script."}},
+			Errors:  []gozzard.ErrorKind{gozzard.ErrInvalid, gozzard.ErrNotFound}},
+
+		{Method: http.MethodGet, Path: "/api/v1/enrol/program/{program}", Access: AccessOpen, serve: (*api).getJoinProgram,
+			Summary:    "Download the program of the server, as the script of /join does.",
+			Parameters: []Parameter{inPath("program", "Its name in the script, such as gozzard-linux-amd64.")},
+			Answers:    []Answer{{Status: http.StatusOK, Kinds: []string{octets}, Meaning: "The program."}},
+			Errors:     []gozzard.ErrorKind{gozzard.ErrNotFound}},
+
 		{Method: http.MethodGet, Path: enrol.ReleasePath + "/{version}/{file}", Access: AccessHost,
 			serve:   (*api).getReleaseFile,
 			Summary: "Download a part of a release, as an enrolled host.",

@@ -1,4 +1,4 @@
-// Package atomicfile writes files atomically and for their owner only. After a crash or a power cut a file has its old
+// Package atomicfile writes files atomically and, unless asked otherwise, for their owner only. After a crash or a power cut a file has its old
 // content or its new one, never a part of either.
 package atomicfile
 
@@ -14,6 +14,16 @@ import (
 // Write replaces a file. The new content is durable when Write returns, and only the owner can read it.
 func Write(path string, b []byte) error {
 	return write(path, content(b), true, os.Rename)
+}
+
+// WritePublic is Write for a file that every account may read.
+func WritePublic(path string, b []byte) error {
+	return write(path, content(b), true, func(temp, path string) error {
+		if err := os.Chmod(temp, 0o644); err != nil {
+			return err
+		}
+		return os.Rename(temp, path)
+	})
 }
 
 // WriteUnsynced is Write without waiting for the disk, for simulations that never read the file after a power cut.
@@ -43,6 +53,16 @@ func RemoveLeftovers(dir string) error {
 		err = errors.Join(err, os.Remove(path))
 	}
 	return err
+}
+
+// Probe returns why no file can be written in a folder, nil if one can.
+func Probe(dir string) error {
+	f, err := os.CreateTemp(dir, ".probe"+tempMark+"*")
+	if err != nil {
+		return err
+	}
+	_, err = f.Write(make([]byte, 4096))
+	return errors.Join(err, f.Sync(), f.Close(), os.Remove(f.Name()))
 }
 
 // tempMark is in the name of every temporary file.

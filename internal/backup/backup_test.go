@@ -73,7 +73,7 @@ func TestBackupAndRestore(t *testing.T) {
 		names = append(names, e.Name())
 	}
 
-	if !slices.Equal(names, []string{"ca.pem", "gozzard.db", "signing.key"}) {
+	if !slices.Equal(names, []string{"ca.key", "gozzard.db", "signing.key"}) {
 		t.Errorf("restored %v", names)
 	}
 

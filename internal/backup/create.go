@@ -17,6 +17,7 @@ import (
 	"filippo.io/age"
 
 	"github.com/gozzard/gozzard/internal/atomicfile"
+	"github.com/gozzard/gozzard/internal/enrol"
 	"github.com/gozzard/gozzard/internal/signing"
 )
 
@@ -156,7 +157,7 @@ func collect(ctx context.Context, o CreateOptions, work string) (m Manifest, err
 
 	// Copy the keys.
 	for _, name := range known[1:] {
-		err := copySecret(filepath.Join(o.Data, name), filepath.Join(work, name))
+		err := copyKey(o.Data, name, filepath.Join(work, name))
 		if err != nil && !errors.Is(err, fs.ErrNotExist) {
 			return m, err
 		}
@@ -204,6 +205,19 @@ func checkRoom(data, record string) error {
 	return nil
 }
 
+// copyKey copies a small file of the data folder. The key of an authority may have the name that an older program gave it.
+func copyKey(data, name, to string) error {
+	if placeOf(name) == name {
+		return copySecret(filepath.Join(data, name), to)
+	}
+
+	b, err := enrol.ReadKeyFile(data, name == nextFile)
+	if err != nil {
+		return err
+	}
+	return saveSecret(filepath.Join(data, placeOf(name)), b, to)
+}
+
 // copySecret copies a small file so that only its owner can read it.
 func copySecret(from, to string) error {
 	in, err := os.Open(from)
@@ -217,6 +231,11 @@ func copySecret(from, to string) error {
 	if err != nil {
 		return err
 	}
+	return saveSecret(from, b, to)
+}
+
+// saveSecret writes the content of a small file so that only its owner can read it.
+func saveSecret(from string, b []byte, to string) error {
 	if len(b) == 0 || len(b) > maxSecret {
 		return fmt.Errorf("cannot back up %s: it is empty or has more than %d bytes", from, maxSecret)
 	}

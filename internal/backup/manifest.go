@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/gozzard/gozzard"
+	"github.com/gozzard/gozzard/internal/enrol"
 )
 
 const (
@@ -22,17 +23,29 @@ const (
 	maxSecret   = 1 << 20 // size of any other file
 )
 
-// The files of a backup, by their names in the data folder.
+// The files of a backup, by their names in the data folder. The authorities keep the names that their key files had in
+// the folders of older programs: so an older program can restore a newer backup, and the other way round.
 const (
 	RecordFile    = "gozzard.db"
-	AuthorityFile = "ca.pem"
 	SigningFile   = "signing.key"
 	JoinFile      = "join.secret"
-	NextFile      = "ca-next.pem" // the next authority, while it is rotated
+	authorityFile = enrol.CertificateFile // enrol.KeyFile in the data folder
+	nextFile      = enrol.OldNextFile     // enrol.NextKeyFile in the data folder
 )
 
+// placeOf is the name that a file of a backup has in the data folder.
+func placeOf(name string) string {
+	switch name {
+	case authorityFile:
+		return enrol.KeyFile
+	case nextFile:
+		return enrol.NextKeyFile
+	}
+	return name
+}
+
 // known are all files that may be in a backup, in their order.
-var known = []string{RecordFile, AuthorityFile, SigningFile, JoinFile, NextFile}
+var known = []string{RecordFile, authorityFile, SigningFile, JoinFile, nextFile}
 
 // Manifest describes the content of a backup.
 type Manifest struct {

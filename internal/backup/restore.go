@@ -136,7 +136,7 @@ func (c *Contents) examine(ctx context.Context, o VerifyOptions, dir string) (er
 	}
 
 	// The authority, if there is one.
-	if !c.has(AuthorityFile) {
+	if !c.has(authorityFile) {
 		return nil
 	}
 	c.Authority, err = enrol.ReadPin(dir)
@@ -203,7 +203,7 @@ func Restore(ctx context.Context, o RestoreOptions) (r Restored, err error) {
 	files := slices.Clone(r.Files)
 	slices.Reverse(files)
 	for _, f := range files {
-		if err := os.Rename(filepath.Join(dir, f.Name), filepath.Join(o.Data, f.Name)); err != nil {
+		if err := os.Rename(filepath.Join(dir, f.Name), filepath.Join(o.Data, placeOf(f.Name))); err != nil {
 			return r, fmt.Errorf("cannot move %s, and the files in %s are incomplete: %w", f.Name, o.Data, err)
 		}
 	}

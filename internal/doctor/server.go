@@ -15,6 +15,7 @@ import (
 	"time"
 
 	"github.com/gozzard/gozzard/internal/backup"
+	"github.com/gozzard/gozzard/internal/enrol"
 	"github.com/gozzard/gozzard/internal/signing"
 	"github.com/gozzard/gozzard/internal/sqlstore"
 )
@@ -83,8 +84,7 @@ func (d *serverChecks) folder(st fs.FileInfo) {
 		open = append(open, fmt.Sprintf("chmod 700 %s", d.Data))
 	}
 
-	for _, name := range []string{backup.RecordFile, backup.AuthorityFile, backup.SigningFile, backup.JoinFile,
-		"credentials.json"} {
+	for _, name := range d.secrets() {
 		if st, err := os.Lstat(filepath.Join(d.Data, name)); err == nil &&
 			(st.Mode().Perm()&0o077 != 0 || !st.Mode().IsRegular()) {
 			open = append(open, fmt.Sprintf("chmod 600 %s", filepath.Join(d.Data, name)))
@@ -97,6 +97,19 @@ func (d *serverChecks) folder(st fs.FileInfo) {
 	}
 
 	d.add(OK, "data", "only the server's account can read %s and its secrets", d.Data)
+}
+
+// secrets are the files of the data folder that only the server's account may read.
+func (d *serverChecks) secrets() []string {
+	names := []string{backup.RecordFile, enrol.KeyFile, enrol.NextKeyFile, enrol.OldNextFile, backup.SigningFile,
+		backup.JoinFile, "credentials.json"}
+
+	// The next start of the server takes the key out of the certificate file of an older program.
+	b, err := os.ReadFile(filepath.Join(d.Data, enrol.CertificateFile))
+	if err == nil && strings.Contains(string(b), "PRIVATE KEY") {
+		names = append(names, enrol.CertificateFile)
+	}
+	return names
 }
 
 func (d *serverChecks) space() {
@@ -251,7 +264,12 @@ func (d *serverChecks) keys() {
 }
 
 func (d *serverChecks) certificates() {
-	d.certificate("authority", filepath.Join(d.Data, backup.AuthorityFile), authorityWarns,
+	// The key file has the certificate, too. The folder of an older program has no key file until the server starts.
+	authority := filepath.Join(d.Data, enrol.KeyFile)
+	if _, err := os.Lstat(authority); errors.Is(err, fs.ErrNotExist) {
+		authority = filepath.Join(d.Data, enrol.CertificateFile)
+	}
+	d.certificate("authority", authority, authorityWarns,
 		"after that every host must join again: plan for it")
 	if d.Cert != "" {
 		d.certificate("API", d.Cert, certificateWarns,

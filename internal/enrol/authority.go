@@ -34,8 +34,6 @@ const (
 	// CertLife is how long the certificate of an agent is valid, unless the server is set otherwise.
 	CertLife = 24 * time.Hour
 
-	authorityFile = "ca.pem"
-	nextFile      = "ca-next.pem"
 	authorityLife = 20 * 365 * 24 * time.Hour
 	serverLife    = 90 * 24 * time.Hour
 	clockSkew     = time.Hour // the clock of a host may be behind by so much
@@ -66,7 +64,7 @@ type AuthorityOptions struct {
 	MakeOutside bool
 }
 
-// OpenAuthority reads the authority of a data folder. If there is none it creates one that only its owner can read.
+// OpenAuthority reads the authority of a data folder. If there is none it creates one whose key only its owner can read.
 func OpenAuthority(dir string, now func() time.Time) (*Authority, error) {
 	return NewAuthority(AuthorityOptions{Dir: dir, Now: now})
 }
@@ -80,22 +78,30 @@ func NewAuthority(o AuthorityOptions) (*Authority, error) {
 		o.Life = CertLife
 	}
 
-	// Read the present authority, or make it.
+	// Bring the files of an older program into the present form.
 	a := &Authority{o: o}
+	if err := adoptOldFiles(o.Dir); err != nil {
+		return nil, err
+	}
+
+	// Read the present authority, or make it.
 	var err error
-	if a.current, err = readAuthority(a.path(authorityFile), o.Outside); errors.Is(err, fs.ErrNotExist) {
-		a.current, err = a.create(a.path(authorityFile), nil)
+	if a.current, err = readAuthority(a.path(KeyFile), o.Outside); errors.Is(err, fs.ErrNotExist) {
+		if err = a.checkLost(); err == nil {
+			a.current, err = a.create(a.path(KeyFile), nil)
+		}
 	}
 	if err != nil {
 		return nil, err
 	}
 
 	// Read the next one, if there is one.
-	a.next, err = readAuthority(a.path(nextFile), o.Outside)
+	a.next, err = readAuthority(a.path(NextKeyFile), o.Outside)
 	if err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return nil, err
 	}
-	return a, nil
+
+	return a, a.publish(a.current, a.next)
 }
 
 func (a *Authority) path(name string) string { return filepath.Join(a.o.Dir, name) }
@@ -117,7 +123,11 @@ func (a *Authority) PEM() []byte {
 
 // Bundle has the certificates of all authorities that are valid now, for clients that check their signatures.
 func (a *Authority) Bundle() []byte {
-	current, next := a.keys()
+	return bundle(a.keys())
+}
+
+// bundle has the certificates of one or two authorities, the present one first.
+func bundle(current, next *authorityKey) []byte {
 	b := certPEM(current.cert.Raw)
 	if next != nil {
 		b = append(b, certPEM(next.cert.Raw)...)

@@ -12,7 +12,6 @@ import (
 	"fmt"
 	"io"
 	"os"
-	"path/filepath"
 	"strconv"
 	"strings"
 
@@ -69,7 +68,7 @@ func parseAuthority(b []byte, outside signing.Outside) (*authorityKey, error) {
 
 	// A key that is not in the file.
 	name := string(block.Bytes)
-	if block, rest = pem.Decode(rest); block == nil || block.Type != "CERTIFICATE" || len(rest) > 0 {
+	if block, rest = pem.Decode(rest); block == nil || block.Type != certificateBlock || len(rest) > 0 {
 		return nil, errors.New("its certificate is missing")
 	}
 	cert, err := x509.ParseCertificate(block.Bytes)
@@ -87,25 +86,6 @@ func parseAuthority(b []byte, outside signing.Outside) (*authorityKey, error) {
 		return nil, fmt.Errorf("key %s of the external signer is not the key of its certificate", name)
 	}
 	return &authorityKey{cert: cert, key: key, name: name, secret: randomSecret()}, nil
-}
-
-// ReadPin reads the pin of the authority in a data folder, without its key.
-func ReadPin(dir string) (string, error) {
-	path := filepath.Join(dir, authorityFile)
-	b, err := readPrivate(path)
-	if err != nil {
-		return "", fmt.Errorf("cannot read the authority: %w", err)
-	}
-	for block, rest := pem.Decode(b); block != nil; block, rest = pem.Decode(rest) {
-		if block.Type == "CERTIFICATE" {
-			cert, err := x509.ParseCertificate(block.Bytes)
-			if err != nil {
-				return "", fmt.Errorf("cannot read the authority in %s: %w", path, err)
-			}
-			return pinOf(cert), nil
-		}
-	}
-	return "", fmt.Errorf("cannot read the authority in %s: it has no certificate", path)
 }
 
 // randomSecret is for tickets that are valid until the server ends.
@@ -245,10 +225,14 @@ func (a *Authority) Rotate() error {
 		return gozzard.Errorf(gozzard.ErrConflict,
 			"the authority is being rotated already: see gozzard key status; to end it: gozzard key rotate authority --finish")
 	}
-	next, err := a.create(a.path(nextFile), a.current)
+	next, err := a.create(a.path(NextKeyFile), a.current)
 	if err != nil {
 		return err
 	}
+	if err := a.publish(a.current, next); err != nil {
+		return errors.Join(err, os.Remove(a.path(NextKeyFile)))
+	}
+
 	a.next = next
 	return nil
 }
@@ -260,12 +244,18 @@ func (a *Authority) Finish() error {
 	if a.next == nil {
 		return gozzard.Errorf(gozzard.ErrConflict, "the authority is not being rotated: begin with gozzard key rotate authority")
 	}
-	if err := os.Rename(a.path(nextFile), a.path(authorityFile)); err != nil {
+
+	// Publish first: after the rename nothing may fail, and a crash before it is repaired by the next start.
+	if err := a.publish(a.next, nil); err != nil {
+		return err
+	}
+	if err := os.Rename(a.path(NextKeyFile), a.path(KeyFile)); err != nil {
 		return fmt.Errorf("cannot replace the authority: %w", err)
 	}
 	if err := atomicfile.SyncFolder(a.o.Dir); err != nil {
 		return err
 	}
+
 	a.current, a.next = a.next, nil
 	return nil
 }

@@ -78,10 +78,10 @@ func Join(ctx context.Context, o JoinOptions) (*Membership, error) {
 	// Ask the server.
 	var authority *x509.Certificate
 	req := JoinRequest{
-		Token: o.Token.ID + "." + o.Token.Secret, Agent: o.Agent, IPs: o.IPs, Machine: o.Machine,
+		Trusts: keyText(ring.Key()), Token: o.Token.ID + "." + o.Token.Secret, Agent: o.Agent, IPs: o.IPs, Machine: o.Machine,
 		Hostname: o.Hostname, CSR: csr,
 	}
-	answer, err := call(ctx, pinned(o.Token.Pin, &authority), base, JoinPath, req)
+	answer, err := callAs(ctx, pinned(o.Token.Pin, &authority), base, JoinPath, req, req.Trusts)
 	if err != nil {
 		return nil, fmt.Errorf("cannot join %s: %w", base.Host, err)
 	}
@@ -242,11 +242,28 @@ func localAddress(ctx context.Context, server string) (netip.Addr, error) {
 	return at.Addr().Unmap().WithZone(""), nil
 }
 
+// TrustsHeader has the key of the server that the host has obeyed so far.
+const TrustsHeader = "X-Gozzard-Trusts"
+
+// keyText is a key as TrustsHeader has it, "" if there is none.
+func keyText(k signing.Key) string {
+	if k.Epoch == 0 {
+		return ""
+	}
+	return k.String()
+}
+
 // MovesHeader says in requests of hosts that the host can have several authorities.
 const MovesHeader = "X-Gozzard-Authorities"
 
 // call sends one request on a new connection and reads the answer.
 func call(ctx context.Context, c *tls.Config, base *url.URL, path string, in any) (out Answer, err error) {
+	return callAs(ctx, c, base, path, in, "")
+}
+
+// callAs is call with the key that the host obeys, "" if it is not sent.
+func callAs(ctx context.Context, c *tls.Config, base *url.URL, path string, in any, trusts string) (out Answer,
+	err error) {
 	// Make the request.
 	ctx, cancel := context.WithTimeout(ctx, callTimeout)
 	defer cancel()
@@ -262,6 +279,9 @@ func call(ctx context.Context, c *tls.Config, base *url.URL, path string, in any
 
 	req.Header.Set("Content-Type", "application/json")
 	req.Header.Set(MovesHeader, strconv.Itoa(maxAuthorities))
+	if trusts != "" {
+		req.Header.Set(TrustsHeader, trusts)
+	}
 
 	// Send it. A redirect is not followed: the token is for one server.
 	transport := &http.Transport{TLSClientConfig: c, DisableKeepAlives: true, TLSHandshakeTimeout: callTimeout}

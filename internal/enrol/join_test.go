@@ -287,9 +287,9 @@ func TestTS5RogueServer(t *testing.T) {
 func rigDir(t *testing.T, r *rig) string {
 	t.Helper()
 	dir := t.TempDir()
-	b, err := os.ReadFile(filepath.Join(r.dir, "ca.pem"))
+	b, err := os.ReadFile(filepath.Join(r.dir, "ca.key"))
 	must(t, err)
-	must(t, os.WriteFile(filepath.Join(dir, "ca.pem"), b, 0o600))
+	must(t, os.WriteFile(filepath.Join(dir, "ca.key"), b, 0o600))
 	return dir
 }
 

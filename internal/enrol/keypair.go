@@ -10,8 +10,11 @@ import (
 	"runtime"
 )
 
+// certificateBlock is the type of the PEM block of a certificate.
+const certificateBlock = "CERTIFICATE"
+
 func certPEM(der []byte) []byte {
-	return pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: der})
+	return pem.EncodeToMemory(&pem.Block{Type: certificateBlock, Bytes: der})
 }
 
 // encodePair writes a key and its certificate as PEM.
@@ -36,7 +39,7 @@ func parsePair(b []byte) (cert *x509.Certificate, key *ecdsa.PrivateKey, err err
 			if key, ok = k.(*ecdsa.PrivateKey); !ok {
 				return nil, nil, errors.New("the key is not an ECDSA key")
 			}
-		case "CERTIFICATE":
+		case certificateBlock:
 			if cert, err = x509.ParseCertificate(block.Bytes); err != nil {
 				return nil, nil, err
 			}

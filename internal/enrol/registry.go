@@ -35,6 +35,7 @@ const (
 	auditApprove     = "enrol:approve:"
 	auditRevoke      = "enrol:revoke:"
 	auditRemove      = "enrol:remove:"
+	auditLeave       = "enrol:leave:"
 	auditAddress     = "enrol:address:"
 )
 

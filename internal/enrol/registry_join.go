@@ -15,6 +15,7 @@ import (
 	"time"
 
 	"github.com/gozzard/gozzard"
+	"github.com/gozzard/gozzard/internal/signing"
 )
 
 // JoinRequest is the request of a host to become a member.
@@ -29,6 +30,10 @@ type JoinRequest struct {
 	// Moves says that the host can have several authorities, so that it moves to the next one. It is a header of the
 	// request, because servers before it reject unknown fields.
 	Moves bool `json:"-"`
+
+	// Trusts is the key of the server that the host has obeyed so far, "" if there is none. It is a header, too. A host
+	// that would reject the key of this server is refused before its token is used.
+	Trusts string `json:"-"`
 }
 
 // RenewRequest is the request of a member for a new certificate.
@@ -80,6 +85,9 @@ func (r *Registry) Join(ctx context.Context, from netip.Addr, req JoinRequest) (
 		if err := r.checkJoin(&t, &known, &req); err != nil {
 			return AgentRecord{}, err
 		}
+		if err := r.checkTrusts(req.Trusts); err != nil {
+			return AgentRecord{}, err
+		}
 		return r.joined(&t, &known, &req, serialText(serial), now), nil
 	}
 	rec, err := r.o.Store.Enrol(ctx, id, req.Agent, decide, AuditEntry{
@@ -102,6 +110,22 @@ func (r *Registry) Join(ctx context.Context, from netip.Addr, req JoinRequest) (
 	r.o.Log.Info("host enrolled", "agent", rec.Agent, "cloud", rec.Cloud, "state", string(rec.State),
 		"token", id, "from", from.String())
 	return r.answer(rec, csr, serial, req.Moves)
+}
+
+// checkTrusts returns why a host that obeys a key would reject the key of this server, nil if it would not.
+func (r *Registry) checkTrusts(text string) error {
+	if text == "" {
+		return nil
+	}
+	have, err := signing.ParseKey(text)
+	if err != nil {
+		return invalid("trusts", "the key that this host obeys cannot be read: "+err.Error())
+	}
+	if err := have.Follows(r.o.Key()); err != nil {
+		return gozzard.Errorf(gozzard.ErrConflict, "%v. The token was not used. To change the server of this host, remove "+
+			"server.key in its state folder", err)
+	}
+	return nil
 }
 
 // checkJoin returns why a valid token does not enrol this host, nil if it does. known is the zero record for a new

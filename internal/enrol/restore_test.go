@@ -40,7 +40,7 @@ func TestRestoredMembers(t *testing.T) {
 	dir := t.TempDir()
 	must(t, sqlstore.Copy(t.Context(), filepath.Join(r.dir, "r.db"), filepath.Join(dir, "r.db")))
 
-	for _, name := range []string{"ca.pem", "signing.key"} {
+	for _, name := range []string{"ca.key", "signing.key"} {
 		b, err := os.ReadFile(filepath.Join(r.dir, name))
 		must(t, err)
 		must(t, os.WriteFile(filepath.Join(dir, name), b, 0o600))

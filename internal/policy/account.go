@@ -31,21 +31,21 @@ func (p *Policy) account(name string) (account, error) {
 
 	if acct.root {
 		if !p.AllowRoot {
-			return acct, p.reject(setAllowRoot, "account %s", shown(acct.name))
+			return acct, allowedBy(p.reject(setAllowRoot, "account %s", shown(acct.name)), "true")
 		}
 		return acct, nil
 	}
 
+	var denied, unlisted error
 	if acct.hasID && slices.ContainsFunc(p.DenyUIDs,
 		func(r UIDRange) bool { return r.First <= acct.uid && acct.uid <= r.Last }) {
-		return acct, p.reject(setDenyUIDs, "account %s with uid %d", shown(acct.name), acct.uid)
+		denied = allowedBy(p.reject(setDenyUIDs, "account %s with uid %d", shown(acct.name), acct.uid),
+			strconv.FormatUint(uint64(acct.uid), 10))
 	}
-
 	if !e.listed {
-		return acct, p.reject(setUsers, "account %s", shown(acct.name))
+		unlisted = allowedBy(p.reject(setUsers, "account %s", shown(acct.name)), acct.name)
 	}
-
-	return acct, nil
+	return acct, together(denied, unlisted)
 }
 
 // lookup finds an account. An account that does not exist is checked by its name only. The host reports later that it

@@ -12,6 +12,7 @@ import (
 // commands checks the commands of a definition.
 func (p *Policy) commands(acct account, s *gozzard.Spec) error {
 	c := &s.Control
+	var all []error
 	for _, cmd := range []struct{ name, text string }{
 		{"start_cmd", c.Start}, {"stop_cmd", c.Stop}, {"restart_cmd", c.Restart}, {"reload_cmd", c.Reload},
 		{"kill_cmd", c.Kill}, {"version_cmd", c.Version}, {"health_cmd", c.Health},
@@ -23,12 +24,10 @@ func (p *Policy) commands(acct account, s *gozzard.Spec) error {
 		if p.Shell {
 			check = p.shellCommand
 		}
-		if err := check(acct, s.Identity.SetupPath, cmd.name, cmd.text); err != nil {
-			return err
-		}
+		all = append(all, check(acct, s.Identity.SetupPath, cmd.name, cmd.text))
 	}
 
-	return nil
+	return together(all...)
 }
 
 // plainCommand checks a command that runs without a shell, by the path of its program. The host asks again about the
@@ -36,8 +35,8 @@ func (p *Policy) commands(acct account, s *gozzard.Spec) error {
 func (p *Policy) plainCommand(acct account, dir, name, text string) error {
 	words, ok := plainWords(text)
 	if !ok {
-		return p.rejectBecause(setShell, "only a program by its path and plain arguments are",
-			"%s with the words of a shell", name)
+		return allowedBy(p.rejectBecause(setShell, "only a program by its path and plain arguments are",
+			"%s with the words of a shell", name), "true")
 	}
 
 	real, err := walk(absolute(dir, words[0]), nil)

@@ -8,6 +8,7 @@ import (
 	"log/slog"
 	"os"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"strings"
 	"sync"
@@ -156,8 +157,87 @@ func load(path string, trust Trust) (*Policy, fs.FileInfo, error) {
 // Choice is what a person chooses when a host is set up.
 type Choice struct {
 	AllowRoot bool
-	Own       string // the account of the agent, if it is not root
+	Users     []string // further accounts that may be used; each must exist
+	Paths     []string // further folders that processes may be in; absolute
+	Own       string   // the account of the agent, if it is not root
 	OwnUID    int
+}
+
+// Check rejects a choice that cannot work on this host.
+func (c Choice) Check() error {
+	for _, name := range c.Users {
+		acct, err := lookup(name)
+		switch {
+		case err != nil:
+			return fmt.Errorf("--allow-user %s: %w", shown(name), err)
+		case acct.root:
+			return fmt.Errorf("--allow-user %s: for commands of root use --allow-root", shown(name))
+		case acct.found == nil:
+			return fmt.Errorf("--allow-user %s: this host has no such account: make it first", shown(name))
+		}
+	}
+	for _, path := range c.Paths {
+		if !filepath.IsAbs(path) || filepath.Clean(path) != path {
+			return fmt.Errorf("--allow-path %s: use an absolute path without .. and without a slash at its end",
+				quoted(path))
+		}
+	}
+	return nil
+}
+
+// Missing is the lines that a policy needs for a choice, none if it allows everything that was chosen.
+func (c Choice) Missing(p *Policy) []string {
+	var all []error
+	if c.AllowRoot && !p.AllowRoot {
+		all = append(all, allowedBy(p.reject(setAllowRoot, "account root"), "true"))
+	}
+	for _, name := range c.Users {
+		_, err := p.account(name)
+		all = append(all, err)
+	}
+	for _, path := range c.Paths {
+		if !p.inPrefixes(path) {
+			all = append(all, allowedBy(p.reject(setPathPrefixes, "setup_path %s", quoted(path)), path))
+		}
+	}
+
+	var r *rejection
+	if errors.As(together(all...), &r) {
+		return r.lines()
+	}
+	return nil
+}
+
+// ErrChanged is the error of Fit for a policy that a person has changed.
+var ErrChanged = errors.New("the policy of this host does not allow what was asked for, and a person has changed it")
+
+// Fit makes the policy of a host fit a choice. It writes a policy where there is none, and replaces one that no person
+// has changed. A policy that a person has changed is never changed: the error has the lines that are missing.
+func Fit(path string, c Choice) (made bool, err error) {
+	if made, err = Create(path, c); made || err != nil {
+		return made, err
+	}
+
+	b, err := os.ReadFile(path)
+	if err != nil {
+		return false, fmt.Errorf("cannot read the policy of this host: %w", err)
+	}
+	p, err := Parse(path, b)
+	if err != nil {
+		return false, err
+	}
+	missing := c.Missing(p)
+	if len(missing) == 0 {
+		return false, nil
+	}
+
+	for _, root := range []bool{false, true} {
+		if string(b) == (Choice{AllowRoot: root, Own: c.Own, OwnUID: c.OwnUID}).text() {
+			c.AllowRoot = c.AllowRoot || root
+			return true, atomicfile.Write(path, []byte(c.text()))
+		}
+	}
+	return false, fmt.Errorf("%w: write these lines into %s: %s", ErrChanged, path, strings.Join(missing, " and "))
 }
 
 // Create writes the first policy of a host. One that exists is left as it is, whatever was chosen: made says which.
@@ -184,6 +264,21 @@ func (c Choice) text() string {
 		p.Users = append(p.Users, c.Own)
 		if c.OwnUID > 0 && c.OwnUID <= 999 {
 			deny = ""
+			p.DenyUIDs = nil
+		}
+	}
+	for _, name := range c.Users {
+		if !slices.Contains(p.Users, name) {
+			p.Users = append(p.Users, name)
+		}
+		if acct, err := lookup(name); err == nil && acct.hasID {
+			p.DenyUIDs = without(p.DenyUIDs, acct.uid)
+			deny = rangesText(p.DenyUIDs)
+		}
+	}
+	for _, path := range c.Paths {
+		if !slices.Contains(p.PathPrefixes, path) {
+			p.PathPrefixes = append(p.PathPrefixes, path)
 		}
 	}
 

@@ -59,7 +59,7 @@ func (p *Policy) folder(acct account, path string) error {
 	default: // an agent of root can follow links that the account cannot: it does not say where they lead
 		return p.rejectBecause(setPathPrefixes, "a link leads to another place", "setup_path %s", quoted(path))
 	}
-	return p.reject(setPathPrefixes, "setup_path %s", quoted(path))
+	return allowedBy(p.reject(setPathPrefixes, "setup_path %s", quoted(path)), real)
 }
 
 // sees returns an error if the account may not look into a folder or follow a link, as far as modes show that. It is

@@ -5,6 +5,7 @@ import (
 	"path/filepath"
 	"runtime"
 	"slices"
+	"strconv"
 	"strings"
 
 	"github.com/gozzard/gozzard"
@@ -116,7 +117,7 @@ func rootFolder() string {
 // Action checks an action, independent of the process.
 func (p *Policy) Action(a gozzard.Action) error {
 	if slices.Contains(controlled, a) && !slices.Contains(p.Ops, a) {
-		return p.reject(setOps, "operation %s", a)
+		return allowedBy(p.reject(setOps, "operation %s", a), a.String())
 	}
 	return nil
 }
@@ -124,28 +125,21 @@ func (p *Policy) Action(a gozzard.Action) error {
 // Processes checks the number of processes on the host.
 func (p *Policy) Processes(n int) error {
 	if n > p.MaxProcesses {
-		return p.reject(setMaxProcesses, "process number %d", n)
+		return allowedBy(p.reject(setMaxProcesses, "process number %d", n), strconv.Itoa(n))
 	}
 	return nil
 }
 
-// Definition checks a definition of a namespace: its account, its folder and all its commands. All commands are checked, because some
-// run without a request.
+// Definition checks a definition of a namespace: its account, its folder and all its commands. All commands are checked,
+// because some run without a request. The error has every reason.
 func (p *Policy) Definition(namespace string, s *gozzard.Spec) error {
-	acct, err := p.account(s.Identity.User)
-	if err != nil {
-		return err
+	acct, rejected := p.account(s.Identity.User)
+	if rejected != nil {
+		// What only root can see is not shown to a caller that may not use root.
+		acct.root = false
 	}
-	if err := p.namespace(namespace, acct); err != nil {
-		return err
-	}
-	if err := p.folder(acct, s.Identity.SetupPath); err != nil {
-		return err
-	}
-	if err := p.setup(acct, s); err != nil {
-		return err
-	}
-	return p.commands(acct, s)
+	return together(rejected, p.namespace(namespace, acct), p.folder(acct, s.Identity.SetupPath), p.setup(acct, s),
+		p.commands(acct, s))
 }
 
 // Folder checks the folder in which a command of an account is about to run, by its real path. A link in the path may
@@ -196,18 +190,4 @@ func list[T any](all []T, name func(T) string) string {
 		names[i] = name(v)
 	}
 	return strings.Join(names, ", ")
-}
-
-// reject makes the error of a rejection.
-func (p *Policy) reject(setting, format string, args ...any) error {
-	return p.rejectBecause(setting, "", format, args...)
-}
-
-// rejectBecause makes the error of a rejection that has a reason in addition to its setting.
-func (p *Policy) rejectBecause(setting, why, format string, args ...any) error {
-	if why != "" {
-		why = ": " + why
-	}
-	return fmt.Errorf("permission: %s is not allowed by local policy (%s in %s)%s",
-		fmt.Sprintf(format, args...), setting, p.file, why)
 }

@@ -96,6 +96,7 @@ func New(ctx context.Context, o Options) (_ *Server, err error) {
 		s.openDoors,        // the APIs and their table of routes
 		s.openListener,     // the address of the APIs
 		s.firstAccounts,    // the accounts of a new record
+		s.moveCredentials,  // the present address in credentials.json
 		s.checkAccounts,    // what an admin has to decide about accounts of earlier versions
 	} {
 		if err := open(ctx); err != nil {

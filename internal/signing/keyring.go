@@ -85,19 +85,29 @@ func (r *KeyRing) Trust(k Key) error {
 	defer r.mu.Unlock()
 
 	have := r.Key()
-	switch {
-	case have == k:
+	if have == k {
 		return nil
-	case k.Epoch < have.Epoch:
-		return fmt.Errorf("server key %s is of epoch %d, but this host has already obeyed epoch %d (%s): "+
-			"the server or the key is an old copy; to obey it nevertheless remove %s",
-			k.ID(), k.Epoch, have.Epoch, have.ID(), r.path)
-	case k.Epoch == have.Epoch:
-		return fmt.Errorf("server key %s is not the one this host obeys (%s): it is another server; "+
-			"to change the server remove %s", k.ID(), have.ID(), r.path)
+	}
+	if err := have.Follows(k); err != nil {
+		return fmt.Errorf("%w; to change the server remove %s", err, r.path)
 	}
 
 	return r.save(k)
+}
+
+// Follows returns why a host that obeys k does not accept the key next from its operator, nil if it does. The zero Key
+// accepts every key.
+func (k Key) Follows(next Key) error {
+	switch {
+	case k == next:
+		return nil
+	case next.Epoch < k.Epoch:
+		return fmt.Errorf("server key %s is of epoch %d, but this host has already obeyed epoch %d (%s): "+
+			"the server or the key is an old copy", next.ID(), next.Epoch, k.Epoch, k.ID())
+	case next.Epoch == k.Epoch:
+		return fmt.Errorf("server key %s is not the one this host obeys (%s): it is another server", next.ID(), k.ID())
+	}
+	return nil
 }
 
 // save makes a key durable, then trusts it. mu is held.

@@ -82,7 +82,7 @@ func TestTT12KeysInAToken(t *testing.T) {
 	// noSecret checks that no file of the server has a secret part of a key.
 	noSecret := func() {
 		t.Helper()
-		for _, name := range []string{"signing.key", "ca.pem", "ca-next.pem"} {
+		for _, name := range []string{"signing.key", "ca.pem", "ca.key", "ca-next.key"} {
 			b, err := os.ReadFile(filepath.Join(f.data, name))
 			if err == nil && (strings.Contains(string(b), "PRIVATE KEY") || strings.Contains(string(b), "seed")) {
 				t.Errorf("%s has a secret: %s", name, b)
@@ -158,7 +158,7 @@ func killChildren(t *testing.T, pid int) {
 // noSecretFiles checks that a stopped server has no secret part of a key.
 func noSecretFiles(t *testing.T, data string) {
 	t.Helper()
-	for _, name := range []string{"signing.key", "ca.pem"} {
+	for _, name := range []string{"signing.key", "ca.pem", "ca.key"} {
 		if b := read(t, filepath.Join(data, name)); strings.Contains(string(b), "PRIVATE KEY") ||
 			strings.Contains(string(b), "seed") {
 			t.Errorf("%s has a secret", name)

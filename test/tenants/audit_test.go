@@ -17,6 +17,7 @@ import (
 var rowsElsewhere = map[string]string{
 	"POST /api/v1/enrol":                          "by a token and over TLS: internal/enrol TestTR1RenewalHasARow",
 	"POST /api/v1/enrol/renew":                    "by a certificate: internal/enrol TestTR1RenewalHasARow",
+	"POST /api/v1/enrol/leave":                    "by a certificate: internal/enrol TestTS14HostLeaves",
 	"PUT /api/v1/enrol/agents/{agent}":            "test/storetest enrolments",
 	"POST /api/v1/restore/confirm":                "internal/sqlstore restore tests",
 	"POST /api/v1/releases":                       "test/storetest releases",

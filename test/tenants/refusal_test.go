@@ -142,6 +142,7 @@ var mayWrite = map[string][]string{"enroller": {"POST /api/v1/enrol/tokens", "DE
 var unproven = map[string]string{
 	"POST " + enrol.JoinPath:                      "by a token and over TLS: internal/enrol TestTS4Tokens",
 	"POST " + enrol.RenewPath:                     "by a certificate: internal/enrol TestRenewal",
+	"POST " + enrol.LeavePath:                     "by a certificate: internal/enrol TestTS14HostLeaves",
 	"POST /api/v1/logout":                         "ends a session, and an app has none",
 	"PUT /api/v1/enrol/agents/{agent}":            "of other states than these hosts can get into: internal/enrol TestRightsOfEnrollers",
 	"POST /api/v1/restore/confirm":                "nothing was restored here: test/faults TestSecureDefaults",

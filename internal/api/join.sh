@@ -1,0 +1,129 @@
+#!/bin/sh
+# Adds this host to the fleet of {{.Server}}: installs the program of the server, joins, and starts the agent.
+#
+#   curl -fsSL --cacert ca.pem {{.Server}}/join | sudo sh
+#
+# Settings in the environment:
+#   GOZZARD_TOKEN_FILE  file with the token of "gozzard token create"
+#   GOZZARD_TOKEN       the token itself. Without both, the script asks for it
+#   GOZZARD_JOIN_FLAGS  more flags of "gozzard agent join", such as: --allow-user www-data --allow-path /var/www
+set -eu
+
+# All of the script is in functions: half a download does nothing.
+fail() {
+	echo "gozzard join: $*" >&2
+	exit 1
+}
+
+# fetch URL FILE
+fetch() {
+	if command -v curl >/dev/null; then
+		if [ -s "$work/ca.pem" ]; then
+			curl -fsSL --retry 5 --retry-delay 2 --cacert "$work/ca.pem" -o "$2" "$1"
+		else
+			curl -fsSL --retry 5 --retry-delay 2 -o "$2" "$1"
+		fi
+	elif command -v wget >/dev/null; then
+		if [ -s "$work/ca.pem" ]; then
+			wget -q --ca-certificate="$work/ca.pem" -O "$2" "$1"
+		else
+			wget -q -O "$2" "$1"
+		fi
+	else
+		fail "neither curl nor wget is installed: install one of them"
+	fi
+}
+
+# digest FILE: its SHA-256 in hexadecimal.
+digest() {
+	if command -v sha256sum >/dev/null; then
+		sha256sum "$1" | cut -d' ' -f1
+	elif command -v openssl >/dev/null; then
+		openssl dgst -sha256 -r "$1" | cut -d' ' -f1
+	else
+		fail "neither sha256sum nor openssl is installed: install one of them"
+	fi
+}
+
+# token FILE: writes the token into a file that only root can read.
+token() {
+	if [ -n "${GOZZARD_TOKEN_FILE:-}" ]; then
+		cat "$GOZZARD_TOKEN_FILE" >"$1" || fail "cannot read the token in $GOZZARD_TOKEN_FILE"
+	elif [ -n "${GOZZARD_TOKEN:-}" ]; then
+		printf '%s\n' "$GOZZARD_TOKEN" >"$1"
+	elif (: </dev/tty) 2>/dev/null; then
+		printf 'Token of "gozzard token create": ' >/dev/tty
+		stty -echo </dev/tty
+		read -r answer </dev/tty || true
+		stty echo </dev/tty
+		echo >/dev/tty
+		printf '%s\n' "${answer:-}" >"$1"
+	else
+		fail "there is no token: set GOZZARD_TOKEN_FILE or GOZZARD_TOKEN"
+	fi
+	[ -s "$1" ] && grep -q . "$1" || fail "the token is empty"
+}
+
+# program: installs the program of the server, unless this host has one.
+program() {
+	if [ -x /usr/bin/gozzard ] && /usr/bin/gozzard version >/dev/null 2>&1; then
+		echo "gozzard join: using the installed program: $(/usr/bin/gozzard version | head -n 1)"
+		return 0
+	fi
+	case $(uname -s)-$(uname -m) in
+	Linux-x86_64) platform=linux-amd64 ;;
+	Linux-aarch64) platform=linux-arm64 ;;
+	*) platform=other ;;
+	esac
+	[ "$platform" = '{{.Platform}}' ] ||
+		fail "the server has the program for {{.Platform}} only, and this host is $(uname -s) $(uname -m): install the package of Gozzard, then run this again"
+	fetch '{{.Server}}/api/v1/enrol/program/gozzard-{{.Platform}}' "$work/gozzard" || fail "cannot download the program from {{.Server}}"
+	[ "$(digest "$work/gozzard")" = '{{.Sum}}' ] || fail "the program does not match its checksum: nothing was installed"
+	install -m 0755 "$work/gozzard" /usr/bin/gozzard.new
+	mv /usr/bin/gozzard.new /usr/bin/gozzard
+	echo "gozzard join: installed version {{.Version}} as /usr/bin/gozzard"
+}
+
+# unit: installs the unit and the settings of the agent, unless they are there.
+unit() {
+	install -d -m 0755 /etc/gozzard
+	[ -e /etc/gozzard/agent.yaml ] || cat >/etc/gozzard/agent.yaml <<'GOZZARD-END'
+{{.Settings}}
+GOZZARD-END
+	[ -e /usr/lib/systemd/system/gozzard-agent.service ] || [ -e /etc/systemd/system/gozzard-agent.service ] ||
+		{ [ -d /etc/systemd/system ] && cat >/etc/systemd/system/gozzard-agent.service <<'GOZZARD-END'
+{{.Unit}}
+GOZZARD-END
+		} || true
+}
+
+main() {
+	[ "$(id -u)" = 0 ] || fail "run it as root, for example with sudo"
+	[ ! -e /var/lib/gozzard-agent/enrolment.json ] || fail "this host is a member of a fleet already: see gozzard agent status --data /var/lib/gozzard-agent, or leave it with gozzard agent leave"
+	work=$(mktemp -d)
+	trap 'rm -rf "$work"' EXIT
+	cat >"$work/ca.pem" <<'GOZZARD-END'
+{{.Authority}}
+GOZZARD-END
+	grep -q CERTIFICATE "$work/ca.pem" || : >"$work/ca.pem"
+
+	umask 077
+	token "$work/token"
+	umask 022
+	program
+	unit
+
+	# The token has the fingerprint of the server: join checks it before it sends the token.
+	# shellcheck disable=SC2086 # the flags are words
+	/usr/bin/gozzard agent join --server '{{.Server}}' --token-file "$work/token" --data /var/lib/gozzard-agent ${GOZZARD_JOIN_FLAGS:-}
+
+	if [ -d /run/systemd/system ]; then
+		systemctl daemon-reload
+		systemctl enable --now gozzard-agent.service
+		echo "gozzard join: the agent runs: see systemctl status gozzard-agent"
+	else
+		echo "gozzard join: systemd does not run here. Start the agent with: gozzard agent --config /etc/gozzard/agent.yaml --data /var/lib/gozzard-agent"
+	fi
+}
+
+main

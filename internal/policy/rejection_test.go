@@ -1,0 +1,65 @@
+//go:build linux
+
+package policy_test
+
+import (
+	"strings"
+	"testing"
+
+	"github.com/gozzard/gozzard/internal/policy"
+)
+
+// TestAllReasons: a rejection has every reason in one line, and the lines that it names allow the same definition.
+func TestAllReasons(t *testing.T) {
+	const text = "users: [daemon]\ndeny_uids: \"1-999,65534\"\npath_prefixes: [/opt]\nops: [start]\nmax_processes: 3\n"
+	p, err := policy.Parse("/etc/gozzard/policy.yaml", []byte(text))
+	if err != nil {
+		t.Fatal(err)
+	}
+
+	s := spec("nobody", "/usr/share", "sleep 1")
+	got := p.Definition("demo", s)
+	wants(t, "uid", got, "account nobody with uid 65534 is not allowed by local policy (deny_uids in /etc/gozzard/policy.yaml)")
+	wants(t, "users", got, "account nobody is not allowed by local policy (users in /etc/gozzard/policy.yaml)")
+	wants(t, "folder", got, "setup_path /usr/share is not allowed by local policy (path_prefixes in /etc/gozzard/policy.yaml)")
+	if strings.Contains(got.Error(), "\n") {
+		t.Errorf("more than one line: %v", got)
+	}
+
+	_, lines, ok := strings.Cut(got.Error(), "writes into this file: ")
+	if !ok {
+		t.Fatalf("no lines to write: %v", got)
+	}
+	next, err := policy.Parse("/etc/gozzard/policy.yaml", []byte(strings.ReplaceAll(lines, " and ", "\n")+"\n"))
+	if err != nil {
+		t.Fatalf("the lines are not a policy: %v in %s", err, lines)
+	}
+	if err := next.Definition("demo", s); err != nil {
+		t.Errorf("with the lines: %v", err)
+	}
+	if err := next.Definition("demo", spec("daemon", "/usr/share", "sleep 1")); err == nil {
+		t.Error("the lines allow more than they should: uid 1 is denied still")
+	}
+}
+
+// TestReasonsHide: a caller that may not use root learns nothing about files that only root can see.
+func TestReasonsHide(t *testing.T) {
+	p, err := policy.Parse("/etc/gozzard/policy.yaml", []byte("path_prefixes: [/opt]\n"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	got := p.Definition("demo", spec("root", "/tmp", "./x.sh"))
+	wants(t, "root", got, "(allow_root in /etc/gozzard/policy.yaml)")
+	if strings.Contains(got.Error(), "trusted_paths") {
+		t.Errorf("it says which folders of root are open: %v", got)
+	}
+}
+
+// TestReasonsOfOthers: a text of a caller that is not plain is in no line to write.
+func TestReasonsOfOthers(t *testing.T) {
+	p := policy.Default()
+	got := p.Definition("demo", spec("evil\"]\nallow_root: true #", "/tmp/\"]\nallow_root: true #", "x"))
+	if got == nil || strings.Contains(got.Error(), "\n") || strings.Contains(got.Error(), "writes into this file") {
+		t.Errorf("%v", got)
+	}
+}

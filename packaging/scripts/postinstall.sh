@@ -1,0 +1,29 @@
+#!/bin/sh
+# Runs after the package is installed or upgraded, and by make install. It starts no unit: the owner of the machine does.
+set -eu
+
+# account NAME FOLDER TEXT: makes a system account that cannot log in, unless it exists.
+account() {
+	getent group "$1" >/dev/null || groupadd --system "$1"
+	getent passwd "$1" >/dev/null ||
+		useradd --system --gid "$1" --home-dir "$2" --no-create-home --shell /usr/sbin/nologin --comment "$3" "$1"
+}
+
+account gozzard-server /var/lib/gozzard "Gozzard server"
+account gozzard /var/lib/gozzard-agent "Gozzard agent"
+
+# The folder for backups that root makes by hand. The server writes to it, so it must not be root's.
+install -d -m 0700 -o gozzard-server -g gozzard-server /var/backups/gozzard
+
+# Running units take over the new program. Processes keep running.
+if [ -d /run/systemd/system ]; then
+	systemctl daemon-reload
+	if systemctl --quiet is-active gozzard-server.service; then
+		systemctl restart gozzard-server.service
+	fi
+	for unit in gozzard-agent gozzard-agent-cap gozzard-agent-user; do
+		if systemctl --quiet is-active "$unit.service"; then
+			systemctl reload "$unit.service"
+		fi
+	done
+fi

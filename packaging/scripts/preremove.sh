@@ -1,0 +1,14 @@
+#!/bin/sh
+# Runs before the package is removed. $1 is remove (deb) or 0 (rpm); an upgrade has other words and changes nothing.
+set -eu
+case ${1:-} in
+remove | 0) ;;
+*) exit 0 ;;
+esac
+
+# The end of an agent touches no process: they keep running, without supervision.
+if [ -d /run/systemd/system ]; then
+	for unit in gozzard-agent gozzard-agent-cap gozzard-agent-user gozzard-server; do
+		systemctl --quiet disable --now "$unit.service" || true # it may have been removed by hand
+	done
+fi
