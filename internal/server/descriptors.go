@@ -7,6 +7,7 @@ import "log/slog"
 const (
 	ownFiles    = 64
 	apiShare    = 4 // one of so many
+	burstShare  = 4 // one of so many of the agents' part: the broker accepts a connection above its limit and then closes it
 	fewestConns = 8 // of each port
 )
 
@@ -23,5 +24,6 @@ func (l *Limits) fitFiles(files int, log *slog.Logger) {
 		*limit = share
 	}
 	fit("API", &l.TotalConnections, rest/apiShare)
-	fit("agents", &l.AgentConnections, rest-rest/apiShare)
+	agents := rest - rest/apiShare
+	fit("agents", &l.AgentConnections, agents-agents/burstShare)
 }
