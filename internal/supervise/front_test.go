@@ -121,6 +121,46 @@ func TestStartScriptIsNotTheProcess(t *testing.T) {
 	})
 }
 
+// sluggish takes a while for every search, as a machine under load does.
+type sluggish struct{ *sim.Host }
+
+func (s sluggish) Find(q supervise.Query) (supervise.Found, error) {
+	f, err := s.Host.Find(q)
+	time.Sleep(300 * time.Millisecond)
+	return f, err
+}
+
+func (s sluggish) Run(ctx context.Context, r supervise.Run) (supervise.Result, error) {
+	if r.Action != gozzard.ActionStart {
+		return s.Host.Run(ctx, r)
+	}
+	time.Sleep(time.Second)
+	s.Launch(r.Key)
+	return supervise.Result{Front: true}, nil
+}
+
+// A process that was found late is checked until later. It does not fail when something wakes the check in between.
+func TestProcessThatIsFoundLateIsNotReportedAsFailed(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		r := newRig(t, func(h *sim.Host) supervise.Host { return sluggish{h} })
+		r.up()
+		defer r.down()
+		done := r.apply(gozzard.ActionStart, game, definition(nil)) // its check takes five seconds
+		var waiting []<-chan gozzard.Outcome
+		for range 80 {
+			time.Sleep(100 * time.Millisecond)
+			waiting = append(waiting, r.apply(gozzard.ActionReload, game, nil))
+		}
+		if out := <-done; out.Code != gozzard.CodeOK {
+			t.Errorf("%+v", out)
+		}
+		for _, w := range waiting {
+			<-w
+		}
+		r.alive(1)
+	})
+}
+
 func TestEndOfACommandInFrontIsTheEndOfItsProcess(t *testing.T) {
 	bubble(t, func(r *rig) {
 		spec := definition(func(s *gozzard.Spec) { s.Policy.Kind, s.Control.Start = gozzard.KindOneShot, "front" })

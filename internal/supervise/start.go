@@ -294,7 +294,7 @@ func (a *actor) checkAlive(ctx context.Context, t launched) gozzard.Outcome {
 				a.settleAt = end
 			}
 			return ok()
-		case yielding || a.cannotAppear(t, f) || !now.Before(latest):
+		case !a.running() && (yielding || a.cannotAppear(t, f) || !now.Before(latest)):
 			return notAlive(procName(a.key, a.spec), a.absenceReason(f, err), t.res.Output)
 		case over:
 			a.pause(ctx, min(poll, time.Until(latest)))
