@@ -119,7 +119,7 @@ func (a *actor) runProbe(ctx context.Context, p *probe, o owner) {
 
 	// Look again: the wait can be long.
 	v := a.snapshot()
-	if !v.managed || v.proc.IsZero() || v.spec == nil || v.spec.Control.Health == "" ||
+	if !v.managed || v.proc.IsZero() || v.spec == nil || !v.spec.Control.Probed() ||
 		a.s.permit(a.key, v.spec) != nil {
 		return
 	}
