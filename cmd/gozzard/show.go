@@ -26,7 +26,8 @@ func newShowCommand(env *cliEnv) *cobra.Command {
 		Use:   "show NAME...",
 		Short: "Print definitions of processes",
 		Long: `Print the definitions that the server has: one YAML document for each process on each host. What has its
-default is left out. "gozzard register" accepts the output.
+default is left out. "gozzard register" accepts the output. Values of env are shown as *** to callers
+that may not change the definition.
 
 Exit code: 0 printed, 5 there is no such definition.`,
 		Example: `  gozzard show web

@@ -11,7 +11,6 @@ import (
 	"net/netip"
 	"os"
 	"regexp"
-	"strconv"
 	"strings"
 	"sync"
 	"text/template"
@@ -114,17 +113,7 @@ func (a *api) getJoinProgram(w http.ResponseWriter, r *http.Request, _ gozzard.C
 		return fmt.Errorf("cannot read the program of this server: %w", err)
 	}
 	defer f.Close()
-	st, err := f.Stat()
-	if err != nil {
-		return err
-	}
-
-	extendDeadline(w)
-	w.Header().Set("Content-Type", octets)
-	w.Header().Set("Content-Length", strconv.FormatInt(st.Size(), 10))
-	w.WriteHeader(http.StatusOK)
-	_, _ = io.Copy(w, f) // an error means that the host has closed the connection
-	return nil
+	return sendProgram(w, f)
 }
 
 // checksum is the SHA-256 of the program, computed once.

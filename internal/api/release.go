@@ -3,6 +3,7 @@ package api
 import (
 	"io"
 	"net/http"
+	"os"
 	"strconv"
 	"time"
 
@@ -127,6 +128,11 @@ func (a *api) getReleaseFile(w http.ResponseWriter, r *http.Request, _ gozzard.C
 		return err
 	}
 	defer f.Close()
+	return sendProgram(w, f)
+}
+
+// sendProgram sends a program to a host. It may take longer than other answers.
+func sendProgram(w http.ResponseWriter, f *os.File) error {
 	st, err := f.Stat()
 	if err != nil {
 		return err

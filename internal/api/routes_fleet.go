@@ -85,7 +85,8 @@ func fleetRoutes() []Route {
 			Answers: answers(http.StatusOK, client.ProcessPage{}, "One page of the processes.")},
 
 		{Method: http.MethodGet, Path: "/api/v1/definitions", Access: AccessCaller, serve: (*api).getDefinitions,
-			Summary: "List recorded definitions of processes, in the order of the processes.",
+			Summary: "List recorded definitions of processes, in the order of the processes. Values of env are hidden from " +
+				"callers that may not change the definition.",
 			Parameters: append([]Parameter{
 				texts("namespace", "A namespace, or a pattern with * and ?."),
 				texts("name", "A name, or a pattern with * and ?."),

@@ -50,7 +50,8 @@ func (p *Plane) Preview(ctx context.Context, op *gozzard.Operation) ([]record.Pr
 }
 
 // Definitions reads a page of the recorded definitions of processes that the caller may see, in the order of Find.
-// Processes that agents report and that are not recorded are left out of the page, not of the count.
+// Processes that agents report and that are not recorded are left out of the page, not of the count. The values of
+// variables of the environment are often secrets: only callers that may change a definition see them.
 func (p *Plane) Definitions(ctx context.Context, caller gozzard.Caller, f fleet.Filter, start, limit int) (int,
 	[]record.Definition, error) {
 	count, rows := p.Find(caller, f, start, limit)
@@ -65,9 +66,31 @@ func (p *Plane) Definitions(ctx context.Context, caller gozzard.Caller, f fleet.
 
 	var out []record.Definition
 	for i, id := range ids {
-		if rec, ok := recs[id]; ok {
-			out = append(out, record.Definition{Addr: rows[i].Addr, Process: rec})
+		rec, ok := recs[id]
+		if !ok {
+			continue
 		}
+		if host, _ := p.o.Live.Host(id.Agent); !caller.Rights.MayOn(gozzard.ActionUpdate, id.Key.Namespace, host.Info.Ref()) {
+			if rec.Spec, err = hideEnv(rec.Spec); err != nil {
+				return 0, nil, err
+			}
+		}
+		out = append(out, record.Definition{Addr: rows[i].Addr, Process: rec})
 	}
 	return count, out, nil
+}
+
+// hidden is in the place of values that a caller may not see.
+const hidden = "***"
+
+// hideEnv hides the values of the environment of an encoded definition.
+func hideEnv(encoded []byte) ([]byte, error) {
+	spec, err := gozzard.DecodeSpec(encoded)
+	if err != nil || len(spec.Exec.Env) == 0 {
+		return encoded, err
+	}
+	for name := range spec.Exec.Env {
+		spec.Exec.Env[name] = hidden
+	}
+	return gozzard.EncodeSpec(spec), nil
 }
