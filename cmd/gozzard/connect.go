@@ -15,6 +15,10 @@ import (
 // credentials is the file with the address of a server and the secret of a caller.
 type credentials = server.Credentials
 
+// errNoCredentials: the caller names no credentials, and there are none in this folder.
+var errNoCredentials = errors.New("no credentials: give --credentials FILE or GOZZARD_CREDENTIALS, or run in the folder " +
+	"of `gozzard dev`, which has ./data/dev.json")
+
 // withClient connects to the server and runs f.
 func (env *cliEnv) withClient(f func(*client.Client) error) error {
 	c, err := env.connect()
@@ -53,8 +57,7 @@ func (env *cliEnv) newClient(anonymous bool) (*client.Client, error) {
 		b, err = []byte("{}"), nil
 	}
 	if errors.Is(err, fs.ErrNotExist) && !named {
-		return nil, usage("no credentials: give --credentials FILE or GOZZARD_CREDENTIALS, or run in the folder of " +
-			"`gozzard dev`, which has ./data/dev.json")
+		return nil, usage("%w", errNoCredentials)
 	}
 	if err != nil {
 		return nil, usage("cannot read the credentials file: %w", err)

@@ -95,15 +95,21 @@ func (env *cliEnv) run(ctx context.Context, o *runOptions, args []string) error 
 		return err
 	}
 	c, err := env.connect()
-	if err != nil {
+	if errors.Is(err, errNoCredentials) {
 		return needsServer(err)
+	}
+	if err != nil {
+		return err
 	}
 	defer c.Close()
 
 	// Make the definition.
 	hosts, local, err := o.find(ctx, c)
-	if err != nil {
+	if err != nil && gozzard.KindOf(err) == gozzard.ErrUnavailable {
 		return needsServer(withExitCode(err))
+	}
+	if err != nil {
+		return withExitCode(err)
 	}
 	doc, err := o.document(args, hosts, local)
 	if err != nil {
@@ -181,11 +187,10 @@ func (env *cliEnv) begin(ctx context.Context, c *client.Client, o *runOptions, a
 	return nil
 }
 
-// needsServer says how to get a server when there is none.
+// needsServer adds to an error how to get a server.
 func needsServer(err error) error {
 	var ex *exitError
-	if !errors.As(err, &ex) || ex.err == nil || gozzard.KindOf(err) != gozzard.ErrUnavailable &&
-		!strings.Contains(ex.err.Error(), "no credentials") && !strings.Contains(ex.err.Error(), "no answer from") {
+	if !errors.As(err, &ex) {
 		return err
 	}
 	return &exitError{ex.code, fmt.Errorf("%w\nno server answers here: start one with this command, in this folder and in "+
