@@ -65,6 +65,7 @@ type ProcessQuery struct {
 	Hosts      []string // cloud:ip, an IP address, or an agent id
 	Clouds     []int
 	States     []string
+	Labels     []string // key=value, key!=value, key or !key, with patterns as values; all must match
 	Hosted     *bool
 }
 
@@ -80,7 +81,7 @@ func (q *ProcessQuery) values(start, limit int) url.Values {
 	q.BusinessSelection.addTo(v)
 
 	for name, list := range map[string][]string{"namespace": q.Namespaces, "name": q.Names, "host": q.Hosts,
-		"state": q.States} {
+		"state": q.States, "label": q.Labels} {
 		for _, s := range list {
 			v.Add(name, s)
 		}

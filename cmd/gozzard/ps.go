@@ -12,6 +12,7 @@ import (
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 
+	"github.com/gozzard/gozzard"
 	"github.com/gozzard/gozzard/client"
 )
 
@@ -20,6 +21,7 @@ type processFlags struct {
 	namespaces []string
 	hosts      []string
 	states     []string
+	labels     []string
 	hosted     bool
 	flags      *pflag.FlagSet
 }
@@ -31,9 +33,21 @@ func (p *processFlags) register(f *pflag.FlagSet) {
 	f.StringArrayVar(&p.hosts, "host", nil, "`HOST` as cloud:ip, an IP address or an agent id; may be repeated")
 }
 
+// registerLabel adds the flag -l.
+func (p *processFlags) registerLabel(f *pflag.FlagSet) {
+	f.StringArrayVarP(&p.labels, "label", "l", nil, "`LABEL` as key=value, key!=value, key or !key; the value may be a "+
+		"pattern; may be repeated, and all must match")
+}
+
 // query is the question to the server that the flags and names make.
 func (p *processFlags) query(names []string) (client.ProcessQuery, error) {
-	q := client.ProcessQuery{Namespaces: p.namespaces, Names: names, Hosts: p.hosts, States: p.states}
+	q := client.ProcessQuery{Namespaces: p.namespaces, Names: names, Hosts: p.hosts, States: p.states,
+		Labels: p.labels}
+	for _, l := range p.labels {
+		if _, err := gozzard.ParseLabelRule(l); err != nil {
+			return q, usage("-l %q: %w; use key=value, key!=value, key or !key", l, err)
+		}
+	}
 	if _, err := parseHostFlags(p.hosts); err != nil {
 		return q, err
 	}
@@ -45,7 +59,7 @@ func (p *processFlags) query(names []string) (client.ProcessQuery, error) {
 
 // isUnfiltered reports whether a query asks for all processes.
 func isUnfiltered(q *client.ProcessQuery) bool {
-	return len(q.Namespaces)+len(q.Names)+len(q.Hosts)+len(q.States)+q.Biz == 0 && q.Hosted == nil
+	return len(q.Namespaces)+len(q.Names)+len(q.Hosts)+len(q.States)+len(q.Labels)+q.Biz == 0 && q.Hosted == nil
 }
 
 // psOptions are the flags of `gozzard ps`.
@@ -71,6 +85,7 @@ it reported.` + scopeHelp,
   gozzard ps 'web-*' -n shop --state stopped
   gozzard ps --host 0:10.0.0.1 -o wide
   gozzard ps --hosted=false -o json
+  gozzard ps -l tier=front -l 'zone!=test'
   gozzard ps -n shop --watch
   gozzard ps --biz 2 -e 'front.web.10\.0\.0\.[1-9]_web.*.*'
   gozzard ps --set front --env formal --state stopped`,
@@ -83,6 +98,7 @@ it reported.` + scopeHelp,
 	f := cmd.Flags()
 	o.processFlags.register(f)
 	o.scopeFlags.register(f)
+	o.registerLabel(f)
 	f.StringArrayVar(&o.states, "state", nil, "`STATE` running, stopped or unregistered; may be repeated")
 	f.BoolVar(&o.hosted, "hosted", true, "only supervised processes; --hosted=false for the others")
 	f.IntVar(&o.limit, "limit", 1000, "list at most this many; 0 lists all")

@@ -44,6 +44,7 @@ process with this name.`,
 	}
 
 	o.processFlags.register(cmd.Flags())
+	o.registerLabel(cmd.Flags())
 	o.output.register(cmd, cmd.Flags(), "table", "json", "yaml")
 	return cmd
 }

@@ -21,6 +21,9 @@ func (a *api) getInstances(w http.ResponseWriter, caller gozzard.Caller, q *quer
 	if q.values.Has("namespace") {
 		q.faults.Add("namespace", "is not allowed with a business: its processes have their own")
 	}
+	if q.values.Has("label") {
+		q.faults.Add("label", "is not allowed with a business: its processes are chosen by set, module, env and expression")
+	}
 	if q.values.Has("cloud") && len(s.Clouds) == 0 {
 		s.Clouds = q.clouds()
 	}

@@ -12,6 +12,9 @@ import (
 	"github.com/gozzard/gozzard/internal/fleet"
 )
 
+// maxLabelRules bounds the rules about labels in one query: each is checked for every process that matches the rest.
+const maxLabelRules = 64
+
 // getProcesses lists the processes that match, in a stable order. With a business selection it lists processes of the
 // business, also those that no agent has reported.
 func (a *api) getProcesses(w http.ResponseWriter, r *http.Request, caller gozzard.Caller) error {
@@ -25,7 +28,7 @@ func (a *api) getProcesses(w http.ResponseWriter, r *http.Request, caller gozzar
 
 	// Read the query.
 	f := fleet.Filter{Namespaces: q.patterns("namespace"), Names: q.patterns("name"), Clouds: q.clouds(),
-		States: q.states(), Hosted: q.hosted()}
+		States: q.states(), Hosted: q.hosted(), Labels: q.labels()}
 	start, limit := q.page()
 	agents, none := a.hostAgents(caller, q)
 	f.Agents = agents
@@ -72,6 +75,23 @@ func (q *query) states() (list []gozzard.RunState) {
 		state, fault := parseState(s)
 		list = append(list, state)
 		return fault
+	})
+	return list
+}
+
+// labels reads rules about labels.
+func (q *query) labels() (list []gozzard.LabelRule) {
+	if n := len(q.values["label"]); n > maxLabelRules {
+		q.faults.Add("label", "given %d times, at most %d are allowed", n, maxLabelRules)
+		return nil
+	}
+	q.each("label", func(s string) string {
+		rule, err := gozzard.ParseLabelRule(s)
+		if err != nil {
+			return err.Error() + "; use key=value, key!=value, key or !key"
+		}
+		list = append(list, rule)
+		return ""
 	})
 	return list
 }

@@ -80,6 +80,8 @@ func fleetRoutes() []Route {
 				texts("host", "A host: cloud:ip, an IP address, or an agent id."),
 				numbers("cloud", "The number of a cloud area."),
 				texts("state", "A state: running, stopped or unregistered."),
+				texts("label", "A condition on labels: key=value, key!=value, key or !key. A value may be a pattern with * "+
+					"and ?. All conditions must hold."),
 				flag("hosted", "Whether the agent supervises the process."),
 			}, pageParams(), businessParams()),
 			Answers: answers(http.StatusOK, client.ProcessPage{}, "One page of the processes.")},

@@ -27,7 +27,8 @@ type Row struct {
 	Stale  bool // its host is offline or has not reported since the server started
 }
 
-// Filter selects rows. Every field that is not empty must match, and a field matches if one of its values does.
+// Filter selects rows. Every field that is not empty must match, and a field matches if one of its values does. Of the
+// labels, all must match.
 type Filter struct {
 	Namespaces []string // globs with * and ?
 	Names      []string // globs with * and ?
@@ -36,6 +37,7 @@ type Filter struct {
 	Agents     []gozzard.AgentID
 	States     []gozzard.RunState
 	Hosted     *bool
+	Labels     []gozzard.LabelRule
 }
 
 // Index is the fleet in memory. All methods are safe for concurrent use. One lock guards it. A report holds the lock

@@ -211,7 +211,8 @@ func (m *model) fits(f fleet.Filter, r *modelRow) bool {
 	return matches(f.Namespaces, r.s.Namespace) && matches(f.Names, r.s.Name) &&
 		(len(f.Agents) == 0 || slices.Contains(f.Agents, r.agent)) &&
 		(len(f.States) == 0 || slices.Contains(f.States, r.s.State)) &&
-		(f.Hosted == nil || *f.Hosted == r.s.Hosted)
+		(f.Hosted == nil || *f.Hosted == r.s.Hosted) &&
+		!slices.ContainsFunc(f.Labels, func(l gozzard.LabelRule) bool { return !l.Match(r.s.Labels) })
 }
 
 var (
@@ -267,6 +268,11 @@ var (
 		if some("hosted") {
 			b := rapid.Bool().Draw(t, "hosted")
 			f.Hosted = &b
+		}
+		if some("labels") {
+			f.Labels = rapid.SliceOfN(rapid.SampledFrom([]gozzard.LabelRule{{Key: "a"}, {Key: "a", Value: "b*",
+				Kind: gozzard.LabelEqual}, {Key: "c", Value: "d", Kind: gozzard.LabelOther},
+				{Key: "ab", Kind: gozzard.LabelMissing}}), 1, 2).Draw(t, "labels")
 		}
 
 		return f

@@ -101,6 +101,7 @@ type query struct {
 	states       [256]bool
 	anyState     bool
 	hosted       *bool
+	labels       []gozzard.LabelRule
 	hosts        map[uint32]struct{} // nil: all
 	narrow       bool                // those hosts have few enough rows to collect and sort them
 	nameResults  []nameResult        // whether names match, by number: names repeat in a fleet
@@ -120,6 +121,7 @@ func (x *Index) newQuery(rights *gozzard.Rights, f Filter, start, limit int) *qu
 	q := &query{
 		x: x, visibility: newVisibility(x, rights), start: start, limit: limit,
 		spaces: f.Namespaces, names: f.Names, anyState: len(f.States) == 0, hosted: f.Hosted,
+		labels: f.Labels,
 	}
 	for _, s := range f.States {
 		q.states[s] = true
@@ -192,7 +194,21 @@ func (q *query) fits(r *row) bool {
 	if q.visibility != nil && !q.visibility.sees(r) {
 		return false
 	}
+	if len(q.labels) > 0 && !q.labelsFit(r.labels) {
+		return false
+	}
 	return q.spaces.match(q.x.spaces.at(r.space).name) && (len(q.names) == 0 || q.nameFits(r.name))
+}
+
+// labelsFit reports whether a set of labels matches all rules.
+func (q *query) labelsFit(labels uint32) bool {
+	set := q.x.labels.set(labels)
+	for _, rule := range q.labels {
+		if !rule.Match(set) {
+			return false
+		}
+	}
+	return true
 }
 
 // nameFits reports whether a name matches. With nameResults it decides about each name once.

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"math/rand/v2"
 	"net/netip"
+	"strconv"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
@@ -27,7 +28,7 @@ func TestVisibility(t *testing.T) {
 		}
 		for p := range 200 {
 			x.Seed(agent, gozzard.Status{Key: gozzard.Key{Namespace: fmt.Sprintf("ns%d", rng.IntN(6)),
-				Name: fmt.Sprintf("p%d", p)}, PID: -1})
+				Name: fmt.Sprintf("p%d", p)}, PID: -1, Labels: map[string]string{"third": strconv.Itoa(p % 3)}})
 		}
 	}
 
@@ -66,6 +67,17 @@ func TestVisibility(t *testing.T) {
 				t.Errorf("%s: find of %q has %d of %d, want %d of %d", name, namespace, len(rows), total, len(part),
 					len(want))
 			}
+		}
+		labelled := fleet.Filter{Labels: []gozzard.LabelRule{{Key: "third", Value: "1", Kind: gozzard.LabelEqual}}}
+		visible, seen := 0, 0
+		_, everything := x.Find(all, labelled, 0, 1<<20)
+		for _, row := range everything {
+			if r.Sees(row.Status.Namespace, gozzard.HostRef{Agent: row.Agent, Addrs: addrs[row.Agent]}) {
+				visible++
+			}
+		}
+		if seen, _ = x.Find(r, labelled, 0, 10); seen != visible {
+			t.Errorf("%s: %d processes with the label are counted, want %d", name, seen, visible)
 		}
 		for _, h := range x.Hosts(r) {
 			if !r.SeesHost(h.Info.Ref()) {
