@@ -47,6 +47,17 @@ type Status struct {
 	FD           int32
 	Disk         int64
 	Net          int64
+
+	// Agents of earlier versions report nothing of this.
+	Condition     Condition // see ConditionOf
+	Kind          ShownKind
+	Restarts      uint32  // without a request, since an operation last started or stopped it
+	Exit          Ending  // of the newest process that ended
+	NextAt        int64   // next start or run in Unix milliseconds; 0: none is planned
+	LastRun       LastRun // of a process that is expected to end
+	MemBytes      int64   // resident memory, process tree
+	Health        Health
+	HealthMessage string // what is wrong; empty if nothing is
 }
 
 // Finite is x, or 0 when x is infinite or not a number: JSON cannot write those.

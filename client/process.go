@@ -20,10 +20,12 @@ type Process struct {
 	Namespace    string            `json:"namespace"`
 	Name         string            `json:"name"`
 	Labels       map[string]string `json:"labels,omitempty"`
-	Wanted       string            `json:"wanted"` // running or stopped, as the last operation asked for
-	State        string            `json:"state"`  // running, stopped or unregistered
-	Hosted       bool              `json:"hosted"` // the agent supervises it
-	Stale        bool              `json:"stale"`  // its host is offline: this is the last report
+	Wanted       string            `json:"wanted"`               // running or stopped, as the last operation asked for
+	State        string            `json:"state"`                // one of States
+	LastState    string            `json:"last_state,omitempty"` // only of a process in state unknown: as last reported
+	Kind         string            `json:"kind"`                 // resident, periodic or one_shot
+	Hosted       bool              `json:"hosted"`               // the agent supervises it
+	Stale        bool              `json:"stale"`                // its host is offline: this is the last report
 	PID          int32             `json:"pid"`
 	Version      string            `json:"version,omitempty"`
 	Message      string            `json:"message,omitempty"`
@@ -32,10 +34,74 @@ type Process struct {
 	ReportedAt   int64             `json:"reported_at"`        // Unix seconds
 	CPU          float32           `json:"cpu"`                // percent of the whole machine, of the process tree
 	Mem          float32           `json:"mem"`                // percent of the whole machine, of the process tree
+	MemBytes     int64             `json:"mem_bytes"`          // resident memory of the process tree
 	FD           int32             `json:"fd"`                 // open file descriptors
 	Disk         int64             `json:"disk"`               // bytes of the files that it holds open for writing
 	Net          int64             `json:"net"`                // TCP bytes in and out, since its sockets were opened
 	Topology     *Place            `json:"topology,omitempty"` // only if processes of a business were asked for
+
+	// Restarts counts the restarts without a request since an operation last started or stopped the process.
+	Restarts int `json:"restarts"`
+	// Exit is how the process last ended; missing if no end is known.
+	Exit *Exit `json:"exit,omitempty"`
+	// NextAt is the next start of a process that is backing off or in a crash loop, or the next run of a periodic one.
+	NextAt Time `json:"next_at,omitzero"`
+	// LastRun is the last run of a periodic or one-shot process; missing if none is known.
+	LastRun *LastRun `json:"last_run,omitempty"`
+	// Health is passing or failing; empty without a health check and before its first result.
+	Health        string `json:"health"`
+	HealthMessage string `json:"health_message,omitempty"`
+}
+
+// The states of a process.
+const (
+	StateRunning      = "running"
+	StateStarting     = "starting"    // its start command runs, its start check is not over, or it waits for others
+	StateUnhealthy    = "unhealthy"   // it runs, and its health check fails
+	StateBackingOff   = "backing_off" // it ended or could not be started, and is started again at next_at
+	StateCrashLoop    = "crash_loop"  // as backing_off, after it ended again and again soon after its start
+	StateScheduled    = "scheduled"   // a periodic process that waits for next_at
+	StateCompleted    = "completed"   // it ended with 0, as it should
+	StateFailed       = "failed"      // it ended with a failure or could not be started, and is not started again
+	StateStopped      = "stopped"
+	StateUnknown      = "unknown"      // its host does not report; see last_state
+	StateUnregistered = "unregistered" // its agent does not know it
+)
+
+// The kinds of processes.
+const (
+	KindResident = "resident"
+	KindPeriodic = "periodic"
+	KindOneShot  = "one_shot"
+)
+
+// The results of a health check.
+const (
+	HealthPassing = "passing"
+	HealthFailing = "failing"
+)
+
+// Exit is how a process ended.
+type Exit struct {
+	At     Time   `json:"at,omitzero"`
+	Code   *int   `json:"code,omitempty"`   // missing if it is not known, or a signal ended the process
+	Signal string `json:"signal,omitempty"` // such as SIGKILL
+	Core   bool   `json:"core,omitempty"`   // the kernel wrote a core dump
+	OOM    bool   `json:"oom,omitempty"`    // the kernel ended it, because memory was short
+}
+
+// LastRun is the last run of a process that is expected to end. A run that has not ended has no EndedAt.
+type LastRun struct {
+	StartedAt Time   `json:"started_at,omitzero"`
+	EndedAt   Time   `json:"ended_at,omitzero"`
+	Code      *int   `json:"code,omitempty"`   // missing if it is not known, or a signal ended the run
+	Signal    string `json:"signal,omitempty"` // such as SIGKILL
+}
+
+// States are all states of a process.
+func States() []string {
+	return []string{StateRunning, StateStarting, StateUnhealthy, StateBackingOff, StateCrashLoop, StateScheduled,
+		StateCompleted, StateFailed, StateStopped, StateUnknown, StateUnregistered}
 }
 
 // Place is the place of an instance in its business.

@@ -271,7 +271,7 @@ shop       web     0:10.0.0.2  running  4711  yes     1.2   2.5   1m30s
 
 	c.want(0, `exit 1\n\u001b[31mred\u009b31m`, "ps", "网关服", "-o", "json")
 	c.Fleet.SetOnline("a1", false, atStart)
-	c.want(0, "running*", "ps", "web")
+	c.want(0, "unknown (was running)", "ps", "web")
 }
 
 func TestPsWatch(t *testing.T) {

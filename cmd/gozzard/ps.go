@@ -273,13 +273,15 @@ func (env *cliEnv) instanceTable(rows []client.Process, wide bool) *textTable {
 	return t
 }
 
-// stateText is the state of a process. A star marks a state that may be out of date.
+// stateText is the state of a process in words.
 func stateText(p *client.Process) string {
-	if p.Stale {
-		return p.State + "*"
+	if p.LastState != "" {
+		return stateWords(p.State) + " (was " + stateWords(p.LastState) + ")"
 	}
-	return p.State
+	return stateWords(p.State)
 }
+
+func stateWords(state string) string { return strings.ReplaceAll(state, "_", " ") }
 
 // hostName is cloud:ip, or the agent id of a host without a known address.
 func hostName(cloud int, ip, agent string) string {

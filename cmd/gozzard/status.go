@@ -103,9 +103,9 @@ func (env *cliEnv) status(ctx context.Context, o *statusOptions, name string) er
 // printProcess prints everything about one process.
 func (env *cliEnv) printProcess(p *client.Process) error {
 	// The state.
-	state := p.State
+	state := stateText(p)
 	if p.Stale {
-		state += " when it last reported; its host is offline"
+		state += "; its host is offline"
 	}
 
 	lines := [][2]string{

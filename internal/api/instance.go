@@ -64,14 +64,17 @@ func (a *api) renderInstance(caller gozzard.Caller, r *topology.Row, host gozzar
 
 	if row := a.Plane.Status(caller, key, []gozzard.Target{host})[0]; row.ProcKnown {
 		p = renderProcess(&row.Row)
-	} else if row.HostKnown {
-		p.Agent = row.Host.Info.Agent
+	} else {
+		if row.HostKnown {
+			p.Agent = row.Host.Info.Agent
+		}
+		p.State, p.LastState = renderState(&gozzard.Status{State: in.Status.State, ReportedAt: in.Status.ReportedAt},
+			in.Status.Stale)
+		p.Hosted, p.PID, p.ReportedAt, p.Stale = in.Status.Hosted, in.Status.PID, in.Status.ReportedAt, in.Status.Stale
 	}
 
 	addr := r.Host.Addr()
 	p.Cloud, p.IP = addr.Cloud, ipText(addr.IP)
-	p.State, p.Hosted, p.PID, p.ReportedAt, p.Stale = in.Status.State.String(), in.Status.Hosted, in.Status.PID,
-		in.Status.ReportedAt, in.Status.Stale
 	p.Topology = &client.Place{
 		Biz: r.Biz, Set: r.Set, SetName: r.SetName, Env: int(r.Env), Module: r.Module, ModuleName: r.ModuleName,
 		Service: r.Service, ServiceName: r.ServiceName, Process: r.Process, Alias: r.Name, Local: in.Local,

@@ -118,12 +118,55 @@ func parseState(s string) (gozzard.RunState, string) {
 
 func renderProcess(r *fleet.Row) client.Process {
 	s := &r.Status
-	return client.Process{
+	p := client.Process{
 		Agent: r.Agent, Cloud: r.Addr.Cloud, IP: ipText(r.Addr.IP), Namespace: s.Namespace, Name: s.Name,
-		Labels: s.Labels, Wanted: s.Wanted.String(), State: s.State.String(), Hosted: s.Hosted, Stale: r.Stale,
+		Labels: s.Labels, Wanted: s.Wanted.String(), Hosted: s.Hosted, Stale: r.Stale,
 		PID: s.PID, Version: s.Version, Message: s.Message, RegisteredAt: s.RegisteredAt, StartedAt: s.StartedAt,
-		ReportedAt: s.ReportedAt, CPU: gozzard.Finite(s.CPU), Mem: gozzard.Finite(s.Mem), FD: s.FD, Disk: s.Disk, Net: s.Net,
+		ReportedAt: s.ReportedAt, CPU: gozzard.Finite(s.CPU), Mem: gozzard.Finite(s.Mem), MemBytes: s.MemBytes, FD: s.FD,
+		Disk: s.Disk, Net: s.Net, Kind: s.Kind.String(), Restarts: int(s.Restarts), NextAt: client.MilliTime(s.NextAt),
+		Health: s.Health.String(), HealthMessage: s.HealthMessage, Exit: renderExit(s.Exit), LastRun: renderRun(s.LastRun),
 	}
+
+	p.State, p.LastState = renderState(s, r.Stale)
+	return p
+}
+
+// renderState renders the state of a process. A stale one has the state unknown and, if it was ever reported, the last
+// one that its agent reported.
+func renderState(s *gozzard.Status, stale bool) (state, last string) {
+	switch {
+	case !stale:
+		return s.ConditionOf().String(), ""
+	case s.ReportedAt == 0:
+		return client.StateUnknown, ""
+	}
+	return client.StateUnknown, s.ConditionOf().String()
+}
+
+// renderExit is nil if no end is known.
+func renderExit(e gozzard.Ending) *client.Exit {
+	if e.IsZero() {
+		return nil
+	}
+	return &client.Exit{At: client.MilliTime(e.At), Code: exitCode(e), Signal: e.Signal, Core: e.Core, OOM: e.OOM}
+}
+
+// renderRun is nil if no run is known.
+func renderRun(r gozzard.LastRun) *client.LastRun {
+	if r == (gozzard.LastRun{}) {
+		return nil
+	}
+	return &client.LastRun{StartedAt: client.MilliTime(r.StartedAt), EndedAt: client.MilliTime(r.End.At),
+		Code: exitCode(r.End), Signal: r.End.Signal}
+}
+
+// exitCode is nil if the code is not known, or a signal ended the process.
+func exitCode(e gozzard.Ending) *int {
+	if !e.Known || e.Signal != "" {
+		return nil
+	}
+	code := int(e.Code)
+	return &code
 }
 
 // ipText is "" for an address that is not known.

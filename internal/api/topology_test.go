@@ -296,14 +296,14 @@ func TestInstanceRow(t *testing.T) {
 	s := newBusinessServer(t)
 	s.putShop(t)
 	r := s.call("GET", "/api/v1/processes?biz=2&limit=1", "")
-	want := `{"count":3,"processes":[{"agent":"a1","cloud":0,"ip":"10.0.0.1","namespace":"GSEKIT_BIZ_2","name":"nginx_1","wanted":"unregistered","state":"running",` +
-		`"hosted":true,"stale":false,"pid":5,"registered_at":0,"started_at":0,"reported_at":9,"cpu":1.5,"mem":0,"fd":0,"disk":0,"net":0,` +
+	want := `{"count":3,"processes":[{"agent":"a1","cloud":0,"ip":"10.0.0.1","namespace":"GSEKIT_BIZ_2","name":"nginx_1","wanted":"unregistered","state":"running","kind":"",` +
+		`"hosted":true,"stale":false,"pid":5,"registered_at":0,"started_at":0,"reported_at":9,"cpu":1.5,"mem":0,"mem_bytes":0,"fd":0,"disk":0,"net":0,` +
 		`"topology":{"biz":2,"set":5,"set_name":"front.end","env":3,"module":21,"module_name":"web","service":5,"service_name":"10.0.0.1_web","process":46,"alias":"nginx",` +
-		`"local_inst_id":1,"inst_id":1,"priority":0}},` +
-		`{"agent":"a1","cloud":0,"ip":"10.0.0.1","namespace":"GSEKIT_BIZ_2","name":"nginx_2","wanted":"unregistered","state":"unregistered",` +
-		`"hosted":false,"stale":false,"pid":-1,"registered_at":0,"started_at":0,"reported_at":0,"cpu":0,"mem":0,"fd":0,"disk":0,"net":0,` +
+		`"local_inst_id":1,"inst_id":1,"priority":0},"restarts":0,"health":""},` +
+		`{"agent":"a1","cloud":0,"ip":"10.0.0.1","namespace":"GSEKIT_BIZ_2","name":"nginx_2","wanted":"unregistered","state":"unregistered","kind":"",` +
+		`"hosted":false,"stale":false,"pid":-1,"registered_at":0,"started_at":0,"reported_at":0,"cpu":0,"mem":0,"mem_bytes":0,"fd":0,"disk":0,"net":0,` +
 		`"topology":{"biz":2,"set":5,"set_name":"front.end","env":3,"module":21,"module_name":"web","service":5,"service_name":"10.0.0.1_web","process":46,"alias":"nginx",` +
-		`"local_inst_id":2,"inst_id":2,"priority":0}}],"next":1}` + "\n"
+		`"local_inst_id":2,"inst_id":2,"priority":0},"restarts":0,"health":""}],"next":1}` + "\n"
 	if diff := cmp.Diff(want, r.body); diff != "" {
 		t.Errorf("page (-want +got):\n%s", diff)
 	}

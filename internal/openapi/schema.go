@@ -56,7 +56,7 @@ func (s *Schemas) Of(t reflect.Type) *Schema {
 // special is the schema of a type that encoding/json does not encode by its kind.
 func special(t reflect.Type) (*Schema, bool) {
 	switch {
-	case t == reflect.TypeFor[time.Time]():
+	case t == reflect.TypeFor[time.Time](), wrapsTime(t):
 		return &Schema{Type: "string", Format: "date-time"}, true
 	case t == reflect.TypeFor[json.RawMessage]():
 		return &Schema{}, true
@@ -66,6 +66,12 @@ func special(t reflect.Type) (*Schema, bool) {
 		return &Schema{Type: "string"}, true
 	}
 	return nil, false
+}
+
+// wrapsTime reports whether a type is a time with its own form in JSON.
+func wrapsTime(t reflect.Type) bool {
+	return t.Kind() == reflect.Struct && t.NumField() == 1 && t.Field(0).Anonymous &&
+		t.Field(0).Type == reflect.TypeFor[time.Time]()
 }
 
 // structRef makes the named schema of a struct type, and returns a reference to it.
