@@ -25,8 +25,14 @@ const (
 	ActionUnregister        // remove the definition from the host
 )
 
-var actionNames = [...]string{"none", "start", "stop", "query", "host", "unhost", "restart", "reload", "kill",
+var actionNames = [...]string{"none", "start", "stop", "query", "manage", "unmanage", "restart", "reload", "kill",
 	"register", "update", "unregister"}
+
+// The words of earlier versions, which are BlueKing's. They are accepted everywhere.
+const (
+	wordHost   = "host"
+	wordUnhost = "unhost"
+)
 
 // String is the word for the action.
 func (a Action) String() string {
@@ -39,8 +45,27 @@ func (a Action) String() string {
 // LogValue is the action as logs show it.
 func (a Action) LogValue() slog.Value { return slog.StringValue(a.String()) }
 
-// ParseAction is the inverse of String; "none" is not accepted.
+// Stored is the word for the action in what is stored and in digests of it. It never changes, so that a record can be
+// read, and a digest compared, by earlier and later versions.
+func (a Action) Stored() string {
+	switch a {
+	case ActionHost:
+		return wordHost
+	case ActionUnhost:
+		return wordUnhost
+	}
+	return a.String()
+}
+
+// ParseAction is the inverse of String and of Stored; "none" is not accepted.
 func ParseAction(s string) (Action, error) {
+	switch s {
+	case wordHost:
+		return ActionHost, nil
+	case wordUnhost:
+		return ActionUnhost, nil
+	}
+
 	for i, n := range actionNames {
 		if i > 0 && n == s {
 			return Action(i), nil
@@ -63,7 +88,7 @@ func (a Action) RunsCommand() bool {
 }
 
 // Supersedes reports whether the action makes an older one that still waits for its host pointless. Of start, stop,
-// host and unhost only the newest is sent; restart, reload and kill are all sent, in their order.
+// manage and unmanage only the newest is sent; restart, reload and kill are all sent, in their order.
 func (a Action) Supersedes(older Action) bool {
 	set := func(x Action) bool {
 		return x == ActionStart || x == ActionStop || x == ActionHost || x == ActionUnhost

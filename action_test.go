@@ -12,11 +12,22 @@ func TestActionNames(t *testing.T) {
 		if err != nil || got != a {
 			t.Errorf("%v is read back as %v: %v", a, got, err)
 		}
+		if got, err := gozzard.ParseAction(a.Stored()); err != nil || got != a {
+			t.Errorf("%v is stored as %s and read back as %v: %v", a, a.Stored(), got, err)
+		}
 	}
 
 	for _, s := range []string{"", "none", "START", "start ", "action(99)"} {
 		if a, err := gozzard.ParseAction(s); err == nil {
 			t.Errorf("%q is read as %v", s, a)
+		}
+	}
+
+	// People read new words. What is stored has the words of the first version.
+	for a, words := range map[gozzard.Action][2]string{gozzard.ActionHost: {"manage", "host"},
+		gozzard.ActionUnhost: {"unmanage", "unhost"}, gozzard.ActionStart: {"start", "start"}} {
+		if a.String() != words[0] || a.Stored() != words[1] {
+			t.Errorf("%s is stored as %s, not %v", a, a.Stored(), words)
 		}
 	}
 

@@ -52,8 +52,22 @@ func (r *AuditRow) hasAccount(name string) bool {
 	return slices.Contains(list, name) || name == "root" && slices.Contains(list, AgentAccount)
 }
 
-// hasAction reports whether an act is the action, begins with it, or has it among its words.
+// hasAction reports whether an act is the action, begins with it, or has it among its words. Older rows have older words
+// for some operations: both words find both.
 func (r *AuditRow) hasAction(action string) bool {
+	if a, err := ParseAction(action); err == nil && a.Stored() != a.String() && r.operates() {
+		return r.hasWord(a.String()) || r.hasWord(a.Stored())
+	}
+	return r.hasWord(action)
+}
+
+// operates reports whether an act is an operation on processes.
+func (r *AuditRow) operates() bool {
+	kind, _, _ := strings.Cut(r.Act, ":")
+	return kind == "operate" || kind == "job" || kind == "retry"
+}
+
+func (r *AuditRow) hasWord(action string) bool {
 	words := strings.FieldsFunc(r.Act, func(c rune) bool { return c == ':' || c == ',' || c == ' ' })
 	return r.Act == action || strings.HasPrefix(r.Act, action+":") || strings.HasPrefix(r.Act, action+" ") ||
 		slices.Contains(words, action)

@@ -76,3 +76,21 @@ func TestHostLines(t *testing.T) {
 		t.Fatalf("got %+v", hosts)
 	}
 }
+
+// TestAuditFindsFormerWords: rows of earlier versions have other words for two operations. Each word finds both, in
+// operations only.
+func TestAuditFindsFormerWords(t *testing.T) {
+	for _, c := range []struct {
+		act, action string
+		want        bool
+	}{
+		{"operate:host", "manage", true}, {"operate:manage", "host", true}, {"operate:start,unhost", "unmanage", true},
+		{"job:host job 5", "manage", true}, {"retry:unmanage job 5", "unhost", true}, {"operate:unhost", "manage", false},
+		{"host:remove x", "manage", false}, {"host:remove x", "host", true}, {"operate:start", "manage", false},
+	} {
+		f := gozzard.AuditFilter{Action: c.action}
+		if got := f.Match(&gozzard.AuditRow{Act: c.act}); got != c.want {
+			t.Errorf("the action %s finds the act %q: %v", c.action, c.act, got)
+		}
+	}
+}

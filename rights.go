@@ -54,7 +54,7 @@ type Actions []Action
 func (l Actions) MarshalJSON() ([]byte, error) {
 	words := make([]string, len(l))
 	for i, a := range l {
-		words[i] = a.String()
+		words[i] = a.Stored()
 	}
 	return json.Marshal(words)
 }

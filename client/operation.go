@@ -6,7 +6,7 @@ import (
 	"time"
 )
 
-// Operation asks for an action: start, stop, restart, reload, kill, host, unhost or query.
+// Operation asks for an action: start, stop, restart, reload, kill, manage, unmanage or query.
 type Operation struct {
 	Action string
 	Selection
@@ -36,7 +36,7 @@ func (o Offline) request() OfflineRequest {
 
 // OperationRequest is the body of POST /api/v1/operations.
 type OperationRequest struct {
-	Action string `json:"action"` // start, stop, restart, reload, kill, host, unhost or query
+	Action string `json:"action"` // start, stop, restart, reload, kill, manage, unmanage or query
 	Selection
 	OfflineRequest
 	Confirm int               `json:"confirm,omitempty"` // how many processes will stop

@@ -23,7 +23,7 @@ func (env *cliEnv) agentPs(ctx context.Context, c *agentsock.Client, o *outputFl
 
 	// Make the table.
 	wide := o.format == "wide"
-	header := []string{"NAMESPACE", "NAME", "STATE", "PID", "HOSTED", "CPU%", "MEM%", "SINCE", "RESTARTS"}
+	header := []string{"NAMESPACE", "NAME", "STATE", "PID", "MANAGED", "CPU%", "MEM%", "SINCE", "RESTARTS"}
 	if wide {
 		header = append(header, "VERSION", "WANTED", "FD")
 	}

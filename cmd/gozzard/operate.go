@@ -45,9 +45,9 @@ func (o *operateOptions) registerConfirm(cmd *cobra.Command) {
 		"there are many, and says how many there are")
 }
 
-// verb is an action with its help.
+// verb is an action with its help, and the word that earlier versions had for it.
 type verb struct {
-	action, short, long string
+	action, short, long, former string
 }
 
 // operateVerbs are the actions that operate processes.
@@ -56,20 +56,20 @@ func operateVerbs() []verb {
 		{"start", "Start processes and supervise them",
 			`Run the start command of processes and check that they stay up. From then on the agents restart them
 when they exit. Processes that are already running are not touched; they are supervised from then on
-too.`},
+too.`, ""},
 		{"stop", "Stop processes and stop supervising them",
 			`Run the stop command of processes and check that they are gone. The agents do not restart them.
-Processes that are not running are not touched.`},
+Processes that are not running are not touched.`, ""},
 		{"restart", "Restart processes",
-			"Run the restart command of processes, or stop and start if there is none, and check that they stay up."},
-		{"reload", "Reload the configuration of processes", "Run the reload command of processes."},
+			"Run the restart command of processes, or stop and start if there is none, and check that they stay up.", ""},
+		{"reload", "Reload the configuration of processes", "Run the reload command of processes.", ""},
 		{"kill", "Kill processes",
 			"Run the kill command of processes, or send SIGKILL if there is none, and check that they are gone.\n" +
-				"The agents do not restart them."},
-		{"host", "Supervise processes",
-			"Supervise processes: the agents start them if they are not running, and restart them when they exit."},
-		{"unhost", "Stop supervising processes (they keep running)",
-			"Stop supervising processes. Running processes keep running. Processes that exit are not restarted."},
+				"The agents do not restart them.", ""},
+		{"manage", "Supervise processes",
+			"Supervise processes: the agents start them if they are not running, and restart them when they exit.", "host"},
+		{"unmanage", "Stop supervising processes (they keep running)",
+			"Stop supervising processes. Running processes keep running. Processes that exit are not restarted.", "unhost"},
 	}
 }
 
@@ -82,37 +82,49 @@ Ctrl-C ends the wait; the task continues.
 Exit code: 0 done everywhere, 1 failed, 4 not allowed, 5 nothing matched, 6 failed on some hosts, 7
 not done within --timeout, 130 ended by Ctrl-C.`
 
-// newOperateCommands are `gozzard start`, `stop` and so on.
+// newOperateCommands are `gozzard start`, `stop` and so on. The words of earlier versions are commands that the help
+// does not list.
 func newOperateCommands(env *cliEnv) []*cobra.Command {
 	var cmds []*cobra.Command
 	for _, v := range operateVerbs() {
-		var o operateOptions
-		cmd := &cobra.Command{
-			Use:   v.action + " [NAME...]",
-			Short: v.short,
-			Long:  v.long + scopeHelp + exitHelp,
-			Example: "  gozzard " + v.action + " web\n" +
-				"  gozzard " + v.action + " web -n shop --all-hosts\n" +
-				"  gozzard " + v.action + " web worker -n shop --host 10.0.0.1 --host 0:10.0.0.2\n" +
-				"  gozzard " + v.action + " 'game-*' --all-hosts --wait-offline 1h --detach\n" +
-				"  gozzard " + v.action + " --biz 2 -e 'front.*.*.nginx.*'",
-			ValidArgsFunction: env.completeNames,
-			RunE: func(cmd *cobra.Command, names []string) error {
-				return env.operate(cmd.Context(), v.action, &o, names)
-			},
+		cmds = append(cmds, newOperateCommand(env, v, v.action))
+		if v.former != "" {
+			cmd := newOperateCommand(env, v, v.former)
+			cmd.Hidden = true
+			cmds = append(cmds, cmd)
 		}
-		o.targetFlags.register(cmd.Flags())
-		o.taskFlags.register(cmd)
-		cmd.Flags().DurationVar(&o.waitOffline, "wait-offline", 0,
-			"wait this long for hosts that are offline, such as 1h (default: they fail at once)")
-		o.registerPreview(cmd)
-		if v.action != "start" && v.action != "host" {
-			o.registerConfirm(cmd)
-		}
-		cmds = append(cmds, cmd)
+	}
+	return cmds
+}
+
+// newOperateCommand is the command of an action, under one of its words.
+func newOperateCommand(env *cliEnv, v verb, word string) *cobra.Command {
+	var o operateOptions
+	cmd := &cobra.Command{
+		Use:   word + " [NAME...]",
+		Short: v.short,
+		Long:  v.long + scopeHelp + exitHelp,
+		Example: "  gozzard " + v.action + " web\n" +
+			"  gozzard " + v.action + " web -n shop --all-hosts\n" +
+			"  gozzard " + v.action + " web worker -n shop --host 10.0.0.1 --host 0:10.0.0.2\n" +
+			"  gozzard " + v.action + " 'game-*' --all-hosts --wait-offline 1h --detach\n" +
+			"  gozzard " + v.action + " --biz 2 -e 'front.*.*.nginx.*'",
+		ValidArgsFunction: env.completeNames,
+		RunE: func(cmd *cobra.Command, names []string) error {
+			return env.operate(cmd.Context(), v.action, &o, names)
+		},
 	}
 
-	return cmds
+	o.targetFlags.register(cmd.Flags())
+	o.taskFlags.register(cmd)
+	cmd.Flags().DurationVar(&o.waitOffline, "wait-offline", 0,
+		"wait this long for hosts that are offline, such as 1h (default: they fail at once)")
+	o.registerPreview(cmd)
+	if v.action != "start" && v.action != "manage" {
+		o.registerConfirm(cmd)
+	}
+
+	return cmd
 }
 
 // operate sends an operation and waits for its task.

@@ -102,11 +102,11 @@ func registerLimits(f *pflag.FlagSet, l *server.Limits) {
 	f.Float64Var(&l.HelloRate, "rate-hello", l.HelloRate,
 		"agent sessions opened per second; other agents try again; 0: no limit")
 	f.IntVar(&l.Blast.Targets, "confirm-above", l.Blast.Targets,
-		"callers must confirm to stop, kill, restart, reload, unhost or unregister more processes than this; 0: never")
+		"callers must confirm to stop, kill, restart, reload, unmanage or unregister more processes than this; 0: never")
 	f.IntVar(&l.Blast.Percent, "confirm-above-percent", l.Blast.Percent,
 		"callers must confirm for more than this part of the processes that they see, from 50 on; 0: never")
 	f.IntVar(&l.Blast.Quota, "destructive-quota", l.Blast.Quota,
-		"processes that one app, and one user, may stop, kill, restart, reload, unhost or unregister per hour through all "+
+		"processes that one app, and one user, may stop, kill, restart, reload, unmanage or unregister per hour through all "+
 			"APIs; above it the native API asks for a confirmation, and BlueKing's APIs reject unless the app is admin of "+
 			"everything; 0: no limit")
 	f.StringToIntVar(&l.Blast.Quotas, "destructive-quota-of", nil,

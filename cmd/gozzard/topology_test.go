@@ -100,9 +100,9 @@ func TestTopologyApplyRefuses(t *testing.T) {
 	none := c.file("none.yaml", "biz: 2\nname: 商店\n")
 	out, errs, code := c.run(t.Context(), "topology", "apply", "-f", none)
 	if code != 1 || !strings.Contains(out, "- process 46 front.end.网页.10.0.0.1_web.nginx\n") ||
-		!strings.Contains(errs, "gozzard: 2 of the instances to be removed are hosted") ||
+		!strings.Contains(errs, "gozzard: 2 of the instances to be removed are managed") ||
 		!strings.Contains(errs,
-			"\n  front.end.网页.10.0.0.1_web.nginx.46: GSEKIT_BIZ_2:nginx_1 is hosted on 0:10.0.0.1\n") {
+			"\n  front.end.网页.10.0.0.1_web.nginx.46: GSEKIT_BIZ_2:nginx_1 is managed on 0:10.0.0.1\n") {
 		t.Errorf("exit %d\n%s\n%s", code, out, errs)
 	}
 
@@ -126,7 +126,7 @@ func TestTopologyApplyRefuses(t *testing.T) {
 
 func TestTopologyTree(t *testing.T) {
 	c := withShop(t)
-	want := `BUSINESS         ID  ENV     SERVICES  PROCESSES  RUNNING  STOPPED  UNREGISTERED  HOSTED
+	want := `BUSINESS         ID  ENV     SERVICES  PROCESSES  RUNNING  STOPPED  UNREGISTERED  MANAGED
 商店             2   -       3         3          1        1        1             1
 ├─ front.end     5   formal  2         2          0        1        1             0
 │  └─ 网页       21  -       2         2          0        1        1             0
@@ -208,9 +208,9 @@ func TestOperateABusiness(t *testing.T) {
 
 	c.want(0, "start: 4 done of 4\n", "start", "-e", "*.*.*.*.*")
 	c.want(0, "start: 3 done of 3\n", "start", "--biz", "2", "--env", "3", "*")
-	c.want(0, "host: 2 done of 2\n", "host", "--set", "front.end", "--host", "10.0.0.1")
+	c.want(0, "manage: 2 done of 2\n", "manage", "--set", "front.end", "--host", "10.0.0.1")
 	c.want(6, "stop: 3 done, 1 failed of 4\n", "stop", "--set", "5", "--set", "7")
-	c.want(0, "unhost: 1 done of 1\n", "unhost", "--module", "cache")
+	c.want(0, "unmanage: 1 done of 1\n", "unmanage", "--module", "cache")
 	c.want(0, "unregister: 1 done of 1\n", "unregister", "redis", "--biz", "2")
 	c.want(5, "", "restart", "--module", "cache", "nginx")
 	c.want(5, "", "start", "--biz", "9", "-e", "*.*.*.*.*")

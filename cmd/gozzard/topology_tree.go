@@ -18,7 +18,7 @@ func newTopologyTreeCommand(env *cliEnv) *cobra.Command {
 		Short: "Draw a business with the status of its processes",
 		Long: `Draw the sets and modules of a business with the number of their processes. A process counts as
 running when all its instances are running, as unregistered when no agent knows any of them, and as
-stopped otherwise. It counts as hosted when the agents supervise all its instances. BIZ is optional
+stopped otherwise. It counts as managed when the agents supervise all its instances. BIZ is optional
 while there is only one business.`,
 		Example: `  gozzard topology tree 2
   gozzard topology tree 2 --env formal -o json`,
@@ -51,7 +51,7 @@ func (env *cliEnv) printTree(ctx context.Context, c *client.Client, output *outp
 
 // treeTable is the table of sets and modules, drawn as a tree.
 func treeTable(tree *client.Tree) *textTable {
-	t := newTable("BUSINESS", "ID", "ENV", "SERVICES", "PROCESSES", "RUNNING", "STOPPED", "UNREGISTERED", "HOSTED")
+	t := newTable("BUSINESS", "ID", "ENV", "SERVICES", "PROCESSES", "RUNNING", "STOPPED", "UNREGISTERED", "MANAGED")
 	services := 0
 	for _, s := range tree.Sets {
 		services += countServices(&s)

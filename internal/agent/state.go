@@ -36,7 +36,7 @@ func (op *operation) hasVerdict() bool { return op.phase >= gozzard.PhaseDone }
 func (op *operation) entry() *opEntry {
 	e := &opEntry{ID: opText(op.id), Task: int64(op.ref.Task), Index: op.ref.Index, Gen: op.gen, Key: op.key}
 	if op.action != gozzard.ActionNone {
-		e.Action = op.action.String()
+		e.Action = op.action.Stored()
 	}
 	return e
 }

@@ -25,7 +25,7 @@ var registerFields = append(fieldNames(reflect.TypeFor[client.RegisterRequest]()
 const maxWait = 7 * 24 * time.Hour
 
 // actions are the actions of POST /api/v1/operations. PUT and DELETE of processes register and unregister.
-var actions = []string{"start", "stop", "restart", "reload", "kill", "host", "unhost", "query"}
+var actions = []string{"start", "stop", "restart", "reload", "kill", "manage", "unmanage", "query"}
 
 // postOperation performs an action on processes.
 func (a *api) postOperation(w http.ResponseWriter, r *http.Request, caller gozzard.Caller) error {
@@ -169,14 +169,9 @@ func readAction(root *strictjson.Value) gozzard.Action {
 		return gozzard.ActionNone
 	}
 
-	for _, known := range actions {
-		if word == known {
-			action, err := gozzard.ParseAction(word)
-			if err != nil {
-				v.Fault("%s", err)
-			}
-			return action
-		}
+	action, err := gozzard.ParseAction(word) // the words of earlier versions, too
+	if err == nil && slices.Contains(actions, action.String()) {
+		return action
 	}
 
 	if near := suggest.Nearest(word, actions); near != "" {

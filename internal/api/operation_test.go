@@ -44,9 +44,9 @@ func TestOperations(t *testing.T) {
 			[]string{"restart shop:web @ a1", "restart shop:web @ a2", "restart shop:web @ a3"}},
 		"pattern": {`{"action":"reload","names":["w*"],"hosts":[{"agent":"a1"}]}`,
 			[]string{"reload shop:web @ a1", "reload shop:worker @ a1"}},
-		"pattern of another script": {`{"action":"host","namespace":"游?","names":["*关*"],"hosts":[{"cloud":0,"ip":"10.0.0.2"}]}`, []string{"host 游戏:网关服 @ a2"}},
+		"pattern of another script": {`{"action":"host","namespace":"游?","names":["*关*"],"hosts":[{"cloud":0,"ip":"10.0.0.2"}]}`, []string{"manage 游戏:网关服 @ a2"}},
 		"any namespace, literal names": {`{"action":"unhost","names":["web"],"hosts":[{"agent":"a3"}]}`,
-			[]string{"unhost shop:web @ a3"}},
+			[]string{"unmanage shop:web @ a3"}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			s := newServer(t)

@@ -67,7 +67,7 @@ func TestPutTopology(t *testing.T) {
 	less := strings.Replace(shop, "proc_num: 2,", "", 1)
 	r := s.call("PUT", "/api/v1/topology/2", less, yamlBody)
 	if f := r.failure(t); r.code != 409 || f.Error.Kind != gozzard.ErrConflict || len(f.Error.Faults) != 1 ||
-		!strings.Contains(f.Error.Faults[0].Text, "nginx_2 is hosted on 0:10.0.0.1") {
+		!strings.Contains(f.Error.Faults[0].Text, "nginx_2 is managed on 0:10.0.0.1") {
 		t.Errorf("removing what is hosted answers %d %s", r.code, r.body)
 	}
 

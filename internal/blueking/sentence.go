@@ -27,11 +27,11 @@ func alreadyRunning(procName, name, message string) string {
 }
 
 func notRunning(action gozzard.Action, procName string) string {
-	return fmt.Sprintf("no need to %s the process(%s) that is not running", action, procName)
+	return fmt.Sprintf("no need to %s the process(%s) that is not running", action.Stored(), procName)
 }
 
 func checkFailed(action gozzard.Action, procName, seen, detail string) string {
-	return with(fmt.Sprintf("%s process (%s) failed, for post-check status %s", action, procName, seen), detail)
+	return with(fmt.Sprintf("%s process (%s) failed, for post-check status %s", action.Stored(), procName, seen), detail)
 }
 
 // checkDetail is what a failed check found beyond the state. Agents of earlier versions send the whole sentence of
@@ -42,7 +42,7 @@ func checkDetail(action gozzard.Action, seen, message string) string {
 	}
 
 	begin, rest, ok := strings.Cut(message, ") failed, for post-check status "+seen)
-	if ok && strings.HasPrefix(begin, action.String()+" process (") {
+	if ok && strings.HasPrefix(begin, action.Stored()+" process (") {
 		return strings.TrimLeft(rest, ":; ")
 	}
 

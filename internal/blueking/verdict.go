@@ -63,7 +63,7 @@ func Verdict(a *gozzard.Attempt, procName string) (number int, text string) {
 	case code == gozzard.CodeOK && a.State == gozzard.AttemptOK, forgiven(a.Action, code):
 		return EntryOK, "success"
 	case code == gozzard.CodeOK: // cannot happen: the state contradicts the code
-		return EntryFailed, fmt.Sprintf("%s did not succeed: %s", a.Action, a.State)
+		return EntryFailed, fmt.Sprintf("%s did not succeed: %s", a.Action.Stored(), a.State)
 	}
 
 	return EntryNumber(code), textOf(a, procName)
@@ -114,7 +114,7 @@ func textOf(a *gozzard.Attempt, procName string) string {
 		return "nothing is registered under this name and no spec was sent"
 	}
 
-	return fmt.Sprintf("%s failed: %s", a.Action, code)
+	return fmt.Sprintf("%s failed: %s", a.Action.Stored(), code)
 }
 
 // notExecuted words why an operation was not executed: by the message that came with the verdict, because only that

@@ -154,7 +154,7 @@ func rejectChange(req *record.ApplyRequest, old *record.Business, d *change) err
 	}
 
 	if d.answer.Hosted > 0 && !req.Prune {
-		words := fmt.Sprintf("%d of the instances to be removed are hosted: "+
+		words := fmt.Sprintf("%d of the instances to be removed are managed: "+
 			"stop them or stop supervising them first, or prune them (they keep running)", d.answer.Hosted)
 		if n := len(d.answer.Named); n < d.answer.Hosted {
 			words += fmt.Sprintf("; the first %d are", n)

@@ -152,7 +152,7 @@ func nameHosted(list []leaving) (n int, named []gozzard.Fault) {
 		}
 		if n++; n <= namedHosted {
 			named = append(named, gozzard.Fault{Path: l.name,
-				Text: fmt.Sprintf("%s is hosted on %s", l.id.Key, l.host)})
+				Text: fmt.Sprintf("%s is managed on %s", l.id.Key, l.host)})
 		}
 	}
 	return n, named

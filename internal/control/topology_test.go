@@ -249,7 +249,7 @@ func TestHostedProcessesAreNotRemoved(t *testing.T) {
 			}
 
 			want := gozzard.Fault{Path: "管控平台.gse.127.0.0.1_gse.java.46",
-				Text: "GSEKIT_BIZ_2:java_2 is hosted on 0:127.0.0.1"}
+				Text: "GSEKIT_BIZ_2:java_2 is managed on 0:127.0.0.1"}
 			if diff := cmp.Diff(want, e.Faults[0]); diff != "" {
 				t.Error(diff)
 			}

@@ -8,7 +8,7 @@ import (
 // such a small number needs no confirmation.
 const blastFloor = 50
 
-// Blast limits how many processes a caller may stop, kill, restart, reload, unhost or unregister.
+// Blast limits how many processes a caller may stop, kill, restart, reload, unmanage or unregister.
 //
 // A caller of the native API must confirm the number of processes if they are more than Targets, or more than Percent
 // of all processes that it can see. Beside that each app and each user has a Quota per hour, over all APIs together, so
@@ -70,7 +70,7 @@ var destructiveActions = []gozzard.Action{gozzard.ActionStop, gozzard.ActionKill
 	gozzard.ActionReload, gozzard.ActionUnhost, gozzard.ActionUnregister}
 
 // destructiveWords is what texts call them.
-const destructiveWords = "stop, kill, restart, reload, unhost or unregister"
+const destructiveWords = "stop, kill, restart, reload, unmanage or unregister"
 
 // DestructiveActions are the actions that count against the quota.
 func DestructiveActions() []gozzard.Action { return destructiveActions }

@@ -96,7 +96,7 @@ func operation(door string, j *record.Job, part []*record.JobTask) (*gozzard.Ope
 		op.Items[i] = gozzard.Item{
 			Action: j.Action, Key: t.Key, Labels: t.Labels, Spec: spec, Targets: []gozzard.Target{target},
 		}
-		if err := enc.Encode([]any{t.ID, j.Action.String(), t.Agent, target.ResultKey, t.Labels, t.Spec}); err != nil {
+		if err := enc.Encode([]any{t.ID, j.Action.Stored(), t.Agent, target.ResultKey, t.Labels, t.Spec}); err != nil {
 			return nil, fmt.Errorf("cannot compute the digest of %s: %w", t.Key, err)
 		}
 	}

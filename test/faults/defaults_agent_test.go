@@ -126,7 +126,7 @@ func defaultPolicy(t *testing.T, f *plainFleet) {
 	for setting, want := range map[string]string{
 		"allow_root": "false", "users": `["@gozzard"]`, "deny_uids": `"1-999"`,
 		"path_prefixes": `["/opt", "/srv", "/data", "/usr/local", "/home"]`, "shell": "true",
-		"ops": "[start, stop, restart, reload, kill, query, host, unhost]", "max_processes": "2000",
+		"ops": "[start, stop, restart, reload, kill, query, manage, unmanage]", "max_processes": "2000",
 	} {
 		if !regexp.MustCompile(`(?m)^` + setting + `: ` + regexp.QuoteMeta(want) + `( |$)`).Match(b) {
 			t.Errorf("%s is not %s in\n%s", setting, want, b)

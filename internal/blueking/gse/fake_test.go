@@ -80,7 +80,7 @@ func (f *fake) Operate(_ context.Context, op *gozzard.Operation) (gozzard.Task, 
 	c := call{Call: "operate", Door: op.Door, Caller: fmt.Sprintf("%s/%s asserted=%v", op.Caller.App, op.Caller.User,
 		op.Caller.Asserted), Key: op.IdempotencyKey}
 	for _, it := range op.Items {
-		c.Items = append(c.Items, itemShown{it.Action.String(), it.Key.String(), it.Labels, it.Spec, show(it.Targets),
+		c.Items = append(c.Items, itemShown{it.Action.Stored(), it.Key.String(), it.Labels, it.Spec, show(it.Targets),
 			it.Refused})
 	}
 	f.calls, f.last = append(f.calls, c), op

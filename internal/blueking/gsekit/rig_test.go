@@ -121,7 +121,7 @@ func (p *plane) Operate(_ context.Context, op *gozzard.Operation) (gozzard.Task,
 			spec = " with a definition"
 		}
 		p.calls = append(p.calls, fmt.Sprintf("%s by %s/%s: %s %s at %s%s", op.Door, op.Caller.App, op.Caller.User,
-			it.Action, it.Key, it.Targets[0].ResultKey, spec))
+			it.Action.Stored(), it.Key, it.Targets[0].ResultKey, spec))
 	}
 	return gozzard.Task{ID: taskID}, p.err
 }
@@ -144,7 +144,7 @@ type jobs struct {
 func (j *jobs) Create(_ context.Context, r record.JobRequest) (record.Job, error) {
 	j.last = r
 	q, err := json.Marshal(r.Query)
-	j.calls = append(j.calls, fmt.Sprintf("create %s by %s/%s in business %d, %s, of %s: %s", r.Action, r.Caller.App,
+	j.calls = append(j.calls, fmt.Sprintf("create %s by %s/%s in business %d, %s, of %s: %s", r.Action.Stored(), r.Caller.App,
 		r.Caller.User, r.Biz, r.Granularity, r.Expression, q))
 	return record.Job{ID: 158}, err
 }

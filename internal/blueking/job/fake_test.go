@@ -50,7 +50,7 @@ type targetShown struct {
 func (f *fake) Operate(_ context.Context, op *gozzard.Operation) (gozzard.Task, error) {
 	c := call{Door: op.Door, Caller: op.Caller.App + "/" + op.Caller.User, Key: op.IdempotencyKey}
 	for _, it := range op.Items {
-		shown := itemShown{Action: it.Action.String(), Key: it.Key.String(), Labels: it.Labels, Spec: it.Spec}
+		shown := itemShown{Action: it.Action.Stored(), Key: it.Key.String(), Labels: it.Labels, Spec: it.Spec}
 		for _, t := range it.Targets {
 			shown.Targets = append(shown.Targets, targetShown{Addr: t.Addr.String(), Key: t.ResultKey,
 				Refused: t.Refused})
