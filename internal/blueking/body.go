@@ -8,7 +8,6 @@ import (
 	"net/http"
 	"net/url"
 	"slices"
-	"strconv"
 	"strings"
 
 	"github.com/gozzard/gozzard"
@@ -294,7 +293,7 @@ func idempotencyKey(h http.Header) (string, error) {
 	}
 	if bad || len(h.Values("Idempotency-Key")) > 1 {
 		return "", &gozzard.Error{Kind: gozzard.ErrInvalid, Faults: []gozzard.Fault{{Path: "Idempotency-Key",
-			Text: "must be one header of at most " + strconv.Itoa(maxIdempotencyKey) + " printable ASCII characters"}}}
+			Text: fmt.Sprintf("must be one header of at most %d printable ASCII characters", maxIdempotencyKey)}}}
 	}
 	return key, nil
 }

@@ -14,6 +14,7 @@ import (
 	"github.com/gozzard/gozzard"
 	"github.com/gozzard/gozzard/internal/audit"
 	"github.com/gozzard/gozzard/internal/auth"
+	"github.com/gozzard/gozzard/internal/language"
 	"github.com/gozzard/gozzard/internal/strictjson"
 )
 
@@ -33,8 +34,8 @@ type Door struct {
 	Routes   []Route
 	Numbers  func(gozzard.ErrorKind) Number // nil means NumberOf
 	// DescribeError makes the number and the text of an error, for a door with its own numbers or languages; nil means
-	// Numbers and Text.
-	DescribeError func(r *http.Request, err error) (Number, string)
+	// Numbers and Words.Error.
+	DescribeError func(w Words, err error) (Number, string)
 	Quiet         bool // the answer to a successful call has no message
 	Auth          *auth.Directory
 	Log           *slog.Logger
@@ -75,6 +76,8 @@ type Call struct {
 	Hash [sha256.Size]byte
 	// Request has the query and the headers; its body has been read.
 	Request *http.Request
+	// Words are for the messages of the answer.
+	Words   Words
 	numbers []number
 }
 
@@ -109,8 +112,9 @@ func (c *Call) Query() (strictjson.Value, error) {
 
 // Handler serves a door.
 type Handler struct {
-	door  Door
-	table paths
+	door    Door
+	table   paths
+	chinese *language.Catalogue
 }
 
 // New makes the handler of a door. A route without access, size, families or handler is a mistake of the program: New
@@ -123,15 +127,15 @@ func New(d Door) *Handler {
 		d.Numbers = NumberOf
 	}
 	if d.DescribeError == nil {
-		d.DescribeError = func(_ *http.Request, err error) (Number, string) {
-			return d.Numbers(gozzard.KindOf(err)), Text(err)
+		d.DescribeError = func(w Words, err error) (Number, string) {
+			return d.Numbers(gozzard.KindOf(err)), w.Error(err)
 		}
 	}
 	if d.Observe == nil {
 		d.Observe = func(string, int, time.Duration) {}
 	}
 
-	h := &Handler{door: d, table: paths{}}
+	h := &Handler{door: d, table: paths{}, chinese: language.Messages()}
 	for i := range d.Routes {
 		r := &d.Routes[i]
 		if r.Name == "" || r.Access == 0 || r.MaxBody <= 0 || r.Handle == nil || len(r.Families) == 0 {
@@ -159,6 +163,7 @@ func (h *Handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	began := time.Now()
 	a := answer{id: gozzard.RequestIDOf(r.Context()), status: http.StatusOK}
 	name := "unknown"
+	words := Words{Language: languageOf(r), chinese: h.chinese}
 	defer func() {
 		if p := recover(); p != nil {
 			if p == http.ErrAbortHandler {
@@ -166,7 +171,7 @@ func (h *Handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 			}
 			h.door.Log.Error("request panicked", "route", name, "request_id", a.id, "panic", fmt.Sprint(p), "stack",
 				string(debug.Stack()))
-			a.fail(http.StatusInternalServerError, h.door.Numbers(gozzard.ErrInternal).Code, Text(nil))
+			a.fail(http.StatusInternalServerError, h.door.Numbers(gozzard.ErrInternal).Code, words.Error(nil))
 		}
 		code := a.send(w, h.door)
 		h.door.Observe(name, code, time.Since(began))
@@ -175,7 +180,7 @@ func (h *Handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	// Find the route.
 	s, numbers, ok := h.table.find(r)
 	if !ok {
-		a.fail(http.StatusNotFound, h.door.Numbers(gozzard.ErrNotFound).Code, notFoundText)
+		a.fail(http.StatusNotFound, h.door.Numbers(gozzard.ErrNotFound).Code, words.Message(notFoundText))
 		return
 	}
 
@@ -183,16 +188,17 @@ func (h *Handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	if route == nil {
 		name = s.routes[0].Name
 		w.Header().Set("Allow", s.methods())
-		a.fail(http.StatusMethodNotAllowed, h.door.Numbers(gozzard.ErrInvalid).Code, name+" takes "+s.methods())
+		a.fail(http.StatusMethodNotAllowed, h.door.Numbers(gozzard.ErrInvalid).Code,
+			words.Message(fmt.Sprintf("%s takes %s", name, s.methods())))
 		return
 	}
 
 	// Serve it.
 	name = route.Name
-	data, err := h.serve(r, route, numbers)
+	data, err := h.serve(r, words, route, numbers)
 	if err != nil {
 		drain(r)
-		h.failed(&a, r, route, s.gateway, err)
+		h.failed(&a, words, route, s.gateway, err)
 		return
 	}
 
@@ -204,7 +210,7 @@ func (h *Handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 }
 
 // serve identifies the caller, reads the request and calls the route.
-func (h *Handler) serve(r *http.Request, route *Route, numbers []number) (any, error) {
+func (h *Handler) serve(r *http.Request, words Words, route *Route, numbers []number) (any, error) {
 	// Identify the caller.
 	var in *received
 	err := auth.Guarded(r, func() (app auth.App, err error) {
@@ -242,7 +248,7 @@ func (h *Handler) serve(r *http.Request, route *Route, numbers []number) (any, e
 	sum.Write(in.body)
 	// Call the route.
 	c := &Call{Caller: in.caller, App: in.app, Body: root, Faults: &faults, IdempotencyKey: key, Request: r,
-		numbers: numbers}
+		Words: words, numbers: numbers}
 	sum.Sum(c.Hash[:0])
 	data, err := route.Handle(r.Context(), c)
 	audit.Refused(r.Context(), in.caller, err)
@@ -250,12 +256,12 @@ func (h *Handler) serve(r *http.Request, route *Route, numbers []number) (any, e
 }
 
 // failed turns an error into an answer. Errors that the caller cannot correct are also logged, with their cause.
-func (h *Handler) failed(a *answer, r *http.Request, route *Route, gateway bool, err error) {
+func (h *Handler) failed(a *answer, words Words, route *Route, gateway bool, err error) {
 	switch gozzard.KindOf(err) {
 	case gozzard.ErrInternal, gozzard.ErrUnavailable, gozzard.ErrStorageFull:
 		h.door.Log.Error("request failed", "route", route.Name, "request_id", a.id, "err", err)
 	}
-	n, text := h.door.DescribeError(r, err)
+	n, text := h.door.DescribeError(words, err)
 	status := http.StatusOK
 	if gateway {
 		status = n.Status

@@ -3,11 +3,9 @@ package blueking
 import (
 	"bytes"
 	"encoding/json"
-	"errors"
 	"fmt"
 	"net/http"
 	"strconv"
-	"strings"
 
 	"github.com/gozzard/gozzard"
 	"github.com/gozzard/gozzard/internal/strictjson"
@@ -26,8 +24,11 @@ const (
 	CodeRateLimited      = 1306429
 )
 
-// notFoundText is the answer for an unknown path; callers know it.
-const notFoundText = "The content does not exist"
+const (
+	// notFoundText is the answer for an unknown path; callers know it.
+	notFoundText = "The content does not exist"
+	internalText = "internal error, the log has it under this request id"
+)
 
 // Number is an error code with its HTTP status, which is used on gateway paths.
 type Number struct {
@@ -65,20 +66,6 @@ type Envelope struct {
 	Message   string `json:"message"`
 	Data      any    `json:"data"`
 	RequestID string `json:"request_id"`
-}
-
-// Text is what the caller sees of an error: the message and the faults, never the cause, which may contain names of
-// files and hosts.
-func Text(err error) string {
-	var e *gozzard.Error
-	if !errors.As(err, &e) || e.Kind == gozzard.ErrInternal {
-		return "internal error, the log has it under this request id"
-	}
-	public := gozzard.Error{Message: e.Message, Faults: e.Faults}
-	if s := strings.ToValidUTF8(public.Error(), "\uFFFD"); s != "" {
-		return s
-	}
-	return string(e.Kind)
 }
 
 // Encode is the JSON of an answer.

@@ -45,8 +45,8 @@ func app(t testing.TB) *blueking.Handler {
 					return nil, gozzard.Errorf(gozzard.ErrConflict, "no")
 				}},
 		},
-		DescribeError: func(r *http.Request, err error) (blueking.Number, string) {
-			return blueking.Number{Code: 7}, r.Header.Get("Accept-Language") + " " + blueking.Text(err)
+		DescribeError: func(w blueking.Words, err error) (blueking.Number, string) {
+			return blueking.Number{Code: 7}, w.Language.String() + " " + w.Error(err)
 		},
 		Quiet: true, Auth: book(t), Log: slog.New(slog.NewTextHandler(io.Discard, nil)),
 	})
@@ -111,7 +111,7 @@ func TestNumbersInPaths(t *testing.T) {
 	}
 
 	if r := do(t, h, post("/app/2/fails", "", "X-Bkapi-Authorization", "{"+good+"}", "Accept-Language",
-		"xx")); r.status != 200 || r.code() != 7 || r.message() != "xx no" {
+		"xx, en;q=0.5")); r.status != 200 || r.code() != 7 || r.message() != "en no" {
 		t.Errorf("%v", r.env)
 	}
 }

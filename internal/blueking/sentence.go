@@ -31,7 +31,7 @@ func notRunning(action gozzard.Action, procName string) string {
 }
 
 func checkFailed(action gozzard.Action, procName, seen, detail string) string {
-	return with(fmt.Sprintf("%s process (%s) failed, for post-check status %s", action.Stored(), procName, seen), detail)
+	return Words{}.with(fmt.Sprintf("%s process (%s) failed, for post-check status %s", action.Stored(), procName, seen), detail)
 }
 
 // checkDetail is what a failed check found beyond the state. Agents of earlier versions send the whole sentence of

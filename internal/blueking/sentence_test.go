@@ -49,7 +49,7 @@ func TestSentences(t *testing.T) {
 		for _, message := range []string{tt.message, tt.old} {
 			a := gozzard.Attempt{Key: gozzard.Key{Namespace: "gse", Name: "nginx_1"}, Action: tt.action,
 				State: gozzard.AttemptFailed, Outcome: gozzard.Outcome{Code: tt.code, Message: message}}
-			if _, text := blueking.Verdict(&a, "nginx"); text != tt.want {
+			if _, text := (blueking.Words{}).Verdict(&a, "nginx"); text != tt.want {
 				t.Errorf("%s, %s, %q: verdict is %q, want %q", tt.action, tt.code, message, text, tt.want)
 			}
 			if text := blueking.Sentence(tt.action, tt.code, "nginx_1", message); text != tt.want {

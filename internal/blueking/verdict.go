@@ -43,18 +43,19 @@ func EntryNumber(code gozzard.Code) int {
 	return EntryFailed // command_failed, no_definition, refused, interrupted, superseded, busy and what is not known here
 }
 
-// Verdict is the number and the text of an attempt. procName is the name of the program.
-func Verdict(a *gozzard.Attempt, procName string) (number int, text string) {
+// Verdict is the number and the text of an attempt. procName is the name of the program. The sentences of GSE itself
+// are the same in every language, as they are in GSE: clients compare them.
+func (w Words) Verdict(a *gozzard.Attempt, procName string) (number int, text string) {
 	switch a.State {
 	case gozzard.AttemptPending, gozzard.AttemptDispatched:
 		return EntryInWork, "handling"
 	case gozzard.AttemptUnknown:
 		if a.Outcome.Message == "" {
-			return EntryAgentAbnormal, "the agent did not answer in time: " + notKnownYet
+			return EntryAgentAbnormal, w.Message("the agent did not answer in time: " + notKnownYet)
 		}
-		return EntryAgentAbnormal, with(notKnownYet, a.Outcome.Message)
+		return EntryAgentAbnormal, w.with(notKnownYet, a.Outcome.Message)
 	case gozzard.AttemptInterrupted:
-		return EntryFailed, with("interrupted: agent or host died in the middle, "+
+		return EntryFailed, w.with("interrupted: agent or host died in the middle, "+
 			"the operation was done at most once and is not repeated by itself", a.Outcome.Message)
 	}
 
@@ -63,10 +64,10 @@ func Verdict(a *gozzard.Attempt, procName string) (number int, text string) {
 	case code == gozzard.CodeOK && a.State == gozzard.AttemptOK, forgiven(a.Action, code):
 		return EntryOK, "success"
 	case code == gozzard.CodeOK: // cannot happen: the state contradicts the code
-		return EntryFailed, fmt.Sprintf("%s did not succeed: %s", a.Action.Stored(), a.State)
+		return EntryFailed, w.Message(fmt.Sprintf("%s did not succeed: %s", a.Action.Stored(), a.State))
 	}
 
-	return EntryNumber(code), textOf(a, procName)
+	return EntryNumber(code), w.textOf(a, procName)
 }
 
 // forgiven reports whether callers of this API expect success for an outcome: the query or the removal of a process
@@ -82,7 +83,7 @@ func forgiven(action gozzard.Action, code gozzard.Code) bool {
 }
 
 // textOf words an outcome as clients of this API know it.
-func textOf(a *gozzard.Attempt, procName string) string {
+func (w Words) textOf(a *gozzard.Attempt, procName string) string {
 	code, message := a.Outcome.Code, a.Outcome.Message
 	switch code {
 	case gozzard.CodeAlreadyRunning:
@@ -98,42 +99,42 @@ func textOf(a *gozzard.Attempt, procName string) string {
 		}
 		return checkFailed(a.Action, procName, seen, checkDetail(a.Action, seen, message))
 	case gozzard.CodeSuperseded:
-		return notExecuted("a newer operation on the same process came first", message)
+		return w.notExecuted("a newer operation on the same process came first", message)
 	case gozzard.CodeExpired:
-		return notExecuted("the host did not come back in time", message)
+		return w.notExecuted("the host did not come back in time", message)
 	case gozzard.CodeBusy:
-		return notExecuted("its time was over while it waited for other operations", message)
+		return w.notExecuted("its time was over while it waited for other operations", message)
 	}
 
 	switch {
 	case message != "":
-		return message
+		return w.Message(message)
 	case code == gozzard.CodeUnreachable:
-		return "the agent is not reachable"
+		return w.Message("the agent is not reachable")
 	case code == gozzard.CodeNoDefinition:
-		return "nothing is registered under this name and no spec was sent"
+		return w.Message("nothing is registered under this name and no spec was sent")
 	}
 
-	return fmt.Sprintf("%s failed: %s", a.Action.Stored(), code)
+	return w.Message(fmt.Sprintf("%s failed: %s", a.Action.Stored(), code))
 }
 
 // notExecuted words why an operation was not executed: by the message that came with the verdict, because only that
 // says what happened, or by what the code means.
-func notExecuted(meaning, message string) string {
+func (w Words) notExecuted(meaning, message string) string {
 	const start = "not executed: "
 	switch {
 	case message == "":
-		return start + meaning
+		message = meaning
 	case strings.HasPrefix(message, start):
-		return message
+		return w.Message(message)
 	}
-	return start + message
+	return w.Message("not executed: " + message)
 }
 
 // with adds details to a sentence.
-func with(text, message string) string {
+func (w Words) with(text, message string) string {
 	if message == "" {
-		return text
+		return w.Message(text)
 	}
-	return text + ": " + message
+	return w.Message(text) + ": " + w.Message(message)
 }

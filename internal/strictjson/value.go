@@ -178,9 +178,9 @@ func (v *Value) want(what string) {
 	case kindNull:
 		v.Fault("required, is null")
 	case kindNumber:
-		v.Fault("must be %s, is the number %s", what, Clip(v.doc.text(v.at)))
+		v.Fault("must be %s, is %s", what, "the number "+Clip(v.doc.text(v.at)))
 	case kindString:
-		v.Fault("must be %s, is the string %s", what, Quote(v.doc.text(v.at)))
+		v.Fault("must be %s, is %s", what, "the string "+Quote(v.doc.text(v.at)))
 	default:
 		v.Fault("must be %s, is %s", what, v.kind())
 	}

@@ -225,7 +225,7 @@ func (s *server) listAgentInfo(_ context.Context, c *blueking.Call) (any, error)
 			StartTime: host.Info.StartedAt, RunMode: runModeAgent,
 		}
 		if !known {
-			r.Code, r.Message = blueking.EntryAgentAbnormal, "no such agent"
+			r.Code, r.Message = blueking.EntryAgentAbnormal, c.Words.Message("no such agent")
 		}
 		if !host.LastSeen.IsZero() {
 			r.ReportTime = host.LastSeen.UnixMilli()

@@ -65,7 +65,7 @@ func (s *server) setGroups(ctx context.Context, c *blueking.Call) (any, error) {
 	out := make(map[string]entry, len(answers))
 	for i := range answers {
 		a := gozzard.Attempt{State: gozzard.AttemptOK, Action: gozzard.ActionUpdate, Outcome: answers[i].Outcome}
-		number, text := blueking.Verdict(&a, "")
+		number, text := c.Words.Verdict(&a, "")
 		out[answers[i].Target.ResultKey] = entry{ErrorCode: number, ErrorMsg: text}
 	}
 

@@ -45,5 +45,5 @@ func (s *server) define(ctx context.Context, c *blueking.Call, door string, acti
 		return nil, err
 	}
 
-	return render(&res), nil
+	return render(c.Words, &res), nil
 }

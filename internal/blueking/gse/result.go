@@ -34,11 +34,11 @@ func (s *server) result(ctx context.Context, c *blueking.Call) (any, error) {
 		return nil, err
 	}
 
-	return render(&res), nil
+	return render(c.Words, &res), nil
 }
 
 // render makes the entries of all attempts. They are all there from the first poll on.
-func render(res *record.TaskResults) entries {
+func render(w blueking.Words, res *record.TaskResults) entries {
 	out := make(entries, len(res.Attempts))
 	var specs blueking.Identities
 	for i := range res.Attempts {
@@ -47,7 +47,7 @@ func render(res *record.TaskResults) entries {
 		if id.ProcName == "" {
 			id.ProcName = a.Key.Name
 		}
-		number, text := blueking.Verdict(a, id.ProcName)
+		number, text := w.Verdict(a, id.ProcName)
 		e := entry{ErrorCode: number, ErrorMsg: text}
 		if number != blueking.EntryInWork {
 			e.Content = content(res.Task.Door, a, id, text)

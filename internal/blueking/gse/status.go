@@ -67,23 +67,23 @@ func (s *server) status(_ context.Context, c *blueking.Call) (any, error) {
 	rows := s.plane.Status(c.Caller, m.key, targets(places, formV1, m.key))
 	out := procInfos{Infos: make([]procInfo, len(rows))}
 	for i := range rows {
-		out.Infos[i] = askedRow(&rows[i], &places[i], m.key)
+		out.Infos[i] = askedRow(c.Words, &rows[i], &places[i], m.key)
 	}
 	return out, nil
 }
 
 // askedRow is the row of one host in the request, under the name in the request.
-func askedRow(r *record.StatusRow, p *place, key gozzard.Key) procInfo {
+func askedRow(w blueking.Words, r *record.StatusRow, p *place, key gozzard.Key) procInfo {
 	var info procInfo
 	switch {
 	case r.ProcKnown:
-		info = liveRow(&r.Row)
+		info = liveRow(w, &r.Row)
 	case !r.HostKnown:
-		info = blankRow(key, "no agent of this host is known")
+		info = blankRow(key, w.Message("no agent of this host is known"))
 	case !r.Host.Online:
-		info = blankRow(key, "not registered on this host, whose agent is offline")
+		info = blankRow(key, w.Message("not registered on this host, whose agent is offline"))
 	default:
-		info = blankRow(key, "not registered on this host")
+		info = blankRow(key, w.Message("not registered on this host"))
 	}
 
 	if r.HostKnown {
@@ -117,9 +117,9 @@ func blankRow(key gozzard.Key, message string) procInfo {
 }
 
 // liveRow is a row of the live status. If the host is offline, the row says so and has the last known numbers.
-func liveRow(r *fleet.Row) procInfo {
+func liveRow(w blueking.Words, r *fleet.Row) procInfo {
 	st := &r.Status
-	info := blankRow(st.Key, st.Message)
+	info := blankRow(st.Key, w.Message(st.Message))
 
 	if st.Labels != nil {
 		info.Meta.Labels = st.Labels
@@ -145,7 +145,7 @@ func liveRow(r *fleet.Row) procInfo {
 			silent = fmt.Sprintf("the agent is silent, this is what it reported at %s",
 				time.Unix(st.ReportedAt, 0).UTC().Format(time.RFC3339))
 		}
-		if info.Message != "" {
+		if silent = w.Message(silent); info.Message != "" {
 			silent += ": " + info.Message
 		}
 		info.Message = silent
@@ -191,7 +191,7 @@ func (s *server) sync(_ context.Context, c *blueking.Call) (any, error) {
 	total, rows := s.plane.Page(c.Caller, namespace, int(start), int(limit))
 	out := procPage{Count: total, Infos: make([]procInfo, len(rows))}
 	for i := range rows {
-		out.Infos[i] = liveRow(&rows[i])
+		out.Infos[i] = liveRow(c.Words, &rows[i])
 	}
 
 	return out, nil

@@ -63,9 +63,9 @@ func numberOf(kind gozzard.ErrorKind) blueking.Number {
 	return blueking.Number{Code: codeInternal, Status: http.StatusInternalServerError}
 }
 
-// describeError is the number and the text of an error. Errors of this door are in the language of the caller; errors
-// of other parts are in English.
-func describeError(r *http.Request, err error) (blueking.Number, string) {
+// describeError is the number and the text of an error. Errors of this door are Chinese unless the caller asks for
+// English; errors of other parts are English unless the caller asks for Chinese.
+func describeError(w blueking.Words, err error) (blueking.Number, string) {
 	n := numberOf(gozzard.KindOf(err))
 	var f *failure
 	if errors.As(err, &f) {
@@ -73,7 +73,7 @@ func describeError(r *http.Request, err error) (blueking.Number, string) {
 		return n, f.text
 	}
 	if n.Code == codeInternal {
-		return n, languageOf(r).say(sayInternal)
+		return n, speech{w}.say(sayInternal)
 	}
-	return n, blueking.Text(err)
+	return n, w.Error(err)
 }

@@ -29,13 +29,13 @@ const (
 type form struct {
 	object strictjson.Value
 	query  *strictjson.Value // of a POST: its page, pagesize and ordering take precedence over the body
-	lang   language
+	lang   speech
 	faults strings.Builder
 	wrong  []string // wrong expressions, which have their own code
 }
 
 func newForm(c *blueking.Call) (*form, error) {
-	f := &form{object: c.Body, lang: languageOf(c.Request)}
+	f := &form{object: c.Body, lang: speech{c.Words}}
 	if c.Request.Method != http.MethodGet && c.Request.URL.RawQuery != "" {
 		q, err := c.Query()
 		if err != nil {
@@ -100,7 +100,7 @@ func (f *form) nest(name string, read func(in *form)) (given bool) {
 }
 
 // kindOf reads one kind of value: it returns the value, or the reason why it is not one.
-type kindOf[T any] func(l language, v *strictjson.Value) (T, string)
+type kindOf[T any] func(l speech, v *strictjson.Value) (T, string)
 
 // must reads a required field.
 func must[T any](f *form, name string, kind kindOf[T]) T {
@@ -124,7 +124,7 @@ func opt[T any](f *form, name string, kind kindOf[T]) (x T, given bool) {
 	return x, true
 }
 
-func checked[T any](l language, v *strictjson.Value, kind kindOf[T]) (x T, reason string) {
+func checked[T any](l speech, v *strictjson.Value, kind kindOf[T]) (x T, reason string) {
 	if v.IsNull() {
 		return x, l.say(sayNull)
 	}
@@ -203,7 +203,7 @@ func (f *form) page(required bool) (start, limit int) {
 
 // integer reads a whole number. As in GSEKit, it may be a string or have a fraction of zeros.
 func integer(low, high int64) kindOf[int64] {
-	return func(l language, v *strictjson.Value) (int64, string) {
+	return func(l speech, v *strictjson.Value) (int64, string) {
 		text := strings.TrimSpace(v.Text())
 		if whole, fraction, ok := strings.Cut(text, "."); ok && strings.Trim(fraction, "0") == "" {
 			text = whole
@@ -227,7 +227,7 @@ func integer(low, high int64) kindOf[int64] {
 func anyInt() kindOf[int64] { return integer(-maxID, maxID) }
 
 // boolean reads true and false in the spellings that GSEKit accepts.
-func boolean(l language, v *strictjson.Value) (bool, string) {
+func boolean(l speech, v *strictjson.Value) (bool, string) {
 	if v.IsBool() {
 		return v.Bool(), ""
 	}
@@ -241,7 +241,7 @@ func boolean(l language, v *strictjson.Value) (bool, string) {
 }
 
 // text reads a string or a number as text, without blanks around it.
-func text(l language, v *strictjson.Value) (string, string) {
+func text(l speech, v *strictjson.Value) (string, string) {
 	if !v.IsString() && !v.IsNumber() {
 		return "", l.say(sayWantString, l.show(v))
 	}
@@ -249,7 +249,7 @@ func text(l language, v *strictjson.Value) (string, string) {
 }
 
 // filled reads a text that is not blank.
-func filled(l language, v *strictjson.Value) (string, string) {
+func filled(l speech, v *strictjson.Value) (string, string) {
 	s, reason := text(l, v)
 	if reason == "" && s == "" {
 		reason = l.say(sayBlank)
@@ -259,7 +259,7 @@ func filled(l language, v *strictjson.Value) (string, string) {
 
 // choice reads one of some words.
 func choice(words ...string) kindOf[string] {
-	return func(l language, v *strictjson.Value) (string, string) {
+	return func(l speech, v *strictjson.Value) (string, string) {
 		s, _ := text(l, v)
 		if !slices.Contains(words, s) {
 			return "", l.say(sayChoice, strings.Trim(l.show(v), `"`))
@@ -269,7 +269,7 @@ func choice(words ...string) kindOf[string] {
 }
 
 // show is a value for a message.
-func (l language) show(v *strictjson.Value) string {
+func (l speech) show(v *strictjson.Value) string {
 	switch {
 	case v.IsNull():
 		return "null"

@@ -57,7 +57,7 @@ func (c clock) show(t time.Time) *string {
 	return &s
 }
 
-func (l language) job(j *record.Job, c clock) jobInfo {
+func (l speech) job(j *record.Job, c clock) jobInfo {
 	var asked requested
 	if json.Unmarshal(j.Request, &asked) != nil { // another door created the job
 		asked = requested{}
@@ -271,7 +271,7 @@ func (f *form) jobFilter(zone *time.Location) (q record.JobFilter, none bool) {
 
 // moment reads a time in the forms that callers use. A time without a zone is in the zone of the server.
 func moment(zone *time.Location) kindOf[time.Time] {
-	return func(l language, v *strictjson.Value) (time.Time, string) {
+	return func(l speech, v *strictjson.Value) (time.Time, string) {
 		s, _ := text(l, v)
 		layouts := []string{
 			timeLocal, "2006-01-02 15:04:05Z07:00", time.RFC3339, time.DateTime, "2006-01-02T15:04:05",

@@ -2,35 +2,22 @@ package gsekit
 
 import (
 	"fmt"
-	"net/http"
-	"strings"
+
+	"github.com/gozzard/gozzard/internal/blueking"
+	"github.com/gozzard/gozzard/internal/language"
 )
 
-// language is the language of messages: that of the request, or Chinese.
-type language uint8
+// speech is the language of the door's own messages, and the texts of other parts.
+type speech struct {
+	blueking.Words
+}
 
-const (
-	chinese language = iota
-	english
-)
-
-// languageOf looks where BlueKing's tools name a language, then where browsers do.
-func languageOf(r *http.Request) language {
-	tag := r.Header.Get("Blueking-Language")
-	if cookie, err := r.Cookie("blueking_language"); tag == "" && err == nil {
-		tag = cookie.Value
+// index is the column of phrases: Chinese, unless the caller asks for English.
+func (l speech) index() int {
+	if l.Language == language.English {
+		return 1
 	}
-	if tag == "" {
-		tag = r.Header.Get("Accept-Language")
-	}
-
-	tag, _, _ = strings.Cut(strings.TrimSpace(tag), ",")
-	if len(tag) >= 2 && strings.EqualFold(tag[:2], "en") &&
-		(len(tag) == 2 || strings.ContainsRune("-_; ", rune(tag[2]))) {
-		return english
-	}
-
-	return chinese
+	return 0
 }
 
 // phrase is one message.
@@ -148,9 +135,9 @@ var phrases = [...][2]string{
 	sayHintAdmin:  {"若脚本正常，请联系管理员", "if the script is right, ask an administrator"},
 }
 
-func (l language) say(p phrase, args ...any) string {
+func (l speech) say(p phrase, args ...any) string {
 	if len(args) == 0 {
-		return phrases[p][l]
+		return phrases[p][l.index()]
 	}
-	return fmt.Sprintf(phrases[p][l], args...)
+	return fmt.Sprintf(phrases[p][l.index()], args...)
 }

@@ -57,7 +57,7 @@ func (s *server) expressionMatch(ctx context.Context, r *request) (any, error) {
 	// Compile the expression and expand it.
 	e, err := expression.Parse(source)
 	if err != nil {
-		return nil, fail(codeExpression, expressionFault("expression", err))
+		return nil, fail(codeExpression, r.lang.expressionFault("expression", err))
 	}
 
 	patterns, ok := e.Patterns(maxPatterns)

@@ -144,7 +144,7 @@ func (f *form) compile(e *expressionScope) *topology.Expression {
 func (f *form) expression(name, text string) *expression.Expression {
 	e, err := expression.Parse(text)
 	if err != nil {
-		f.wrong = append(f.wrong, expressionFault(name, err))
+		f.wrong = append(f.wrong, f.lang.expressionFault(name, err))
 		return nil
 	}
 	if e.All() {
@@ -153,8 +153,9 @@ func (f *form) expression(name, text string) *expression.Expression {
 	return e
 }
 
-// expressionFault says what is wrong with an expression. As in GSEKit, these messages are always Chinese.
-func expressionFault(name string, err error) string {
+// expressionFault says what is wrong with an expression. As in GSEKit, these messages are always Chinese; the reason
+// is so only if the caller asks for Chinese.
+func (l speech) expressionFault(name string, err error) string {
 	var e *expression.Error
 	if !errors.As(err, &e) {
 		return fmt.Sprintf("表达式语法错误: %s: %v", name, err)
@@ -164,7 +165,8 @@ func expressionFault(name string, err error) string {
 	if len(rest) > 0 && rest[0] == '[' && !slices.Contains(rest, ']') {
 		return fmt.Sprintf("表达式语法错误，缺少匹配的 ]: %s 第 %d 个字符: %s", name, e.Pos+1, strictjson.Clip(string(rest)))
 	}
-	return fmt.Sprintf("表达式语法错误: %s 第 %d 个字符: %s: %s", name, e.Pos+1, e.Reason, strictjson.Clip(string(rest)))
+	return fmt.Sprintf("表达式语法错误: %s 第 %d 个字符: %s: %s", name, e.Pos+1, l.Message(e.Reason),
+		strictjson.Clip(string(rest)))
 }
 
 // narrow adds the filters that every call on processes has beside its scope.

@@ -49,7 +49,7 @@ type topoLevel struct {
 	Module int `json:"bk_module_id"`
 }
 
-func (l language) task(j *record.Job, t *record.JobTask, c clock) taskInfo {
+func (l speech) task(j *record.Job, t *record.JobTask, c clock) taskInfo {
 	started := t.Started
 	if started.IsZero() { // it has not started; callers expect the time of the job
 		started = j.Started
@@ -215,7 +215,7 @@ func (s *server) retry(ctx context.Context, r *request) (any, error) {
 
 	switch gozzard.KindOf(err) {
 	case gozzard.ErrConflict, gozzard.ErrInvalid:
-		return nil, fail(codeRetryRefused, r.lang.say(sayRetryRefused, job.ID, err.Error()))
+		return nil, fail(codeRetryRefused, r.lang.say(sayRetryRefused, job.ID, r.lang.Error(err)))
 	case gozzard.ErrNotFound:
 		return nil, fail(codeNoTask, r.lang.say(sayNoTask, job.ID, fmt.Sprint(ids)))
 	}

@@ -55,7 +55,7 @@ func reasonCode(reason record.JobReason, code gozzard.Code) int {
 }
 
 // codeText is what a number of a task means.
-func (l language) codeText(code int) string {
+func (l speech) codeText(code int) string {
 	switch code {
 	case errSucceeded:
 		return l.say(saySucceeded)
@@ -96,9 +96,10 @@ func (l language) codeText(code int) string {
 }
 
 // reason says why a task or job did not succeed. The form depends on the source of the error; callers know both.
-func (l language) reason(reason record.JobReason, code gozzard.Code, action gozzard.Action, message string) string {
+func (l speech) reason(reason record.JobReason, code gozzard.Code, action gozzard.Action, message string) string {
 	number := reasonCode(reason, code)
 	text := l.codeText(number)
+	message = l.Message(message)
 
 	if reason == record.ReasonVerdict {
 		if number == blueking.EntryCheckFailed && (action == gozzard.ActionStop || action == gozzard.ActionKill) {
@@ -118,7 +119,7 @@ func (l language) reason(reason record.JobReason, code gozzard.Code, action gozz
 }
 
 // solutions are hints for people.
-func (l language) solutions(reason record.JobReason) []solution {
+func (l speech) solutions(reason record.JobReason) []solution {
 	switch reason {
 	case record.ReasonMissing:
 		return []solution{{l.say(sayHintAttribute)}, {l.say(sayHintTemplate)}}

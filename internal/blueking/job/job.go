@@ -66,12 +66,12 @@ func numberOf(kind gozzard.ErrorKind) blueking.Number {
 }
 
 // describeError is the number and the text of an error.
-func describeError(_ *http.Request, err error) (blueking.Number, string) {
+func describeError(w blueking.Words, err error) (blueking.Number, string) {
 	var v *violation
 	if errors.As(err, &v) {
-		return blueking.Number{Code: codeViolation, Status: http.StatusBadRequest}, blueking.Text(err)
+		return blueking.Number{Code: codeViolation, Status: http.StatusBadRequest}, w.Error(err)
 	}
-	return numberOf(gozzard.KindOf(err)), blueking.Text(err)
+	return numberOf(gozzard.KindOf(err)), w.Error(err)
 }
 
 // violation is an error of a well-formed request that breaks one of Job's rules.

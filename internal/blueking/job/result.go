@@ -36,7 +36,7 @@ func (s *server) result(ctx context.Context, c *blueking.Call) (any, error) {
 		return nil, err
 	}
 
-	return render(&res), nil
+	return render(c.Words, &res), nil
 }
 
 // ours reports whether a task was accepted by this door for a business.
@@ -60,7 +60,7 @@ type entry struct {
 	content []byte // JSON; nil while the attempt is in work
 }
 
-func render(res *record.TaskResults) procResult {
+func render(w blueking.Words, res *record.TaskResults) procResult {
 	out := procResult{status: blueking.EntryOK, entries: make(map[string]entry, len(res.Attempts))}
 	var specs blueking.Identities
 	for i := range res.Attempts {
@@ -69,7 +69,7 @@ func render(res *record.TaskResults) procResult {
 		if id.ProcName == "" {
 			id.ProcName = a.Key.Name
 		}
-		number, text := blueking.Verdict(a, id.ProcName)
+		number, text := w.Verdict(a, id.ProcName)
 		e := entry{code: number, text: text}
 		if number == blueking.EntryInWork {
 			out.status = blueking.EntryInWork

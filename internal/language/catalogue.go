@@ -1,0 +1,147 @@
+package language
+
+import (
+	"cmp"
+	"embed"
+	"fmt"
+	"io/fs"
+	"slices"
+	"strconv"
+	"strings"
+)
+
+// texts are the Chinese texts, in the form of gettext's PO files: msgid is the English text, msgstr the Chinese one.
+//
+//go:embed zh
+var texts embed.FS
+
+// Catalogue has texts by their English ones. A nil catalogue has none: everything stays English.
+type Catalogue struct {
+	exact    map[string]string
+	patterns []pattern // by length, the longest first
+}
+
+// Messages are the messages that the server makes, for BlueKing's paths.
+func Messages() *Catalogue { return load("messages-*.po") }
+
+// CommandLine is everything that the command line prints, messages of the server included.
+func CommandLine() *Catalogue { return load("*.po") }
+
+// load reads embedded files. They are part of the program, so a malformed one is a mistake of the program.
+func load(glob string) *Catalogue {
+	names, err := fs.Glob(texts, "zh/"+glob)
+	if err != nil || len(names) == 0 {
+		panic(fmt.Sprintf("language: no texts in zh/%s: %v", glob, err))
+	}
+
+	c := &Catalogue{exact: map[string]string{}}
+	for _, name := range names {
+		data, err := texts.ReadFile(name)
+		if err != nil {
+			panic(fmt.Errorf("language: cannot read %s: %w", name, err))
+		}
+		entries, err := ReadPO(string(data))
+		if err != nil {
+			panic(fmt.Errorf("language: cannot read %s: %w", name, err))
+		}
+		for _, e := range entries {
+			c.add(e, strings.HasPrefix(name, "zh/messages-"))
+		}
+	}
+
+	slices.SortStableFunc(c.patterns, func(a, b pattern) int { return cmp.Compare(b.plain, a.plain) })
+	return c
+}
+
+// add adds an entry. Finished messages are found by their pattern too.
+func (c *Catalogue) add(e Entry, message bool) {
+	c.exact[e.English] = e.Chinese
+	if message && strings.Contains(e.English, "%") {
+		c.patterns = append(c.patterns, newPattern(e))
+	}
+}
+
+// Text is the Chinese text, or the English one if there is none.
+func (c *Catalogue) Text(english string) string {
+	if c == nil {
+		return english
+	}
+	if text, ok := c.exact[english]; ok {
+		return text
+	}
+	return english
+}
+
+// Has reports whether there is a Chinese text.
+func (c *Catalogue) Has(english string) bool {
+	if c == nil {
+		return false
+	}
+	_, ok := c.exact[english]
+	return ok
+}
+
+// Textf is Text with arguments.
+func (c *Catalogue) Textf(format string, args ...any) string {
+	return fmt.Sprintf(c.Text(format), args...)
+}
+
+// maxMessage limits the messages that are looked up by their pattern. Only the output of programs is longer.
+const maxMessage = 16 << 10
+
+// Message is the Chinese text of a finished message, whose format and arguments are not known any more. The patterns
+// of the formats find the arguments again. A message that fits none stays as it is.
+func (c *Catalogue) Message(text string) string { return c.message(text, 4) }
+
+// message is Message for an argument of an argument, as deep as depth says.
+func (c *Catalogue) message(text string, depth int) string {
+	if c == nil || depth == 0 || len(text) > maxMessage {
+		return text
+	}
+	if chinese, ok := c.exact[text]; ok {
+		return chinese
+	}
+
+	for i := range c.patterns {
+		p := &c.patterns[i]
+		if args, ok := p.match(text); ok {
+			return p.fill(args, func(arg string) string { return c.message(arg, depth-1) })
+		}
+	}
+
+	return text
+}
+
+// Entry is one text in both languages.
+type Entry struct {
+	English, Chinese string
+	Line             int
+}
+
+// ReadPO reads a PO file: comments after #, and pairs of msgid and msgstr, whose text may go on in quotes on further
+// lines.
+func ReadPO(data string) ([]Entry, error) {
+	var list []Entry
+	var to *string
+	number := 0
+	for line := range strings.Lines(data) {
+		number++
+		line = strings.TrimSpace(line)
+		switch word, rest, _ := strings.Cut(line, " "); {
+		case line == "" || line[0] == '#':
+			continue
+		case word == "msgid":
+			list = append(list, Entry{Line: number})
+			to, line = &list[len(list)-1].English, rest
+		case word == "msgstr" && len(list) > 0:
+			to, line = &list[len(list)-1].Chinese, rest
+		}
+
+		text, err := strconv.Unquote(strings.TrimSpace(line))
+		if err != nil || to == nil || len(line) == 0 || line[0] != '"' {
+			return nil, fmt.Errorf("line %d is neither msgid, msgstr nor a text in quotes", number)
+		}
+		*to += text
+	}
+	return list, nil
+}

@@ -1,0 +1,90 @@
+package language_test
+
+import (
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/gozzard/gozzard/internal/language"
+)
+
+// Finished messages are found by their patterns, whatever a caller wrote into their arguments.
+func TestMessage(t *testing.T) {
+	c := language.Messages()
+	for text, want := range map[string]string{
+		"required":                       "必填",
+		"no such task":                   "任务不存在",
+		"":                               "",
+		"something that no text is like": "something that no text is like",
+		"must be a whole number, is the string \"x\"": "必须是整数，实际为字符串 \"x\"",
+		"must be an object, is a list":                "必须是对象，实际为列表",
+		"has 300 bytes, at most 255 are allowed":      "共 300 字节，最多允许 255 字节",
+		"has many bytes, at most 255 are allowed":     "has many bytes, at most 255 are allowed",
+		`"a, is b" is not a clean absolute path`:      `"a, is b" 不是规范的绝对路径`,
+		"body is not strict JSON: line 1, column 2: '}' where a value is expected": "请求体不是严格的 JSON：第 1 行第 2 列：" +
+			"此处应为值，实际为 '}'",
+		"asks for op_type 1 of a:b on 0:10.0.0.1, an earlier item for op_type 0": "对 a:b（0:10.0.0.1）请求了 op_type 1，" +
+			"而前面的条目请求的是 op_type 0",
+		"app web asks more than 5 times a second: try again in 3s":       "应用 web 每秒请求超过 5 次：请在 3s 后重试",
+		"not executed: a newer operation on the same process came first": "未执行：同一进程上已有更新的操作",
+		"must be a whole number, is 1.5":                                 "必须是整数，实际为1.5",
+		"must be %s%d%!s(MISSING), is the number %s":                     "必须是%s%d%!s(MISSING)，实际为数字 %s",
+	} {
+		if got := c.Message(text); got != want {
+			t.Errorf("%q\n is %q\nwant %q", text, got, want)
+		}
+	}
+
+	var none *language.Catalogue
+	if got := none.Message("required") + none.Text("required") + none.Textf("%d", 1); got != "requiredrequired1" {
+		t.Errorf("no catalogue: %q", got)
+	}
+}
+
+// Long and nested messages cost a bounded amount of work.
+func TestMessageIsBounded(t *testing.T) {
+	c := language.Messages()
+	began := time.Now()
+	for _, text := range []string{
+		strings.Repeat("must be ", 1<<20),
+		strings.Repeat("x: try again in ", 1000),
+		"must be " + strings.Repeat(", is the number ", 900),
+		strings.Repeat(`"\"`, 5000) + " is not a clean absolute path",
+		strings.Repeat("not executed: ", 1000),
+	} {
+		if got := c.Message(text); len(got) > 4*len(text) {
+			t.Errorf("%.40q grows from %d to %d bytes", text, len(text), len(got))
+		}
+	}
+	if took := time.Since(began); took > 2*time.Second {
+		t.Errorf("took %s", took)
+	}
+}
+
+func TestReadPO(t *testing.T) {
+	list, err := language.ReadPO("# a comment\n\nmsgid \"one\"\nmsgstr \"一\"\n\nmsgid \"\"\n\"two \\\"quoted\\\"\\n\"\n\"lines\"\nmsgstr \"\"\n\"二\\n\"\n\"行\"\n")
+	if err != nil || len(list) != 2 || list[0].English != "one" || list[0].Chinese != "一" ||
+		list[1].English != "two \"quoted\"\nlines" || list[1].Chinese != "二\n行" || list[1].Line != 6 {
+		t.Errorf("%v %+v", err, list)
+	}
+	for _, bad := range []string{"msgstr \"x\"", "msgid x", "\"x\"", "msgid \"x", "msgid `x`", "what"} {
+		if list, err := language.ReadPO(bad); err == nil {
+			t.Errorf("%q is read as %v", bad, list)
+		}
+	}
+}
+
+func TestSameVerbs(t *testing.T) {
+	for _, tt := range []struct {
+		english, chinese string
+		same             bool
+	}{
+		{"a %s b %d", "%d%[1]s", false}, {"a %s b %d", "%[2]d乙 %[1]s", true}, {"%s of %d", "%d 的 %s", false},
+		{"100%% of %s", "%t 的 100%%", true}, {"%v", "%s", true}, {"x", "甲", true}, {"%s", "甲", false},
+		{"%+.40q", "%q", true}, {"%q", "%s", false}, {"%[1]s and %[1]s", "%s", true},
+	} {
+		if got := language.SameVerbs(tt.english, tt.chinese); got != tt.same {
+			t.Errorf("%q and %q: %v", tt.english, tt.chinese, got)
+		}
+	}
+}

@@ -1,0 +1,2 @@
+// Package language chooses the language of messages and has their Chinese texts.
+package language
