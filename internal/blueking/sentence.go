@@ -31,7 +31,8 @@ func notRunning(action gozzard.Action, procName string) string {
 }
 
 func checkFailed(action gozzard.Action, procName, seen, detail string) string {
-	return Words{}.with(fmt.Sprintf("%s process (%s) failed, for post-check status %s", action.Stored(), procName, seen), detail)
+	text := fmt.Sprintf("%s process (%s) failed, for post-check status %s", action.Stored(), procName, seen)
+	return Words{}.with(text, detail)
 }
 
 // checkDetail is what a failed check found beyond the state. Agents of earlier versions send the whole sentence of
