@@ -8,7 +8,6 @@ import (
 	"net/url"
 	"strconv"
 	"strings"
-	"time"
 
 	"github.com/gozzard/gozzard"
 )
@@ -17,7 +16,7 @@ import (
 // reader can check the chain.
 type AuditRow struct {
 	Seq         int64             `json:"seq"`
-	At          string            `json:"at"` // RFC 3339 with milliseconds; empty when not known
+	At          Time              `json:"at"` // null when not known
 	App         string            `json:"app"`
 	User        string            `json:"user"`
 	Asserted    bool              `json:"asserted"` // the app named the user; the user did not log in
@@ -58,12 +57,8 @@ func (c *Client) Audit(ctx context.Context, after int64, limit int) (page AuditP
 
 // NewAuditRow makes a row of a link of the chain.
 func NewAuditRow(l *gozzard.AuditLink) AuditRow {
-	at := ""
-	if !l.At.IsZero() {
-		at = l.At.UTC().Format(time.RFC3339Nano)
-	}
 	row := AuditRow{
-		Seq: l.Seq, At: at, App: l.Caller.App, User: l.Caller.User, Asserted: l.Caller.Asserted, Act: l.Act,
+		Seq: l.Seq, At: At(l.At), App: l.Caller.App, User: l.Caller.User, Asserted: l.Caller.Asserted, Act: l.Act,
 		TaskID:      l.TaskID,
 		RequestHash: hex.EncodeToString(l.RequestHash[:]), Targets: l.Targets,
 		HostsHash: hex.EncodeToString(l.HostsHash[:]), Hash: l.Hash,
@@ -90,14 +85,8 @@ const noHash = "0000000000000000000000000000000000000000000000000000000000000000
 
 // Link is the inverse of NewAuditRow, for gozzard.AuditCheck.
 func (r *AuditRow) Link() (l gozzard.AuditLink, err error) {
-	l.Seq, l.Act, l.TaskID, l.Targets, l.Hash = r.Seq, r.Act, r.TaskID, r.Targets, r.Hash
+	l.Seq, l.At, l.Act, l.TaskID, l.Targets, l.Hash = r.Seq, r.At.Time, r.Act, r.TaskID, r.Targets, r.Hash
 	l.Caller = gozzard.Caller{App: r.App, User: r.User, Asserted: r.Asserted}
-
-	if r.At != "" {
-		if l.At, err = time.Parse(time.RFC3339Nano, r.At); err != nil {
-			return l, fmt.Errorf("audit row %d: %w", r.Seq, err)
-		}
-	}
 
 	l.Origin = gozzard.Origin{Door: r.Door, Source: r.Source, RequestID: r.RequestID}
 	l.Accounts, l.Outcome, l.Ref, l.Count = strings.Join(r.Accounts, ","), r.Outcome, r.Ref, r.Count

@@ -16,7 +16,7 @@ import (
 type AuditDetail struct {
 	Row         AuditRow                   `json:"row"`
 	HostsTotal  int                        `json:"hosts_total"`
-	Hosts       []gozzard.AuditHost        `json:"hosts"`
+	Hosts       []HostRef                  `json:"hosts"`
 	ItemsTotal  int                        `json:"items_total"`
 	Items       []gozzard.AuditItem        `json:"items"`
 	Definitions map[string]json.RawMessage `json:"definitions"` // of the items, by digest
@@ -68,7 +68,7 @@ func NewAuditFound(f *gozzard.AuditFound) AuditRow {
 // ErrNotFound for one that the record does not have.
 func NewAuditDetail(row *gozzard.AuditFound, text func([32]byte) ([]byte, error), start, limit int) (d AuditDetail,
 	err error) {
-	d = AuditDetail{Row: NewAuditFound(row), Hosts: []gozzard.AuditHost{}, Items: []gozzard.AuditItem{},
+	d = AuditDetail{Row: NewAuditFound(row), Hosts: []HostRef{}, Items: []gozzard.AuditItem{},
 		Definitions: map[string]json.RawMessage{}}
 
 	// The hosts.
@@ -78,7 +78,9 @@ func NewAuditDetail(row *gozzard.AuditFound, text func([32]byte) ([]byte, error)
 	}
 	hosts := gozzard.ParseHostLines(b)
 	d.HostsTotal = len(hosts)
-	d.Hosts = append(d.Hosts, cut(hosts, start, limit)...)
+	for _, h := range cut(hosts, start, limit) {
+		d.Hosts = append(d.Hosts, auditHost(h))
+	}
 	if !found && row.HostsHash != [32]byte{} {
 		d.Missing = "this row was written by a version that kept only the digest of the hosts"
 	}
@@ -108,6 +110,15 @@ func NewAuditDetail(row *gozzard.AuditFound, text func([32]byte) ([]byte, error)
 		}
 	}
 	return d, nil
+}
+
+// auditHost is a host of a row in the form of answers.
+func auditHost(h gozzard.AuditHost) HostRef {
+	ref := HostRef{Agent: gozzard.AgentID(h.Agent)}
+	if addr, err := gozzard.ParseHostAddr(h.Addr); err == nil {
+		ref.Cloud, ref.IP = addr.Cloud, addr.IP.String()
+	}
+	return ref
 }
 
 // optional reads a text that may be missing.

@@ -4,7 +4,6 @@ import (
 	"context"
 	"encoding/json"
 	"net/http"
-	"time"
 
 	"github.com/gozzard/gozzard"
 )
@@ -92,7 +91,7 @@ type Definition struct {
 	Name      string `json:"name"`
 	// Document is the definition in the form that can be registered again. What has its default is left out.
 	Document     json.RawMessage `json:"document"`
-	RegisteredAt time.Time       `json:"registered_at"`
+	RegisteredAt Time            `json:"registered_at"`
 }
 
 // DefinitionPage is one page of the definitions that match.

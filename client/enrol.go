@@ -4,7 +4,6 @@ import (
 	"context"
 	"net/http"
 	"net/url"
-	"time"
 
 	"github.com/gozzard/gozzard"
 )
@@ -25,8 +24,8 @@ type EnrolToken struct {
 	ID        string          `json:"id"`
 	Token     string          `json:"token,omitempty"` // the secret text, only in the answer that made it
 	State     string          `json:"state"`           // valid, used, over or revoked
-	Created   time.Time       `json:"created"`
-	Expires   time.Time       `json:"expires"`
+	Created   Time            `json:"created"`
+	Expires   Time            `json:"expires"`
 	Uses      int             `json:"uses"`
 	Used      int             `json:"used"`
 	Cloud     int             `json:"cloud"`
@@ -55,8 +54,8 @@ type Member struct {
 	Hostname string          `json:"hostname"`
 	State    string          `json:"state"` // pending, active, quarantined, restored, revoked or removed
 	Reason   string          `json:"reason,omitempty"`
-	NotAfter time.Time       `json:"not_after"` // when its certificate expires
-	Enrolled time.Time       `json:"enrolled"`
+	NotAfter Time            `json:"not_after"` // when its certificate expires
+	Enrolled Time            `json:"enrolled"`
 	Token    string          `json:"token"` // the id of the token that it used
 }
 

@@ -19,13 +19,11 @@ import (
 // Event is a change of a process, such as a start or an exit.
 type Event struct {
 	ID        uint64            `json:"id"`
-	Agent     gozzard.AgentID   `json:"agent"`
-	Cloud     int               `json:"cloud"`
-	IP        string            `json:"ip"`
+	Host      HostRef           `json:"host"`
 	Namespace string            `json:"namespace"`
 	Name      string            `json:"name"`
 	Kind      gozzard.EventKind `json:"kind"`
-	At        int64             `json:"at"` // Unix milliseconds
+	At        Time              `json:"at"`
 	PID       int               `json:"pid"`
 	Code      int               `json:"code"` // exit code; -1 if a signal ended the process
 	Signal    string            `json:"signal,omitempty"`

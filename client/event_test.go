@@ -21,7 +21,7 @@ func TestEventsAreAsked(t *testing.T) {
 			!slices.Equal(q["name"], []string{"a b", "c*"}) || q.Get("kind") != "exited" {
 			t.Errorf("asked %s", r.URL)
 		}
-		_, _ = w.Write([]byte(`{"events":[{"id":5,"agent":"a1","ip":"10.0.0.1","namespace":"shop","name":"web","kind":"exited","at":1700000000001,"code":-1,"signal":"SIGSEGV","core":true}],"next":9}`))
+		_, _ = w.Write([]byte(`{"events":[{"id":5,"host":{"agent":"a1","ip":"10.0.0.1"},"namespace":"shop","name":"web","kind":"exited","at":"2023-11-14T22:13:20.001Z","code":-1,"signal":"SIGSEGV","core":true}],"next":9}`))
 	})
 
 	page, err := c.Events(t.Context(), client.EventQuery{Names: []string{"a b", "c*"}, Kinds: []string{"exited"},

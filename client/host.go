@@ -2,7 +2,6 @@ package client
 
 import (
 	"context"
-	"time"
 
 	"github.com/gozzard/gozzard"
 )
@@ -12,12 +11,12 @@ type HostInfo struct {
 	Agent     gozzard.AgentID `json:"agent"`
 	Addrs     []HostAddr      `json:"addrs"`
 	Online    bool            `json:"online"`
-	LastSeen  *time.Time      `json:"last_seen,omitempty"`
+	LastSeen  Time            `json:"last_seen,omitzero"`
 	Hostname  string          `json:"hostname"`
 	OS        string          `json:"os"`
 	Arch      string          `json:"arch"`
 	Version   string          `json:"version"`    // of the agent
-	StartedAt int64           `json:"started_at"` // of the agent, Unix seconds
+	StartedAt Time            `json:"started_at"` // of the agent; null when not known
 	CPUs      int             `json:"cpus"`
 	MemBytes  int64           `json:"mem_bytes"`
 	// account of the agent: root, cap (may act for other accounts) or user (its own account only)
@@ -36,11 +35,12 @@ type HostAddr struct {
 	IP    string `json:"ip"`
 }
 
-// HostRef is the host of an attempt.
+// HostRef is the one form of a host in answers: its agent, and the address by which it is known. A part that is not
+// known is "".
 type HostRef struct {
-	Agent gozzard.AgentID `json:"agent,omitempty"`
+	Agent gozzard.AgentID `json:"agent"`
 	Cloud int             `json:"cloud"`
-	IP    string          `json:"ip,omitempty"`
+	IP    string          `json:"ip"`
 }
 
 // HostPage is one page of the hosts.
@@ -48,7 +48,7 @@ type HostPage struct {
 	Count int        `json:"count"` // all hosts, not only those on this page
 	Hosts []HostInfo `json:"hosts"`
 	// when the backup was taken that the server was restored from, until ConfirmRestore
-	RestoredFrom *time.Time `json:"restored_from,omitempty"`
+	RestoredFrom Time `json:"restored_from,omitzero"`
 }
 
 // Hosts lists a page of at most MaxPage hosts, ordered by cloud and address.

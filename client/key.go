@@ -3,7 +3,6 @@ package client
 import (
 	"context"
 	"net/http"
-	"time"
 
 	"github.com/gozzard/gozzard"
 )
@@ -17,10 +16,10 @@ type Keys struct {
 
 // SigningKey is a key that signs commands, or signed them.
 type SigningKey struct {
-	Epoch uint64    `json:"epoch"`
-	ID    string    `json:"id"`
-	Made  time.Time `json:"made"`
-	Key   string    `json:"key"` // the public key, as hosts keep it
+	Epoch uint64 `json:"epoch"`
+	ID    string `json:"id"`
+	Made  Time   `json:"made"`
+	Key   string `json:"key"` // the public key, as hosts keep it
 }
 
 // RotatedKey is the answer to a rotation of the signing key.

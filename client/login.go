@@ -4,7 +4,6 @@ import (
 	"context"
 	"net/http"
 	"net/url"
-	"time"
 )
 
 // CallerInfo is the caller of a request as the server knows it.
@@ -24,13 +23,13 @@ type LoginRequest struct {
 
 // UserToken is a login of a user.
 type UserToken struct {
-	ID      string    `json:"id"`
-	User    string    `json:"user"`
-	Note    string    `json:"note,omitempty"`
-	Session bool      `json:"session"` // made by a login, not by the user
-	Created time.Time `json:"created"`
-	Expires time.Time `json:"expires,omitzero"`
-	Token   string    `json:"token,omitempty"` // the secret text, only in the answer that made it
+	ID      string `json:"id"`
+	User    string `json:"user"`
+	Note    string `json:"note,omitempty"`
+	Session bool   `json:"session"` // made by a login, not by the user
+	Created Time   `json:"created"`
+	Expires Time   `json:"expires,omitzero"`
+	Token   string `json:"token,omitempty"` // the secret text, only in the answer that made it
 	// alone, app, password or provider; missing: made before there were kinds, and accepted alone and through apps
 	Kind   string   `json:"kind,omitempty"`
 	App    string   `json:"app,omitempty"`    // that alone can use a token of the kind app

@@ -22,12 +22,10 @@ type Preview struct {
 
 // PreviewRow says what a request would do with one process.
 type PreviewRow struct {
-	Agent     gozzard.AgentID `json:"agent,omitempty"`
-	Cloud     int             `json:"cloud"`
-	IP        string          `json:"ip"`
-	Namespace string          `json:"namespace"`
-	Name      string          `json:"name"`
-	Action    string          `json:"action"`
+	Host      HostRef `json:"host"`
+	Namespace string  `json:"namespace"`
+	Name      string  `json:"name"`
+	Action    string  `json:"action"`
 	// new, changed or unchanged; missing if the request brings no definition for it
 	Definition string   `json:"definition,omitempty"`
 	Fields     []string `json:"fields,omitempty"`  // of a definition that would change: key, old and new value

@@ -5,8 +5,6 @@ import (
 	"iter"
 	"net/url"
 	"strconv"
-
-	"github.com/gozzard/gozzard"
 )
 
 // MaxPage is the largest page that the server answers.
@@ -14,9 +12,7 @@ const MaxPage = 1000
 
 // Process is one process on one host, as its agent last reported it.
 type Process struct {
-	Agent        gozzard.AgentID   `json:"agent"`
-	Cloud        int               `json:"cloud"`
-	IP           string            `json:"ip"`
+	Host         HostRef           `json:"host"`
 	Namespace    string            `json:"namespace"`
 	Name         string            `json:"name"`
 	Labels       map[string]string `json:"labels,omitempty"`
@@ -24,14 +20,14 @@ type Process struct {
 	State        string            `json:"state"`                // one of States
 	LastState    string            `json:"last_state,omitempty"` // only of a process in state unknown: as last reported
 	Kind         string            `json:"kind"`                 // resident, periodic or one_shot
-	Hosted       bool              `json:"hosted"`               // the agent supervises it
+	Managed      bool              `json:"managed"`              // the agent supervises it
 	Stale        bool              `json:"stale"`                // its host is offline: this is the last report
 	PID          int32             `json:"pid"`
 	Version      string            `json:"version,omitempty"`
 	Message      string            `json:"message,omitempty"`
-	RegisteredAt int64             `json:"registered_at"`      // Unix seconds
-	StartedAt    int64             `json:"started_at"`         // Unix seconds
-	ReportedAt   int64             `json:"reported_at"`        // Unix seconds
+	RegisteredAt Time              `json:"registered_at"` // null when not known, as the other times
+	StartedAt    Time              `json:"started_at"`
+	ReportedAt   Time              `json:"reported_at"`
 	CPU          float32           `json:"cpu"`                // percent of the whole machine, of the process tree
 	Mem          float32           `json:"mem"`                // percent of the whole machine, of the process tree
 	MemBytes     int64             `json:"mem_bytes"`          // resident memory of the process tree
@@ -132,7 +128,7 @@ type ProcessQuery struct {
 	Clouds     []int
 	States     []string
 	Labels     []string // key=value, key!=value, key or !key, with patterns as values; all must match
-	Hosted     *bool
+	Managed    *bool
 }
 
 // ProcessPage is one page of the processes that match.
@@ -157,8 +153,8 @@ func (q *ProcessQuery) values(start, limit int) url.Values {
 		v.Add("cloud", strconv.Itoa(n))
 	}
 
-	if q.Hosted != nil {
-		v.Set("hosted", strconv.FormatBool(*q.Hosted))
+	if q.Managed != nil {
+		v.Set("managed", strconv.FormatBool(*q.Managed))
 	}
 
 	return v

@@ -6,15 +6,14 @@ import (
 	"io"
 	"net/http"
 	"net/url"
-	"time"
 )
 
 // Release is a release that was published on the server.
 type Release struct {
 	Version   string        `json:"version"`
-	Created   time.Time     `json:"created"`
-	Expires   time.Time     `json:"expires"`
-	Published time.Time     `json:"published"`
+	Created   Time          `json:"created"`
+	Expires   Time          `json:"expires"`
+	Published Time          `json:"published"`
 	By        string        `json:"by"` // the caller that published it
 	Files     []ReleaseFile `json:"files"`
 }

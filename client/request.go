@@ -11,17 +11,17 @@ import (
 
 // Request is an act that waits for a second person, or waited.
 type Request struct {
-	ID      int64     `json:"id"`
-	Kind    string    `json:"kind"` // admin-grant, revoked-host or root-command
-	What    string    `json:"what"`
-	Digest  string    `json:"digest"` // of everything that is approved
-	App     string    `json:"app"`
-	User    string    `json:"user"` // that asked
-	Created time.Time `json:"created"`
-	Expires time.Time `json:"expires"`
-	State   string    `json:"state"`             // waiting, approved, rejected or expired
-	Decider string    `json:"decider,omitempty"` // the user that approved or rejected it
-	Result  string    `json:"result,omitempty"`  // what came of an approved one
+	ID      int64  `json:"id"`
+	Kind    string `json:"kind"` // admin-grant, revoked-host or root-command
+	What    string `json:"what"`
+	Digest  string `json:"digest"` // of everything that is approved
+	App     string `json:"app"`
+	User    string `json:"user"` // that asked
+	Created Time   `json:"created"`
+	Expires Time   `json:"expires"`
+	State   string `json:"state"`             // waiting, approved, rejected or expired
+	Decider string `json:"decider,omitempty"` // the user that approved or rejected it
+	Result  string `json:"result,omitempty"`  // what came of an approved one
 }
 
 // RequestList is the newest requests, newest first.

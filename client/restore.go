@@ -3,20 +3,19 @@ package client
 import (
 	"context"
 	"net/http"
-	"time"
 )
 
 // Restore says whether the server's record was restored from a backup, and how many hosts cannot connect until an
 // admin confirms that.
 type Restore struct {
-	From    *time.Time `json:"from,omitempty"` // when the backup was taken; missing: there is nothing to confirm
-	Waiting int        `json:"waiting"`
+	From    Time `json:"from,omitzero"` // when the backup was taken; missing: there is nothing to confirm
+	Waiting int  `json:"waiting"`
 }
 
 // RestoreConfirmation is the body of POST /api/v1/restore/confirm. It repeats how many hosts wait, as a check that the
 // admin has looked at them.
 type RestoreConfirmation struct {
-	Confirm *int `json:"confirm"`
+	Confirm int `json:"confirm"`
 }
 
 // RestoreConfirmed is the answer to a confirmation.
@@ -32,5 +31,5 @@ func (c *Client) Restore(ctx context.Context) (r Restore, err error) {
 
 // ConfirmRestore allows the hosts of a restored record to connect, if exactly so many hosts wait.
 func (c *Client) ConfirmRestore(ctx context.Context, waiting int) error {
-	return c.write(ctx, http.MethodPost, "/api/v1/restore/confirm", RestoreConfirmation{&waiting}, nil)
+	return c.write(ctx, http.MethodPost, "/api/v1/restore/confirm", RestoreConfirmation{waiting}, nil)
 }

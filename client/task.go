@@ -22,7 +22,7 @@ const (
 // Task is the progress of a task.
 type Task struct {
 	ID       string    `json:"task_id"`
-	At       time.Time `json:"at"`
+	At       Time      `json:"at"`
 	App      string    `json:"app"`
 	User     string    `json:"user"`
 	Final    bool      `json:"final"` // every attempt has its verdict
@@ -42,17 +42,17 @@ type Counts struct {
 
 // Attempt is one action on one process on one host.
 type Attempt struct {
-	Host      HostRef         `json:"host"`
-	Namespace string          `json:"namespace"`
-	Name      string          `json:"name"`
-	Action    string          `json:"action"`
-	State     string          `json:"state"`
-	Verdict   Verdict         `json:"verdict"` // done, noted, failed or running
-	Code      gozzard.Code    `json:"code,omitempty"`
-	Message   string          `json:"message,omitempty"`
-	Hosted    bool            `json:"hosted"`           // the agent supervises the process
-	Forced    bool            `json:"forced,omitempty"` // the agent killed the process, because it did not stop in time
-	Detail    *gozzard.Detail `json:"detail,omitempty"` // only of the action query
+	Host      HostRef      `json:"host"`
+	Namespace string       `json:"namespace"`
+	Name      string       `json:"name"`
+	Action    string       `json:"action"`
+	State     string       `json:"state"`
+	Verdict   Verdict      `json:"verdict"` // done, noted, failed or running
+	Code      gozzard.Code `json:"code,omitempty"`
+	Message   string       `json:"message,omitempty"`
+	Managed   bool         `json:"managed"`          // the agent supervises the process
+	Forced    bool         `json:"forced,omitempty"` // the agent killed the process, because it did not stop in time
+	Detail    *Detail      `json:"detail,omitempty"` // only of the action query
 }
 
 // Show says which attempts of a task are listed. Counts always cover all attempts.

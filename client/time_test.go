@@ -8,38 +8,39 @@ import (
 	"github.com/gozzard/gozzard/client"
 )
 
+// TestTime: a time has one form in JSON, and the forms of earlier versions are read.
 func TestTime(t *testing.T) {
-	at := client.Time{Time: time.Date(2026, 1, 2, 16, 4, 5, 6_700_000, time.FixedZone("", 3600))}
-	for _, tc := range []struct {
-		time client.Time
-		json string
-	}{
-		{at, `"2026-01-02T15:04:05.006Z"`},
-		{client.Time{}, `null`},
-		{client.UnixTime(0), `null`},
-		{client.UnixTime(1767366245), `"2026-01-02T15:04:05.000Z"`},
-		{client.MilliTime(1767366245006), `"2026-01-02T15:04:05.006Z"`},
-		{client.UnixTime(1 << 50), `null`}, // a wrong clock
+	half := time.Date(2026, 1, 2, 15, 4, 5, 500_999_999, time.FixedZone("x", 3600))
+	for want, at := range map[string]client.Time{
+		`"2026-01-02T14:04:05.500Z"`: client.At(half), `"2023-11-14T22:13:20.000Z"`: client.UnixTime(1700000000),
+		`"2023-11-14T22:13:20.001Z"`: client.MilliTime(1700000000001), `null`: client.UnixTime(0),
 	} {
-		got, err := json.Marshal(tc.time)
-		if err != nil || string(got) != tc.json {
-			t.Errorf("%v is %s in JSON (%v), want %s", tc.time, got, err, tc.json)
+		b, err := json.Marshal(at)
+		if err != nil || string(b) != want {
+			t.Errorf("%v is %s, not %s: %v", at.Time, b, want, err)
+		}
+		var back client.Time
+		if err := json.Unmarshal(b, &back); err != nil || !back.Equal(at.Time) {
+			t.Errorf("%s is read as %v: %v", b, back.Time, err)
 		}
 	}
-}
+	for _, unknown := range []client.Time{{}, client.At(time.Time{}), client.MilliTime(0), client.UnixTime(-1),
+		client.UnixTime(1 << 50), client.UnixTime(1 << 62), client.MilliTime(1 << 62)} {
+		if b, err := json.Marshal(unknown); err != nil || string(b) != "null" || unknown.String() != "" {
+			t.Errorf("an unknown time, or one of a wrong clock, is %s: %v", b, err)
+		}
+	}
 
-func TestReadTime(t *testing.T) {
-	var at client.Time
-	if err := json.Unmarshal([]byte(`"2026-01-02T16:04:05.006+01:00"`), &at); err != nil ||
-		!at.Equal(client.MilliTime(1767366245006).Time) {
-		t.Errorf("read %v, %v", at, err)
+	for text, want := range map[string]string{`"2026-01-02T15:04:05+01:00"`: "2026-01-02T14:04:05.000Z",
+		`"2026-01-02T15:04:05.123456789Z"`: "2026-01-02T15:04:05.123Z", `""`: "", `null`: ""} {
+		var at client.Time
+		if err := json.Unmarshal([]byte(text), &at); err != nil || at.String() != want {
+			t.Errorf("%s is read as %q: %v", text, at.String(), err)
+		}
 	}
-	if err := json.Unmarshal([]byte(`null`), &at); err != nil || !at.IsZero() {
-		t.Errorf("null is %v, %v, want no time", at, err)
-	}
-	for _, bad := range []string{`7`, `"yesterday"`, `""`, `{}`} {
-		if err := json.Unmarshal([]byte(bad), &at); err == nil {
-			t.Errorf("%s was read as %v, want an error", bad, at)
+	for _, bad := range []string{`1700000000`, `"yesterday"`, `{}`, `"2026-01-02"`} {
+		if err := json.Unmarshal([]byte(bad), new(client.Time)); err == nil {
+			t.Errorf("%s is read as a time", bad)
 		}
 	}
 }

@@ -7,18 +7,17 @@ import (
 	"net/http"
 	"net/url"
 	"strconv"
-	"time"
 
 	"github.com/gozzard/gozzard"
 )
 
 // Business is a business without its contents.
 type Business struct {
-	ID      int       `json:"biz"`
-	Name    string    `json:"name"`
-	Version int64     `json:"version"`
-	Source  string    `json:"source"` // file or cmdb
-	At      time.Time `json:"at"`     // when this version was recorded
+	ID      int    `json:"biz"`
+	Name    string `json:"name"`
+	Version int64  `json:"version"`
+	Source  string `json:"source"` // file or cmdb
+	At      Time   `json:"at"`     // when this version was recorded
 }
 
 // BusinessList is every business.
@@ -42,9 +41,9 @@ type Applied struct {
 	DryRun  bool            `json:"dry_run"`
 	Applied bool            `json:"applied"` // false for a dry run, and if nothing changed
 	Plan    Plan            `json:"plan"`
-	Hosted  int             `json:"hosted"`                     // supervised instances that are removed, which needs prune
-	Named   []gozzard.Fault `json:"hosted_instances,omitempty"` // the first of those instances
-	TaskID  string          `json:"task_id,omitempty"`          // of the operation that unregisters them
+	Managed int             `json:"managed"`                     // supervised instances that are removed, which needs prune
+	Named   []gozzard.Fault `json:"managed_instances,omitempty"` // the first of those instances
+	TaskID  string          `json:"task_id,omitempty"`           // of the operation that unregisters them
 }
 
 // Plan is the changes to a business.
@@ -97,7 +96,7 @@ type TreeCount struct {
 	Running      int `json:"running"`
 	Stopped      int `json:"stopped"`
 	Unregistered int `json:"unregistered"`
-	Hosted       int `json:"hosted"` // those that agents supervise
+	Managed      int `json:"managed"` // those that agents supervise
 }
 
 // Businesses lists every business, ordered by id.

@@ -23,7 +23,7 @@ func TestTopology(t *testing.T) {
 				t.Errorf("document is %s as %s", body, r.Header.Get("Content-Type"))
 			}
 			_, _ = io.WriteString(w,
-				`{"biz":2,"version":3,"dry_run":true,"plan":{"added":[{"kind":"set","id":5,"name":"x"}],"changed":[],"removed":[]},"hosted":1}`)
+				`{"biz":2,"version":3,"dry_run":true,"plan":{"added":[{"kind":"set","id":5,"name":"x"}],"changed":[],"removed":[]},"managed":1}`)
 		case "PUT /api/v1/topology/3":
 			w.WriteHeader(http.StatusConflict)
 			_, _ = io.WriteString(w,
@@ -51,7 +51,7 @@ func TestTopology(t *testing.T) {
 	none := int64(0)
 	if a, err := c.ApplyTopology(ctx, 2, []byte("biz: 2\n"),
 		client.ApplyOptions{DryRun: true, Prune: true, TakeOver: true, Version: &none}); err != nil ||
-		a.Plan.Empty() || a.Hosted != 1 || !a.DryRun {
+		a.Plan.Empty() || a.Managed != 1 || !a.DryRun {
 		t.Errorf("%+v %v", a, err)
 	}
 

@@ -5,7 +5,6 @@ import (
 	"net/http"
 	"net/url"
 	"strconv"
-	"time"
 
 	"github.com/gozzard/gozzard"
 )
@@ -17,8 +16,8 @@ type Upgrade struct {
 	Stages   []int         `json:"stages"` // percents of the hosts
 	State    string        `json:"state"`  // waiting, running, done or stopped
 	Reason   string        `json:"reason,omitempty"`
-	Created  time.Time     `json:"created"`
-	Changed  time.Time     `json:"changed"`
+	Created  Time          `json:"created"`
+	Changed  Time          `json:"changed"`
 	By       string        `json:"by"`                 // the caller that created it
 	Approved string        `json:"approved,omitempty"` // the caller that approved it
 	Hosts    []UpgradeHost `json:"hosts"`

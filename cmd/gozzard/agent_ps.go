@@ -14,7 +14,7 @@ func (env *cliEnv) agentPs(ctx context.Context, c *agentsock.Client, o *outputFl
 		return err
 	}
 	if o.structured() {
-		return o.write(env.out, found)
+		return o.write(env.out, newAgentProcesses(found))
 	}
 	if found.Count == 0 {
 		env.remark("the agent has no process")

@@ -16,7 +16,7 @@ func (env *cliEnv) agentStatus(ctx context.Context, c *agentsock.Client, o *outp
 		return err
 	}
 	if o.structured() {
-		return o.write(env.out, st)
+		return o.write(env.out, newAgentState(st))
 	}
 
 	var b strings.Builder

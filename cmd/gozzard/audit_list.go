@@ -86,7 +86,7 @@ func auditTable(rows []client.AuditRow) *textTable {
 		if r.Count > 1 {
 			result = strings.TrimSpace(fmt.Sprintf("%s (%d times)", result, r.Count))
 		}
-		t.add(strconv.FormatInt(r.Seq, 10), r.At, r.App, user, r.Source, r.Act, strconv.Itoa(r.Targets),
+		t.add(strconv.FormatInt(r.Seq, 10), r.At.String(), r.App, user, r.Source, r.Act, strconv.Itoa(r.Targets),
 			strings.Join(r.Accounts, ","), result, r.TaskID)
 	}
 	return t

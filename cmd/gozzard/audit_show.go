@@ -148,7 +148,7 @@ func writeAuditDetail(w io.Writer, d *client.AuditDetail) error {
 		fmt.Fprintf(&b, "hosts (%d):\n", d.HostsTotal)
 	}
 	for _, h := range d.Hosts {
-		fmt.Fprintf(&b, "  %s %s\n", h.Addr, h.Agent)
+		fmt.Fprintf(&b, "  %s %s\n", refName(h), h.Agent)
 	}
 	line("hosts", "%s", d.Missing)
 	return checkWrite(io.WriteString(w, cleanLines(b.String())))

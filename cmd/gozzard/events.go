@@ -157,7 +157,7 @@ func (env *cliEnv) printEvent(e *client.Event, output *outputFlag) error {
 
 	// The parts that every event has.
 	parts := []string{
-		time.UnixMilli(e.At).Format("2006-01-02 15:04:05.000"), hostName(e.Cloud, e.IP, string(e.Agent)),
+		e.At.Local().Format("2006-01-02 15:04:05.000"), refName(e.Host),
 		e.Namespace + "/" + e.Name, string(e.Kind),
 	}
 

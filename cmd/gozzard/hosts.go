@@ -76,7 +76,7 @@ func (env *cliEnv) hosts(ctx context.Context, output *outputFlag) error {
 	if err != nil {
 		return withExitCode(err)
 	}
-	if all.RestoredFrom != nil {
+	if !all.RestoredFrom.IsZero() {
 		env.remark("the record was restored from a backup of %s: hosts cannot connect until an admin runs "+
 			"\"gozzard hosts confirm-restore\"", all.RestoredFrom.Format(time.RFC3339))
 	}
@@ -117,8 +117,8 @@ func (env *cliEnv) hostTable(hosts []client.HostInfo, wide bool) *textTable {
 			addrs = []string{string(h.Agent)}
 		}
 		seen := "never"
-		if h.LastSeen != nil {
-			seen = shortDuration(env.now().Sub(*h.LastSeen)) + " ago"
+		if !h.LastSeen.IsZero() {
+			seen = shortDuration(env.now().Sub(h.LastSeen.Time)) + " ago"
 		}
 		system := h.OS + "/" + h.Arch
 		if h.OS == "" {

@@ -59,7 +59,7 @@ func (env *cliEnv) confirmRestore(ctx context.Context, confirm int) error {
 	if err != nil {
 		return withExitCode(err)
 	}
-	if r.From == nil {
+	if r.From.IsZero() {
 		env.remark("nothing to confirm: the record was not restored from a backup, or its hosts are already confirmed")
 		return nil
 	}

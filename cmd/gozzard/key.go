@@ -6,6 +6,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/gozzard/gozzard/client"
 	"github.com/gozzard/gozzard/internal/signing"
 )
 
@@ -51,11 +52,11 @@ func newKeyListCommand(env *cliEnv) *cobra.Command {
 
 // keyRow is one key as it is listed.
 type keyRow struct {
-	Epoch uint64    `json:"epoch"`
-	ID    string    `json:"id"`
-	Made  time.Time `json:"made"`
-	Signs bool      `json:"signs"` // the server signs with it, at the latest from its next start on
-	Key   string    `json:"key"`
+	Epoch uint64      `json:"epoch"`
+	ID    string      `json:"id"`
+	Made  client.Time `json:"made"`
+	Signs bool        `json:"signs"` // the server signs with it, at the latest from its next start on
+	Key   string      `json:"key"`
 }
 
 // listKeys prints the keys in a data folder, the newest last.
@@ -67,7 +68,7 @@ func (env *cliEnv) listKeys(data string, output *outputFlag) error {
 
 	rows := make([]keyRow, 0, len(keys))
 	for i, k := range keys {
-		rows = append(rows, keyRow{Epoch: k.Key.Epoch, ID: k.Key.ID().String(), Made: k.At, Signs: i == len(keys)-1,
+		rows = append(rows, keyRow{Epoch: k.Key.Epoch, ID: k.Key.ID().String(), Made: client.At(k.At), Signs: i == len(keys)-1,
 			Key: k.Key.String()})
 	}
 

@@ -111,14 +111,14 @@ func findProcess(ctx context.Context, c *client.Client, o *logOptions, name stri
 	case page.Count > 1:
 		var found []string
 		for _, p := range page.Processes {
-			found = append(found, printable(p.Namespace+"/"+p.Name)+" on "+hostName(p.Cloud, p.IP, string(p.Agent)))
+			found = append(found, printable(p.Namespace+"/"+p.Name)+" on "+refName(p.Host))
 		}
 		return gozzard.Key{}, "", usage("%d processes match, such as %s: choose one with -n and --host", page.Count,
 			strings.Join(found, ", "))
 	}
 
 	p := &page.Processes[0]
-	return gozzard.Key{Namespace: p.Namespace, Name: p.Name}, string(p.Agent), nil
+	return gozzard.Key{Namespace: p.Namespace, Name: p.Name}, string(p.Host.Agent), nil
 }
 
 // followLog prints new output until Ctrl-C. While the host or the server is away it waits.

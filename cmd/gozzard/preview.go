@@ -17,7 +17,7 @@ func (env *cliEnv) printPreview(o *outputFlag, what string, p *client.Preview) e
 	table := newTable("HOST", "NAMESPACE", "NAME", "CODE", "MESSAGE")
 	for i := range p.Processes {
 		r := &p.Processes[i]
-		table.add(hostName(r.Cloud, r.IP, string(r.Agent)), r.Namespace, r.Name, r.Code, r.Message)
+		table.add(refName(r.Host), r.Namespace, r.Name, r.Code, r.Message)
 	}
 	if err := table.write(env.out); err != nil {
 		return err
@@ -46,7 +46,7 @@ func (env *cliEnv) printPlan(p *client.Preview) error {
 		if r.Code != "" {
 			sign, lines = "!", []string{r.Code + ": " + r.Message}
 		}
-		text := fmt.Sprintf("%s %s/%s on %s", sign, r.Namespace, r.Name, hostName(r.Cloud, r.IP, string(r.Agent)))
+		text := fmt.Sprintf("%s %s/%s on %s", sign, r.Namespace, r.Name, refName(r.Host))
 		text = printable(text)
 		for _, l := range lines {
 			text += "\n    " + printable(l)

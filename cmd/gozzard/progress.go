@@ -140,7 +140,7 @@ func (env *cliEnv) printTask(o *taskFlags, what string, t *client.Task) error {
 			continue
 		}
 		if n++; n <= maxFailures {
-			table.add(hostName(a.Host.Cloud, a.Host.IP, string(a.Host.Agent)), a.Namespace, a.Name, codeText(a),
+			table.add(refName(a.Host), a.Namespace, a.Name, codeText(a),
 				a.Message)
 		}
 	}

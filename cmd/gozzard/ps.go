@@ -52,14 +52,14 @@ func (p *processFlags) query(names []string) (client.ProcessQuery, error) {
 		return q, err
 	}
 	if p.flags.Changed("hosted") {
-		q.Hosted = &p.hosted
+		q.Managed = &p.hosted
 	}
 	return q, nil
 }
 
 // isUnfiltered reports whether a query asks for all processes.
 func isUnfiltered(q *client.ProcessQuery) bool {
-	return len(q.Namespaces)+len(q.Names)+len(q.Hosts)+len(q.States)+len(q.Labels)+q.Biz == 0 && q.Hosted == nil
+	return len(q.Namespaces)+len(q.Names)+len(q.Hosts)+len(q.States)+len(q.Labels)+q.Biz == 0 && q.Managed == nil
 }
 
 // psOptions are the flags of `gozzard ps`.
@@ -225,15 +225,15 @@ func (env *cliEnv) processTable(rows []client.Process, wide bool) *textTable {
 	t := newTable(header...)
 	for i := range rows {
 		p := &rows[i]
-		cells := []string{p.Namespace, p.Name, hostName(p.Cloud, p.IP, string(p.Agent)), stateText(p), "",
-			yesNo(p.Hosted), "", "", ""}
+		cells := []string{p.Namespace, p.Name, refName(p.Host), stateText(p), "",
+			yesNo(p.Managed), "", "", ""}
 		if p.State == "running" {
 			cells[4], cells[6], cells[7], cells[8] = strconv.Itoa(int(p.PID)), percent(p.CPU), percent(p.Mem),
-				age(env.now(), p.StartedAt)
+				age(env.now(), p.StartedAt.Unix())
 		}
 		if wide {
-			cells = append(cells, p.Version, p.Wanted, strconv.Itoa(int(p.FD)), ago(age(env.now(), p.ReportedAt)),
-				string(p.Agent), labelText(p.Labels), p.Message)
+			cells = append(cells, p.Version, p.Wanted, strconv.Itoa(int(p.FD)), ago(age(env.now(), p.ReportedAt.Unix())),
+				string(p.Host.Agent), labelText(p.Labels), p.Message)
 		}
 		t.add(cells...)
 	}
@@ -255,17 +255,17 @@ func (env *cliEnv) instanceTable(rows []client.Process, wide bool) *textTable {
 		if at == nil { // from a server without businesses
 			at = &client.Place{}
 		}
-		host := hostName(p.Cloud, p.IP, string(p.Agent))
+		host := refName(p.Host)
 		cells := []string{at.SetName, at.ModuleName, p.Name, strconv.Itoa(at.Process), host, stateText(p), "",
-			yesNo(p.Hosted), "", "", ""}
+			yesNo(p.Managed), "", "", ""}
 		if p.State == "running" {
 			cells[6], cells[8], cells[9], cells[10] = strconv.Itoa(int(p.PID)), percent(p.CPU), percent(p.Mem),
-				age(env.now(), p.StartedAt)
+				age(env.now(), p.StartedAt.Unix())
 		}
 		if wide {
 			cells = append(cells, envText(at.Env), at.ServiceName, strconv.Itoa(at.Inst), strconv.Itoa(at.Priority),
 				p.Version, p.Wanted, strconv.Itoa(int(p.FD)),
-				ago(age(env.now(), p.ReportedAt)), string(p.Agent), p.Message)
+				ago(age(env.now(), p.ReportedAt.Unix())), string(p.Host.Agent), p.Message)
 		}
 		t.add(cells...)
 	}
@@ -290,6 +290,9 @@ func hostName(cloud int, ip, agent string) string {
 	}
 	return strconv.Itoa(cloud) + ":" + ip
 }
+
+// refName is the name of a host of an answer.
+func refName(h client.HostRef) string { return hostName(h.Cloud, h.IP, string(h.Agent)) }
 
 func labelText(labels map[string]string) string {
 	var parts []string

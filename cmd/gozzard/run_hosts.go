@@ -95,7 +95,7 @@ func (h *runHosts) matching(ctx context.Context, c *client.Client) ([]client.Hos
 		if err != nil {
 			return nil, err
 		}
-		if host := (client.Host{Agent: p.Agent}); p.Agent != "" && !seen[host] {
+		if host := (client.Host{Agent: p.Host.Agent}); p.Host.Agent != "" && !seen[host] {
 			seen[host] = true
 			list = append(list, host)
 		}

@@ -110,17 +110,17 @@ func (env *cliEnv) printProcess(p *client.Process) error {
 
 	lines := [][2]string{
 		{"process", p.Namespace + ":" + p.Name},
-		{"host", hostName(p.Cloud, p.IP, string(p.Agent)) + " (" + string(p.Agent) + ")"},
+		{"host", refName(p.Host) + " (" + string(p.Host.Agent) + ")"},
 		{"state", state},
 		{"wanted", p.Wanted},
-		{"hosted", yesNo(p.Hosted)},
+		{"hosted", yesNo(p.Managed)},
 	}
 
 	// What only a running process has.
 	if p.State == "running" {
 		lines = append(lines, [][2]string{
 			{"pid", strconv.Itoa(int(p.PID))},
-			{"up", age(env.now(), p.StartedAt)},
+			{"up", age(env.now(), p.StartedAt.Unix())},
 			{"cpu", percent(p.CPU) + " % of the machine"},
 			{"memory", percent(p.Mem) + " % of the machine"},
 			{"open files", strconv.Itoa(int(p.FD))},
@@ -131,8 +131,8 @@ func (env *cliEnv) printProcess(p *client.Process) error {
 	lines = append(lines, [][2]string{
 		{"version", p.Version},
 		{"labels", labelText(p.Labels)},
-		{"registered", moment(p.RegisteredAt)},
-		{"reported", moment(p.ReportedAt)},
+		{"registered", moment(p.RegisteredAt.Unix())},
+		{"reported", moment(p.ReportedAt.Unix())},
 		{"message", p.Message},
 	}...)
 

@@ -112,7 +112,7 @@ func (t *targetFlags) onlyHost(ctx context.Context, c *client.Client, names []st
 		if first == nil {
 			first = &p
 		}
-		if p.Agent != first.Agent {
+		if p.Host.Agent != first.Host.Agent {
 			return nil, usage("the processes are on several hosts, such as %s and %s: choose hosts with --host HOST "+
 				"(may be repeated) or --all-hosts", processHost(first), processHost(&p))
 		}
@@ -123,8 +123,8 @@ func (t *targetFlags) onlyHost(ctx context.Context, c *client.Client, names []st
 			strings.Join(names, ", "))}
 	}
 
-	return []client.Host{{Agent: first.Agent}}, nil
+	return []client.Host{{Agent: first.Host.Agent}}, nil
 }
 
 // processHost names the host of a process.
-func processHost(p *client.Process) string { return hostName(p.Cloud, p.IP, string(p.Agent)) }
+func processHost(p *client.Process) string { return refName(p.Host) }

@@ -85,7 +85,7 @@ func (env *cliEnv) attemptTable(t *client.Task) *textTable {
 	table := newTable("HOST", "NAMESPACE", "NAME", "ACTION", "VERDICT", "CODE", "MESSAGE")
 	for i := range t.Attempts {
 		a := &t.Attempts[i]
-		table.add(hostName(a.Host.Cloud, a.Host.IP, string(a.Host.Agent)), a.Namespace, a.Name, a.Action,
+		table.add(refName(a.Host), a.Namespace, a.Name, a.Action,
 			string(a.Verdict), codeText(a), a.Message)
 	}
 	return table

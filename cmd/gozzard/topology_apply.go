@@ -212,8 +212,8 @@ func (env *cliEnv) writePlan(a *client.Applied) error {
 
 // printApplied prints what was applied.
 func (env *cliEnv) printApplied(o *applyOptions, a *client.Applied) error {
-	if o.DryRun && a.Hosted > 0 && !o.Prune {
-		env.remark("rejected without --prune: %d instances that would be removed are supervised, such as %s", a.Hosted,
+	if o.DryRun && a.Managed > 0 && !o.Prune {
+		env.remark("rejected without --prune: %d instances that would be removed are supervised, such as %s", a.Managed,
 			printable(a.Named[0].String()))
 	}
 	if a.TaskID != "" {

@@ -84,7 +84,7 @@ func treePrefix(i, n int) (node, below string) {
 // treeRow is one row of the tree.
 func treeRow(name string, id int, env string, services int, n client.TreeCount) []string {
 	cells := []string{name, strconv.Itoa(id), env}
-	for _, x := range []int{services, n.Processes, n.Running, n.Stopped, n.Unregistered, n.Hosted} {
+	for _, x := range []int{services, n.Processes, n.Running, n.Stopped, n.Unregistered, n.Managed} {
 		cells = append(cells, strconv.Itoa(x))
 	}
 	return cells

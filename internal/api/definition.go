@@ -65,5 +65,5 @@ func renderDefinition(d *record.Definition) (client.Definition, error) {
 
 	doc, err := specjson.Object(append(fields, specjson.Write(spec)...)).MarshalJSON()
 	return client.Definition{Namespace: d.ID.Key.Namespace, Name: d.ID.Key.Name, Document: doc,
-		RegisteredAt: d.RegisteredAt.UTC()}, err
+		RegisteredAt: client.At(d.RegisteredAt)}, err
 }

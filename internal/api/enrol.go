@@ -176,7 +176,7 @@ func renderEnrolToken(t *enrol.TokenRecord, now time.Time) client.EnrolToken {
 	case !now.Before(t.Expires):
 		state = "over"
 	}
-	return client.EnrolToken{ID: t.ID, State: state, Created: t.Created.UTC(), Expires: t.Expires.UTC(), Uses: t.Uses,
+	return client.EnrolToken{ID: t.ID, State: state, Created: client.At(t.Created), Expires: client.At(t.Expires), Uses: t.Uses,
 		Used: t.Used, Cloud: t.Cloud, CIDRs: words(t.Nets), Approve: t.Approve, Agent: t.Agent, CreatedBy: t.CreatedBy}
 }
 
@@ -273,6 +273,6 @@ func memberOf(r *http.Request) (gozzard.AgentID, error) {
 
 func renderMember(m *enrol.AgentRecord) client.Member {
 	return client.Member{Agent: m.Agent, Cloud: m.Cloud, IPs: words(m.IPs), Hostname: m.Hostname,
-		State: string(m.State), Reason: m.Reason, NotAfter: m.NotAfter.UTC(), Enrolled: m.Enrolled.UTC(),
+		State: string(m.State), Reason: m.Reason, NotAfter: client.At(m.NotAfter), Enrolled: client.At(m.Enrolled),
 		Token: m.Token}
 }

@@ -68,7 +68,7 @@ func parseSince(s string) (time.Time, bool) {
 }
 
 func renderEvent(e *record.Event) client.Event {
-	return client.Event{ID: e.ID, Agent: e.Agent, Cloud: e.Addr.Cloud, IP: ipText(e.Addr.IP),
-		Namespace: e.Key.Namespace, Name: e.Key.Name, Kind: e.Kind, At: e.At, PID: e.PID, Code: e.Code,
+	return client.Event{ID: e.ID, Host: hostRef(e.Agent, e.Addr),
+		Namespace: e.Key.Namespace, Name: e.Key.Name, Kind: e.Kind, At: client.MilliTime(e.At), PID: e.PID, Code: e.Code,
 		Signal: e.Signal, Core: e.Core, Message: e.Message}
 }

@@ -35,7 +35,7 @@ func TestEventsAreListed(t *testing.T) {
 	} {
 		r := s.call(http.MethodGet, "/api/v1/events"+path, "")
 		var body struct {
-			Events []struct{ ID, At int64 }
+			Events []struct{ ID int64 }
 			Next   uint64
 		}
 		if err := json.Unmarshal([]byte(r.body), &body); err != nil || r.code != http.StatusOK ||

@@ -21,7 +21,7 @@ func (goldenKeys) move() client.AuthorityMove {
 
 func (k goldenKeys) Keys(func(gozzard.AgentID) bool) (client.Keys, error) {
 	move := k.move()
-	return client.Keys{Signing: []client.SigningKey{{Epoch: 1, ID: "0123456789abcdef", Made: goldenNow(), Key: "gzk1.1.x"}},
+	return client.Keys{Signing: []client.SigningKey{{Epoch: 1, ID: "0123456789abcdef", Made: client.At(goldenNow()), Key: "gzk1.1.x"}},
 		SigningExternal: true, Authority: &move}, nil
 }
 

@@ -28,8 +28,8 @@ func (a *api) getInstances(w http.ResponseWriter, caller gozzard.Caller, q *quer
 		s.Clouds = q.clouds()
 	}
 	s.States = q.states()
-	if hosted := q.hosted(); hosted != nil {
-		s.Hosted = []bool{*hosted}
+	if managed := q.managed(); managed != nil {
+		s.Hosted = []bool{*managed}
 	}
 	s.Start, s.Limit = q.page()
 	if err := q.faults.Err(); err != nil {
@@ -59,22 +59,22 @@ func (a *api) getInstances(w http.ResponseWriter, caller gozzard.Caller, q *quer
 func (a *api) renderInstance(caller gozzard.Caller, r *topology.Row, host gozzard.Target, i int) client.Process {
 	in := &r.Instances[i]
 	key := topology.Key(r.Biz, r.Name, in.Local)
-	p := client.Process{Agent: r.Host.Agent, Namespace: key.Namespace, Name: key.Name,
+	p := client.Process{Host: client.HostRef{Agent: r.Host.Agent}, Namespace: key.Namespace, Name: key.Name,
 		Wanted: gozzard.StateUnregistered.String()}
 
 	if row := a.Plane.Status(caller, key, []gozzard.Target{host})[0]; row.ProcKnown {
 		p = renderProcess(&row.Row)
 	} else {
 		if row.HostKnown {
-			p.Agent = row.Host.Info.Agent
+			p.Host.Agent = row.Host.Info.Agent
 		}
 		p.State, p.LastState = renderState(&gozzard.Status{State: in.Status.State, ReportedAt: in.Status.ReportedAt},
 			in.Status.Stale)
-		p.Hosted, p.PID, p.ReportedAt, p.Stale = in.Status.Hosted, in.Status.PID, in.Status.ReportedAt, in.Status.Stale
+		p.Managed, p.PID, p.Stale = in.Status.Hosted, in.Status.PID, in.Status.Stale
+		p.ReportedAt = client.UnixTime(in.Status.ReportedAt)
 	}
 
-	addr := r.Host.Addr()
-	p.Cloud, p.IP = addr.Cloud, ipText(addr.IP)
+	p.Host = hostRef(p.Host.Agent, r.Host.Addr())
 	p.Topology = &client.Place{
 		Biz: r.Biz, Set: r.Set, SetName: r.SetName, Env: int(r.Env), Module: r.Module, ModuleName: r.ModuleName,
 		Service: r.Service, ServiceName: r.ServiceName, Process: r.Process, Alias: r.Name, Local: in.Local,

@@ -96,7 +96,7 @@ func operation(rt *Route, schemas *openapi.Schemas) *openapi.Operation {
 		Security: security(rt.Access), Responses: make(map[string]openapi.Response)}
 
 	for _, p := range rt.Parameters {
-		schema := &openapi.Schema{Type: string(p.Type)}
+		schema := &openapi.Schema{Type: openapi.Type(p.Type)}
 		if p.Repeated {
 			schema = &openapi.Schema{Type: "array", Items: schema}
 		}

@@ -75,7 +75,8 @@ var allowedKeys = map[string][]string{
 	"body":      {"required", "content"},
 	"response":  {"description", "content"},
 	"media":     {"schema"},
-	"schema": {"$ref", "type", "format", "contentEncoding", "description", "minimum", "items", "properties", "required",
+	"schema": {"$ref", "type", "format", "contentEncoding", "description", "minimum", "pattern", "enum", "anyOf", "items",
+		"properties", "required",
 		"additionalProperties"},
 	"security": {"type", "description", "name", "in", "scheme"},
 }
@@ -230,8 +231,21 @@ func (s *structure) schema(place string, schema any) {
 		}
 	}
 	types := []any{"object", "array", "string", "integer", "number", "boolean"}
-	if typ, ok := m["type"]; ok && !slices.Contains(types, typ) {
+	typ, ok := m["type"]
+	if list, several := typ.([]any); several && len(list) == 2 && list[1] == "null" {
+		typ = list[0]
+	}
+	if ok && typ != "null" && !slices.Contains(types, typ) {
 		s.t.Errorf("%s has the type %v", place, typ)
+	}
+	if form, ok := m["pattern"].(string); ok {
+		if _, err := regexp.Compile(form); err != nil {
+			s.t.Errorf("%s: %v", place, err)
+		}
+	}
+	either, _ := m["anyOf"].([]any)
+	for _, one := range either {
+		s.schema(place, one)
 	}
 	if m["type"] == "array" && m["items"] == nil {
 		s.t.Errorf("%s is a list of nothing", place)

@@ -59,7 +59,7 @@ const (
 
 func renderPreview(v *record.Preview) client.PreviewRow {
 	at := &v.Attempt
-	row := client.PreviewRow{Agent: at.Agent, Cloud: at.Addr.Cloud, IP: ipText(at.Addr.IP),
+	row := client.PreviewRow{Host: hostRef(at.Agent, at.Addr),
 		Namespace: at.Key.Namespace, Name: at.Key.Name, Action: at.Action.String()}
 	if at.State.Final() {
 		row.Code, row.Message = string(at.Outcome.Code), at.Outcome.Message

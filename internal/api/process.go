@@ -28,7 +28,7 @@ func (a *api) getProcesses(w http.ResponseWriter, r *http.Request, caller gozzar
 
 	// Read the query.
 	f := fleet.Filter{Namespaces: q.patterns("namespace"), Names: q.patterns("name"), Clouds: q.clouds(),
-		States: q.states(), Hosted: q.hosted(), Labels: q.labels()}
+		States: q.states(), Hosted: q.managed(), Labels: q.labels()}
 	start, limit := q.page()
 	agents, none := a.hostAgents(caller, q)
 	f.Agents = agents
@@ -96,13 +96,20 @@ func (q *query) labels() (list []gozzard.LabelRule) {
 	return list
 }
 
-// hosted is nil if the parameter is missing.
-func (q *query) hosted() *bool {
-	if q.one("hosted") == "" {
+// managed is nil if the parameter is missing. Earlier versions called it hosted.
+func (q *query) managed() *bool {
+	name := "managed"
+	if q.values.Has("hosted") {
+		if q.values.Has(name) {
+			q.faults.Add("hosted", "is another word for managed: give one of them")
+		}
+		name = "hosted"
+	}
+	if q.one(name) == "" {
 		return nil
 	}
-	hosted := q.flag("hosted")
-	return &hosted
+	managed := q.flag(name)
+	return &managed
 }
 
 func parseState(s string) (gozzard.RunState, string) {
@@ -119,10 +126,11 @@ func parseState(s string) (gozzard.RunState, string) {
 func renderProcess(r *fleet.Row) client.Process {
 	s := &r.Status
 	p := client.Process{
-		Agent: r.Agent, Cloud: r.Addr.Cloud, IP: ipText(r.Addr.IP), Namespace: s.Namespace, Name: s.Name,
-		Labels: s.Labels, Wanted: s.Wanted.String(), Hosted: s.Hosted, Stale: r.Stale,
-		PID: s.PID, Version: s.Version, Message: s.Message, RegisteredAt: s.RegisteredAt, StartedAt: s.StartedAt,
-		ReportedAt: s.ReportedAt, CPU: gozzard.Finite(s.CPU), Mem: gozzard.Finite(s.Mem), MemBytes: s.MemBytes, FD: s.FD,
+		Host: hostRef(r.Agent, r.Addr), Namespace: s.Namespace, Name: s.Name,
+		Labels: s.Labels, Wanted: s.Wanted.String(), Managed: s.Hosted, Stale: r.Stale,
+		PID: s.PID, Version: s.Version, Message: s.Message, RegisteredAt: client.UnixTime(s.RegisteredAt),
+		StartedAt: client.UnixTime(s.StartedAt), ReportedAt: client.UnixTime(s.ReportedAt),
+		CPU: gozzard.Finite(s.CPU), Mem: gozzard.Finite(s.Mem), MemBytes: s.MemBytes, FD: s.FD,
 		Disk: s.Disk, Net: s.Net, Kind: s.Kind.String(), Restarts: int(s.Restarts), NextAt: client.MilliTime(s.NextAt),
 		Health: s.Health.String(), HealthMessage: s.HealthMessage, Exit: renderExit(s.Exit), LastRun: renderRun(s.LastRun),
 	}
@@ -167,6 +175,11 @@ func exitCode(e gozzard.Ending) *int {
 	}
 	code := int(e.Code)
 	return &code
+}
+
+// hostRef is a host in the one form of answers.
+func hostRef(agent gozzard.AgentID, addr gozzard.HostAddr) client.HostRef {
+	return client.HostRef{Agent: agent, Cloud: addr.Cloud, IP: ipText(addr.IP)}
 }
 
 // ipText is "" for an address that is not known.

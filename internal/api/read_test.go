@@ -11,6 +11,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/gozzard/gozzard"
+	"github.com/gozzard/gozzard/client"
 	"github.com/gozzard/gozzard/internal/record"
 )
 
@@ -62,7 +63,7 @@ func TestTask(t *testing.T) {
 
 	want := map[string]any{"host": map[string]any{"agent": "a1", "cloud": 0.0, "ip": "10.0.0.1"}, "namespace": "shop",
 		"name": "web", "action": "start",
-		"state": "not_executed", "verdict": "failed", "code": "unreachable", "message": "said", "hosted": false}
+		"state": "not_executed", "verdict": "failed", "code": "unreachable", "message": "said", "managed": false}
 	if diff := cmp.Diff(want, got.List[4]); diff != "" {
 		t.Errorf("attempt differs (-want +got):\n%s", diff)
 	}
@@ -95,22 +96,7 @@ func TestTask(t *testing.T) {
 	}
 }
 
-type processes struct {
-	Count     int
-	Next      int
-	Processes []struct {
-		Agent, IP, Namespace, Name, Wanted, State, Version, Message string
-		Cloud                                                       int
-		Labels                                                      map[string]string
-		Hosted, Stale                                               bool
-		PID, FD                                                     int
-		RegisteredAt                                                int64 `json:"registered_at"`
-		StartedAt                                                   int64 `json:"started_at"`
-		ReportedAt                                                  int64 `json:"reported_at"`
-		CPU, Mem                                                    float64
-		Disk, Net                                                   int64
-	}
-}
+type processes = client.ProcessPage
 
 func TestProcesses(t *testing.T) {
 	for query, want := range map[string]int{
@@ -120,7 +106,9 @@ func TestProcesses(t *testing.T) {
 		"name=web&name=worker&state=stopped":     3,
 		"host=0:10.0.0.1":                        3,
 		"host=10.0.0.2":                          3,
+		"host=a3&managed=false":                  1,
 		"host=a3&hosted=false":                   1,
+		"managed=false&hosted=false":             -1,
 		"cloud=3":                                3,
 		"host=10.9.9.9":                          0,
 		"namespace=" + url.QueryEscape("游戏"):     3,
@@ -140,6 +128,7 @@ func TestProcesses(t *testing.T) {
 		"host=10.0.0.1":                          -1, // two clouds have it
 		"host=10.0.0":                            -1,
 		"state=up":                               -1,
+		"managed=yes":                            -1,
 		"hosted=yes":                             -1,
 		"limit=1001":                             -1,
 		"limit=0":                                -1,
@@ -181,8 +170,8 @@ func TestProcessRow(t *testing.T) {
 		t.Fatalf("found %+v", got)
 	}
 	p := got.Processes[0]
-	if p.Agent != "a3" || p.Cloud != 3 || p.IP != "10.0.0.1" || p.State != "running" || p.Wanted != "running" ||
-		!p.Hosted || !p.Stale || p.PID != 77 || p.Labels["tier"] != "front" {
+	if p.Host != (client.HostRef{Agent: "a3", Cloud: 3, IP: "10.0.0.1"}) || p.State != "unknown" || p.Wanted != "running" ||
+		!p.Managed || !p.Stale || p.PID != 77 || p.Labels["tier"] != "front" {
 		t.Errorf("row is %+v", p)
 	}
 }

@@ -147,8 +147,9 @@ func sendProgram(w http.ResponseWriter, f *os.File) error {
 }
 
 func renderRelease(p upgrade.Published) client.Release {
-	out := client.Release{Version: p.Version, Created: p.Manifest.Created.UTC(), Expires: p.Manifest.Expires.UTC(),
-		Published: p.Published.UTC(), By: p.By}
+	out := client.Release{Version: p.Version, Created: client.At(p.Manifest.Created),
+		Expires:   client.At(p.Manifest.Expires),
+		Published: client.At(p.Published), By: p.By}
 	missing := map[string]bool{}
 	for _, f := range p.Missing {
 		missing[f.SHA256] = true

@@ -67,7 +67,7 @@ func (a *api) putRequest(w http.ResponseWriter, r *http.Request, caller gozzard.
 
 func renderRequest(r *approval.Request) client.Request {
 	out := client.Request{ID: r.ID, Kind: string(r.Kind), What: r.What, Digest: r.Digest, App: r.App, User: r.Person,
-		Created: r.Created.UTC(), Expires: r.Expires.UTC(), State: string(r.State), Decider: r.Decider, Result: r.Result}
+		Created: client.At(r.Created), Expires: client.At(r.Expires), State: string(r.State), Decider: r.Decider, Result: r.Result}
 	return out
 }
 

@@ -2,7 +2,6 @@ package api
 
 import (
 	"net/http"
-	"time"
 
 	"github.com/gozzard/gozzard"
 	"github.com/gozzard/gozzard/client"
@@ -11,7 +10,7 @@ import (
 // getRestore reads whether the record was restored from a backup and waits for a confirmation.
 func (a *api) getRestore(w http.ResponseWriter, r *http.Request, _ gozzard.Caller) error {
 	out := client.Restore{From: a.restoredFrom()}
-	if out.From != nil {
+	if !out.From.IsZero() {
 		n, err := a.Restore.Waiting(r.Context())
 		if err != nil {
 			return err
@@ -24,7 +23,9 @@ func (a *api) getRestore(w http.ResponseWriter, r *http.Request, _ gozzard.Calle
 // postRestore allows the hosts of a restored record to connect. The request repeats how many they are, as a check that
 // the admin has looked at them.
 func (a *api) postRestore(w http.ResponseWriter, r *http.Request, caller gozzard.Caller) error {
-	var in client.RestoreConfirmation
+	var in struct { // client.RestoreConfirmation, in which 0 is not the same as missing
+		Confirm *int `json:"confirm"`
+	}
 	if err := readValue(w, r, maxShortBody, &in); err != nil {
 		return err
 	}
@@ -44,11 +45,5 @@ func (a *api) postRestore(w http.ResponseWriter, r *http.Request, caller gozzard
 	return answer(w, http.StatusOK, client.RestoreConfirmed{Confirmed: n})
 }
 
-// restoredFrom is the time of the backup, nil if nothing waits to be confirmed.
-func (a *api) restoredFrom() *time.Time {
-	from := a.Restore.From().UTC()
-	if from.IsZero() {
-		return nil
-	}
-	return &from
-}
+// restoredFrom is the time of the backup, zero if nothing waits to be confirmed.
+func (a *api) restoredFrom() client.Time { return client.At(a.Restore.From()) }

@@ -82,7 +82,8 @@ func fleetRoutes() []Route {
 				texts("state", "A state: running, stopped or unregistered."),
 				texts("label", "A condition on labels: key=value, key!=value, key or !key. A value may be a pattern with * "+
 					"and ?. All conditions must hold."),
-				flag("hosted", "Whether the agent supervises the process."),
+				flag("managed", "Whether the agent supervises the process."),
+				flag("hosted", "The earlier word for managed."),
 			}, pageParams(), businessParams()),
 			Answers: answers(http.StatusOK, client.ProcessPage{}, "One page of the processes.")},
 

@@ -3,6 +3,7 @@ package api_test
 import (
 	"encoding/json"
 	"fmt"
+	"regexp"
 	"slices"
 	"strings"
 	"testing"
@@ -101,8 +102,31 @@ func checkValue(doc, schema node, v any, place string) string {
 		return checkValue(doc, resolve(doc, ref).(node), v, place)
 	}
 
-	switch schema["type"] {
+	if list, ok := schema["anyOf"].([]any); ok {
+		texts := make([]string, len(list))
+		for i, one := range list {
+			if texts[i] = checkValue(doc, one.(node), v, place); texts[i] == "" {
+				return ""
+			}
+		}
+		return strings.Join(texts, "; ")
+	}
+
+	kind := schema["type"]
+	if list, ok := kind.([]any); ok && len(list) == 2 && list[1] == "null" {
+		if v == nil {
+			return ""
+		}
+		kind = list[0]
+	}
+
+	switch kind {
 	case nil: // accepts everything
+		return ""
+	case "null":
+		if v != nil {
+			return fmt.Sprintf("%s is %v, not null", place, v)
+		}
 		return ""
 	case "object":
 		return checkObject(doc, schema, v, place)
@@ -119,17 +143,19 @@ func checkValue(doc, schema node, v any, place string) string {
 		return ""
 	}
 
-	if !isScalar(schema, v) {
+	if !isScalar(schema, kind, v) {
 		return fmt.Sprintf("%s is %v, not of type %v", place, v, schema["type"])
 	}
 	return ""
 }
 
-func isScalar(schema node, v any) bool {
-	switch schema["type"] {
+func isScalar(schema node, kind, v any) bool {
+	switch kind {
 	case "string":
-		_, ok := v.(string)
-		return ok
+		s, ok := v.(string)
+		form, limited := schema["pattern"].(string)
+		words, chosen := schema["enum"].([]any)
+		return ok && (!limited || regexp.MustCompile(form).MatchString(s)) && (!chosen || slices.Contains(words, v))
 	case "boolean":
 		_, ok := v.(bool)
 		return ok
@@ -177,9 +203,12 @@ func checkObject(doc, schema node, v any, place string) string {
 func TestCheckValue(t *testing.T) {
 	doc := node{"s": node{"type": "object", "required": []any{"a"}, "properties": node{
 		"a": node{"type": "integer", "minimum": 0.0}, "b": node{"type": "array", "items": node{"type": "string"}},
-		"c": node{"type": "object", "additionalProperties": node{"type": "boolean"}}, "d": node{}}}}
+		"c": node{"type": "object", "additionalProperties": node{"type": "boolean"}}, "d": node{},
+		"at": node{"type": []any{"string", "null"}, "pattern": "^x+$"}, "word": node{"type": "string", "enum": []any{"on"}},
+		"child": node{"anyOf": []any{node{"$ref": "#/s"}, node{"type": "null"}}}}}}
 	schema := node{"$ref": "#/s"}
-	for _, good := range []string{`{"a":1}`, `{"a":0,"b":[],"c":{"x":true},"d":[1]}`} {
+	for _, good := range []string{`{"a":1}`, `{"a":0,"b":[],"c":{"x":true},"d":[1]}`,
+		`{"a":0,"at":null,"word":"on","child":null}`, `{"a":0,"at":"xx","child":{"a":1}}`} {
 		var v any
 		check(t, json.Unmarshal([]byte(good), &v))
 		if text := checkValue(doc, schema, v, "it"); text != "" {
@@ -189,7 +218,8 @@ func TestCheckValue(t *testing.T) {
 
 	var faults []string
 	for _, bad := range []string{`{}`, `[]`, `{"a":1.5}`, `{"a":-1}`, `{"a":"1"}`, `{"a":1,"b":null}`,
-		`{"a":1,"b":[2]}`, `{"a":1,"c":{"x":1}}`, `{"a":1,"e":2}`} {
+		`{"a":1,"b":[2]}`, `{"a":1,"c":{"x":1}}`, `{"a":1,"e":2}`, `{"a":1,"at":"xy"}`,
+		`{"a":1,"at":3}`, `{"a":1,"word":"off"}`, `{"a":1,"word":null}`, `{"a":1,"child":{}}`, `{"a":1,"child":7}`} {
 		var v any
 		check(t, json.Unmarshal([]byte(bad), &v))
 		text := checkValue(doc, schema, v, "it")

@@ -60,7 +60,7 @@ func readPoll(q *query) time.Duration {
 }
 
 func renderTask(res *record.TaskResults, show client.Show) client.Task {
-	t := client.Task{ID: taskname.Of(res.Task.ID), At: res.Task.At.UTC(), App: res.Task.Caller.App, User: res.Task.Caller.User,
+	t := client.Task{ID: taskname.Of(res.Task.ID), At: client.At(res.Task.At), App: res.Task.Caller.App, User: res.Task.Caller.User,
 		Attempts: []client.Attempt{}}
 	t.Counts.Targets = len(res.Attempts)
 
@@ -90,13 +90,14 @@ func renderTask(res *record.TaskResults, show client.Show) client.Task {
 
 func renderAttempt(at *gozzard.Attempt, verdict client.Verdict) client.Attempt {
 	out := client.Attempt{
-		Host:      client.HostRef{Agent: at.Agent, Cloud: at.Addr.Cloud, IP: ipText(at.Addr.IP)},
+		Host:      hostRef(at.Agent, at.Addr),
 		Namespace: at.Key.Namespace, Name: at.Key.Name, Action: at.Action.String(), State: at.State.String(),
 		Verdict: verdict,
 	}
 	if at.State.Final() {
 		o := &at.Outcome
-		out.Code, out.Message, out.Hosted, out.Forced, out.Detail = o.Code, o.Message, o.Hosted, o.Forced, o.Detail
+		out.Code, out.Message, out.Managed, out.Forced = o.Code, o.Message, o.Hosted, o.Forced
+		out.Detail = client.NewDetail(o.Detail)
 	}
 	return out
 }

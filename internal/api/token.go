@@ -105,6 +105,6 @@ func (a *api) deleteToken(w http.ResponseWriter, r *http.Request, caller gozzard
 }
 
 func renderToken(t *auth.Token, secret string) client.UserToken {
-	return client.UserToken{ID: t.ID, User: t.User, Note: t.Note, Session: t.Session, Created: t.Created,
-		Expires: t.Expires, Token: secret, Kind: string(t.Kind), App: t.App, Groups: t.Groups}
+	return client.UserToken{ID: t.ID, User: t.User, Note: t.Note, Session: t.Session, Created: client.At(t.Created),
+		Expires: client.At(t.Expires), Token: secret, Kind: string(t.Kind), App: t.App, Groups: t.Groups}
 }

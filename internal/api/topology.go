@@ -29,7 +29,7 @@ func (a *api) getBusinesses(w http.ResponseWriter, r *http.Request, caller gozza
 	list := client.BusinessList{Businesses: []client.Business{}}
 	for _, h := range a.Plane.Businesses(caller) {
 		list.Businesses = append(list.Businesses, client.Business{ID: h.ID, Name: h.Name, Version: h.Version,
-			Source: h.Source, At: h.At.UTC()})
+			Source: h.Source, At: client.At(h.At)})
 	}
 
 	list.Count = len(list.Businesses)
@@ -78,7 +78,7 @@ func (a *api) putTopology(w http.ResponseWriter, r *http.Request, caller gozzard
 
 	return answer(w, http.StatusOK, client.Applied{
 		Biz: biz, Version: done.Version, DryRun: req.DryRun, Applied: done.Applied, Plan: renderPlan(&done.Plan),
-		Hosted: done.Hosted, Named: done.Named, TaskID: taskname.Of(done.Pruned),
+		Managed: done.Hosted, Named: done.Named, TaskID: taskname.Of(done.Pruned),
 	})
 }
 

@@ -24,9 +24,9 @@ type applied struct {
 			Fields     []string
 		}
 	}
-	Hosted int
-	Named  []gozzard.Fault `json:"hosted_instances"`
-	TaskID string          `json:"task_id"`
+	Managed int
+	Named   []gozzard.Fault `json:"managed_instances"`
+	TaskID  string          `json:"task_id"`
 }
 
 func TestPutTopology(t *testing.T) {
@@ -71,10 +71,10 @@ func TestPutTopology(t *testing.T) {
 		t.Errorf("removing what is hosted answers %d %s", r.code, r.body)
 	}
 
-	if out := put("?dry_run=true", less); out.Hosted != 1 || len(out.Named) != 1 {
+	if out := put("?dry_run=true", less); out.Managed != 1 || len(out.Named) != 1 {
 		t.Errorf("plan of it: %+v", out)
 	}
-	if out := put("?prune=true", less); !out.Applied || out.Hosted != 1 || !strings.HasPrefix(out.TaskID, "GSETASK:") {
+	if out := put("?prune=true", less); !out.Applied || out.Managed != 1 || !strings.HasPrefix(out.TaskID, "GSETASK:") {
 		t.Errorf("pruned: %+v", out)
 	}
 }
@@ -127,11 +127,11 @@ func TestTopologyDocumentComesBack(t *testing.T) {
 func TestTopologyTree(t *testing.T) {
 	s := newBusinessServer(t)
 	s.putShop(t)
-	want := `{"biz":2,"name":"商店","counts":{"processes":3,"running":0,"stopped":1,"unregistered":2,"hosted":0},"sets":[` +
-		`{"id":5,"name":"front.end","env":3,"counts":{"processes":2,"running":0,"stopped":1,"unregistered":1,"hosted":0},"modules":[` +
-		`{"id":21,"name":"web","service_template_id":26,"services":2,"counts":{"processes":2,"running":0,"stopped":1,"unregistered":1,"hosted":0}}]},` +
-		`{"id":7,"name":"测试","env":1,"counts":{"processes":1,"running":0,"stopped":0,"unregistered":1,"hosted":0},"modules":[` +
-		`{"id":23,"name":"db","services":1,"counts":{"processes":1,"running":0,"stopped":0,"unregistered":1,"hosted":0}}]}]}` + "\n"
+	want := `{"biz":2,"name":"商店","counts":{"processes":3,"running":0,"stopped":1,"unregistered":2,"managed":0},"sets":[` +
+		`{"id":5,"name":"front.end","env":3,"counts":{"processes":2,"running":0,"stopped":1,"unregistered":1,"managed":0},"modules":[` +
+		`{"id":21,"name":"web","service_template_id":26,"services":2,"counts":{"processes":2,"running":0,"stopped":1,"unregistered":1,"managed":0}}]},` +
+		`{"id":7,"name":"测试","env":1,"counts":{"processes":1,"running":0,"stopped":0,"unregistered":1,"managed":0},"modules":[` +
+		`{"id":23,"name":"db","services":1,"counts":{"processes":1,"running":0,"stopped":0,"unregistered":1,"managed":0}}]}]}` + "\n"
 	if diff := cmp.Diff(want, s.call("GET", "/api/v1/topology/2/tree", "").body); diff != "" {
 		t.Errorf("tree (-want +got):\n%s", diff)
 	}
@@ -238,6 +238,7 @@ func TestProcessesOfABusiness(t *testing.T) {
 		"biz=2&host=a3":             "49/1",
 		"biz=2&cloud=3":             "49/1",
 		"biz=2&state=stopped":       "46/1 46/2", // one of its two instances runs
+		"biz=2&managed=true":        "",
 		"biz=2&hosted=true":         "",
 		"biz=2&start=1&limit=1":     "48/1",
 		"biz=2&expression=" + esc(`front\.end.*.*.*.*`):                   "46/1 46/2 48/1",
@@ -296,12 +297,12 @@ func TestInstanceRow(t *testing.T) {
 	s := newBusinessServer(t)
 	s.putShop(t)
 	r := s.call("GET", "/api/v1/processes?biz=2&limit=1", "")
-	want := `{"count":3,"processes":[{"agent":"a1","cloud":0,"ip":"10.0.0.1","namespace":"GSEKIT_BIZ_2","name":"nginx_1","wanted":"unregistered","state":"running","kind":"",` +
-		`"hosted":true,"stale":false,"pid":5,"registered_at":0,"started_at":0,"reported_at":9,"cpu":1.5,"mem":0,"mem_bytes":0,"fd":0,"disk":0,"net":0,` +
+	want := `{"count":3,"processes":[{"host":{"agent":"a1","cloud":0,"ip":"10.0.0.1"},"namespace":"GSEKIT_BIZ_2","name":"nginx_1","wanted":"unregistered","state":"running","kind":"",` +
+		`"managed":true,"stale":false,"pid":5,"registered_at":null,"started_at":null,"reported_at":"1970-01-01T00:00:09.000Z","cpu":1.5,"mem":0,"mem_bytes":0,"fd":0,"disk":0,"net":0,` +
 		`"topology":{"biz":2,"set":5,"set_name":"front.end","env":3,"module":21,"module_name":"web","service":5,"service_name":"10.0.0.1_web","process":46,"alias":"nginx",` +
 		`"local_inst_id":1,"inst_id":1,"priority":0},"restarts":0,"health":""},` +
-		`{"agent":"a1","cloud":0,"ip":"10.0.0.1","namespace":"GSEKIT_BIZ_2","name":"nginx_2","wanted":"unregistered","state":"unregistered","kind":"",` +
-		`"hosted":false,"stale":false,"pid":-1,"registered_at":0,"started_at":0,"reported_at":0,"cpu":0,"mem":0,"mem_bytes":0,"fd":0,"disk":0,"net":0,` +
+		`{"host":{"agent":"a1","cloud":0,"ip":"10.0.0.1"},"namespace":"GSEKIT_BIZ_2","name":"nginx_2","wanted":"unregistered","state":"unregistered","kind":"",` +
+		`"managed":false,"stale":false,"pid":-1,"registered_at":null,"started_at":null,"reported_at":null,"cpu":0,"mem":0,"mem_bytes":0,"fd":0,"disk":0,"net":0,` +
 		`"topology":{"biz":2,"set":5,"set_name":"front.end","env":3,"module":21,"module_name":"web","service":5,"service_name":"10.0.0.1_web","process":46,"alias":"nginx",` +
 		`"local_inst_id":2,"inst_id":2,"priority":0},"restarts":0,"health":""}],"next":1}` + "\n"
 	if diff := cmp.Diff(want, r.body); diff != "" {

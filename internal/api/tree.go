@@ -38,18 +38,23 @@ func renderTree(h record.BusinessHead, sets []index.SetCount) client.Tree {
 		tree.Counts.Running += s.Running
 		tree.Counts.Stopped += s.Stopped
 		tree.Counts.Unregistered += s.Unregistered
-		tree.Counts.Hosted += s.Hosted
+		tree.Counts.Managed += s.Hosted
 	}
 	return tree
 }
 
+func treeCount(n index.Counts) client.TreeCount {
+	return client.TreeCount{Processes: n.Processes, Running: n.Running, Stopped: n.Stopped, Unregistered: n.Unregistered,
+		Managed: n.Hosted}
+}
+
 func renderSet(s *index.SetCount) client.TreeSet {
-	set := client.TreeSet{ID: s.ID, Name: s.Name, Env: int(s.Env), Counts: client.TreeCount(s.Counts),
+	set := client.TreeSet{ID: s.ID, Name: s.Name, Env: int(s.Env), Counts: treeCount(s.Counts),
 		Modules: []client.TreeModule{}}
 	for i := range s.Modules {
 		m := &s.Modules[i]
 		set.Modules = append(set.Modules, client.TreeModule{ID: m.ID, Name: m.Name,
-			ServiceTemplate: m.ServiceTemplate, Services: m.Services, Counts: client.TreeCount(m.Counts)})
+			ServiceTemplate: m.ServiceTemplate, Services: m.Services, Counts: treeCount(m.Counts)})
 	}
 	return set
 }

@@ -87,7 +87,7 @@ func (a *api) putUpgrade(w http.ResponseWriter, r *http.Request, caller gozzard.
 
 func renderUpgrade(u *upgrade.Upgrade) client.Upgrade {
 	out := client.Upgrade{ID: u.ID, Version: u.Version, Stages: u.Stages, State: string(u.State), Reason: u.Reason,
-		Created: u.Created.UTC(), Changed: u.Changed.UTC(), By: u.By, Approved: u.Approved,
+		Created: client.At(u.Created), Changed: client.At(u.Changed), By: u.By, Approved: u.Approved,
 		Hosts: make([]client.UpgradeHost, 0, len(u.Hosts))}
 	for _, h := range u.Hosts {
 		out.Hosts = append(out.Hosts, client.UpgradeHost{Agent: h.Agent, State: string(h.State), Reason: h.Reason,

@@ -1,5 +1,10 @@
 package openapi
 
+import (
+	"encoding/json"
+	"strings"
+)
+
 // Version is the version of OpenAPI that a Document has.
 const Version = "3.1.0"
 
@@ -76,11 +81,28 @@ type SecurityScheme struct {
 	Scheme      string `json:"scheme,omitempty"` // of http
 }
 
+// Type is the type of a JSON value, or several of them with a | between, such as "string|null".
+type Type string
+
+// OrNull is the type that also accepts null.
+func (t Type) OrNull() Type { return t + "|null" }
+
+// MarshalJSON writes one type as a text, several as a list.
+func (t Type) MarshalJSON() ([]byte, error) {
+	if list := strings.Split(string(t), "|"); len(list) > 1 {
+		return json.Marshal(list)
+	}
+	return json.Marshal(string(t))
+}
+
 // Schema is a JSON schema. The zero value accepts everything.
 type Schema struct {
 	Ref             string             `json:"$ref,omitempty"`
-	Type            string             `json:"type,omitempty"`
+	Type            Type               `json:"type,omitempty"`
 	Format          string             `json:"format,omitempty"`
+	Pattern         string             `json:"pattern,omitempty"`
+	Enum            []string           `json:"enum,omitempty"`
+	AnyOf           []*Schema          `json:"anyOf,omitempty"`
 	ContentEncoding string             `json:"contentEncoding,omitempty"`
 	Description     string             `json:"description,omitempty"`
 	Minimum         *int               `json:"minimum,omitempty"`

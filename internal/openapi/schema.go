@@ -56,8 +56,10 @@ func (s *Schemas) Of(t reflect.Type) *Schema {
 // special is the schema of a type that encoding/json does not encode by its kind.
 func special(t reflect.Type) (*Schema, bool) {
 	switch {
-	case t == reflect.TypeFor[time.Time](), wrapsTime(t):
+	case t == reflect.TypeFor[time.Time]():
 		return &Schema{Type: "string", Format: "date-time"}, true
+	case isMoment(t):
+		return &Schema{Type: "string", Format: "date-time", Pattern: momentPattern}, true
 	case t == reflect.TypeFor[json.RawMessage]():
 		return &Schema{}, true
 	case t == reflect.TypeFor[[]byte]():
@@ -68,10 +70,22 @@ func special(t reflect.Type) (*Schema, bool) {
 	return nil, false
 }
 
-// wrapsTime reports whether a type is a time with its own form in JSON.
-func wrapsTime(t reflect.Type) bool {
+// momentPattern is the form of a time that isMoment.
+const momentPattern = `^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}Z$`
+
+// isMoment reports whether a type is a time of our own that is null when it is not known.
+func isMoment(t reflect.Type) bool {
 	return t.Kind() == reflect.Struct && t.NumField() == 1 && t.Field(0).Anonymous &&
 		t.Field(0).Type == reflect.TypeFor[time.Time]()
+}
+
+// orNull is a schema that also accepts null.
+func orNull(schema *Schema) *Schema {
+	if schema.Ref != "" {
+		return &Schema{AnyOf: []*Schema{schema, {Type: "null"}}}
+	}
+	schema.Type = schema.Type.OrNull()
+	return schema
 }
 
 // structRef makes the named schema of a struct type, and returns a reference to it.
@@ -107,10 +121,14 @@ func (s *Schemas) addFields(schema *Schema, t reflect.Type) {
 			continue
 		}
 
+		optional := strings.Contains(options, "omitempty") || strings.Contains(options, "omitzero")
 		property := s.Of(f.Type)
+		if !optional && (f.Type.Kind() == reflect.Pointer || isMoment(f.Type)) {
+			property = orNull(property)
+		}
 		property.Description = s.Describe(t, f.Name)
 		schema.Properties[name] = property
-		if !strings.Contains(options, "omitempty") && !strings.Contains(options, "omitzero") {
+		if !optional {
 			schema.Required = append(schema.Required, name)
 		}
 	}

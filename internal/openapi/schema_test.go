@@ -16,6 +16,8 @@ type inner struct {
 	Text string `json:"text"`
 }
 
+type moment struct{ time.Time }
+
 type outer struct {
 	inner
 	Number  int             `json:"number"`
@@ -31,6 +33,10 @@ type outer struct {
 	Next    *outer          `json:"next,omitempty"`
 	Nothing struct{}        `json:"nothing"`
 	Hidden  string          `json:"-"`
+	Moment  moment          `json:"moment"`
+	Later   moment          `json:"later,omitzero"`
+	Code    *int            `json:"code"`
+	Child   *inner          `json:"child"`
 }
 
 // TestSchemas makes schemas of every kind of type.
@@ -48,12 +54,14 @@ func TestSchemas(t *testing.T) {
 	}
 
 	zero := 0
+	form := `^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}Z$`
 	self := &openapi.Schema{Ref: "#/components/schemas/outer"}
 	want := map[string]*openapi.Schema{
 		"inner": {Type: "object", Description: "inner ", Required: []string{"text"},
 			Properties: map[string]*openapi.Schema{"text": {Type: "string"}}},
 		"outer": {Type: "object", Description: "outer ",
-			Required: []string{"text", "number", "share", "bytes", "addr", "any", "labels", "parts", "nothing"},
+			Required: []string{"text", "number", "share", "bytes", "addr", "any", "labels", "parts", "nothing", "moment", "code",
+				"child"},
 			Properties: map[string]*openapi.Schema{
 				"text": {Type: "string"}, "number": {Type: "integer"}, "count": {Type: "integer", Minimum: &zero},
 				"share": {Type: "number", Description: "outer Share"}, "on": {Type: "boolean"},
@@ -62,10 +70,26 @@ func TestSchemas(t *testing.T) {
 				"labels": {Type: "object", Additional: &openapi.Schema{Type: "boolean"}},
 				"parts":  {Type: "array", Items: &openapi.Schema{Ref: "#/components/schemas/inner"}},
 				"next":   self, "nothing": {Type: "object"},
+				"moment": {Type: "string|null", Format: "date-time", Pattern: form},
+				"later":  {Type: "string", Format: "date-time", Pattern: form},
+				"code":   {Type: "integer|null"},
+				"child":  {AnyOf: []*openapi.Schema{{Ref: "#/components/schemas/inner"}, {Type: "null"}}},
 			}},
 	}
 	if diff := cmp.Diff(want, s.Named); diff != "" {
 		t.Errorf("schemas differ (-want +got):\n%s", diff)
+	}
+}
+
+// TestTypes: several types are a list.
+func TestTypes(t *testing.T) {
+	for schema, want := range map[*openapi.Schema]string{
+		{Type: "string"}: `{"type":"string"}`, {Type: openapi.Type("string").OrNull()}: `{"type":["string","null"]}`,
+		{}: `{}`,
+	} {
+		if b, err := json.Marshal(schema); err != nil || string(b) != want {
+			t.Errorf("%s, not %s: %v", b, want, err)
+		}
 	}
 }
 

@@ -86,7 +86,7 @@ type keyDesk struct{ s *Server }
 // Keys implements api.Keys.
 func (d keyDesk) Keys(online func(gozzard.AgentID) bool) (out client.Keys, err error) {
 	for _, k := range d.s.signer.History() {
-		out.Signing = append(out.Signing, client.SigningKey{Epoch: k.Key.Epoch, ID: k.Key.ID().String(), Made: k.At.UTC(),
+		out.Signing = append(out.Signing, client.SigningKey{Epoch: k.Key.Epoch, ID: k.Key.ID().String(), Made: client.At(k.At),
 			Key: k.Key.String()})
 	}
 	if out.SigningExternal, err = d.s.signer.IsOutside(); err != nil {

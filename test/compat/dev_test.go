@@ -24,7 +24,7 @@ func TestDev(t *testing.T) {
 			return !state.Stale && !now["web@127.0.0.2"].Stale && len(s.online()) == 2 && state.State == "running"
 		})
 
-		if p := s.processes("demo")["web@127.0.0.2"]; p.State != "stopped" || p.Hosted || pidOf("web2") != 0 {
+		if p := s.processes("demo")["web@127.0.0.2"]; p.State != "stopped" || p.Managed || pidOf("web2") != 0 {
 			t.Errorf("web was stopped on the second host, now: %+v", p)
 		}
 		if state.PID != pidOf("web") {

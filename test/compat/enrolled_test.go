@@ -89,7 +89,7 @@ func (e *enrolled) rejoins(name, ip string) {
 
 	e.until("web runs for the server, too", func() bool {
 		p := e.processes("demo")["web@"+ip]
-		return p.State == "running" && p.Hosted && !p.Stale && p.PID == before
+		return p.State == "running" && p.Managed && !p.Stale && p.PID == before
 	})
 
 	for _, step := range []struct {

@@ -48,7 +48,7 @@ func (l *loopback) alone() {
 				Namespace string `json:"namespace"`
 				Name      string `json:"name"`
 				Wanted    string `json:"wanted"`
-				Hosted    bool   `json:"hosted"`
+				Managed   bool   `json:"managed"`
 			} `json:"processes"`
 		}
 		l.fromAgent(n, "ps", &list)
@@ -119,14 +119,14 @@ func (l *loopback) kept() {
 		now := l.processes("demo")
 		return !slices.ContainsFunc(running, func(name string) bool {
 			p := now[name]
-			return p.State != "running" || !p.Hosted || p.Stale || p.PID != pidOf(strings.Split(name, "@")[0])
+			return p.State != "running" || !p.Managed || p.Stale || p.PID != pidOf(strings.Split(name, "@")[0])
 		})
 	})
 
 	now := l.processes("demo")
 	for _, name := range idle {
 		p, known := now[name]
-		if !known || p.State != "stopped" || p.Hosted || p.Stale {
+		if !known || p.State != "stopped" || p.Managed || p.Stale {
 			l.t.Errorf("%s: %+v", name, p)
 		}
 		if file := filepath.Join(runDir, strings.Split(name, "@")[0]+".pid"); exists(file) {
@@ -134,7 +134,7 @@ func (l *loopback) kept() {
 		}
 	}
 
-	if p := now["tick@127.0.0.1"]; !p.Hosted || p.Stale {
+	if p := now["tick@127.0.0.1"]; !p.Managed || p.Stale {
 		l.t.Errorf("the periodic process: %+v", p)
 	}
 	if p, known := now["gone@127.0.0.1"]; known {

@@ -204,12 +204,14 @@ func (s *server) verdict(task string) (e entry) {
 
 // process is a row of the processes that the server knows.
 type process struct {
-	IP     string `json:"ip"`
-	Name   string `json:"name"`
-	State  string `json:"state"`
-	Hosted bool   `json:"hosted"`
-	PID    int    `json:"pid"`
-	Stale  bool   `json:"stale"`
+	Host struct {
+		IP string `json:"ip"`
+	} `json:"host"`
+	Name    string `json:"name"`
+	State   string `json:"state"`
+	Managed bool   `json:"managed"`
+	PID     int    `json:"pid"`
+	Stale   bool   `json:"stale"`
 }
 
 // processes are those of one namespace, by name and host.
@@ -221,7 +223,7 @@ func (s *server) processes(namespace string) map[string]process {
 	s.get("/api/v1/processes?limit=1000&namespace="+url.QueryEscape(namespace), &page)
 	out := map[string]process{}
 	for _, p := range page.Processes {
-		out[p.Name+"@"+p.IP] = p
+		out[p.Name+"@"+p.Host.IP] = p
 	}
 	return out
 }

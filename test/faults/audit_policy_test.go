@@ -108,7 +108,7 @@ namespaces: {"shop*": [nobody], "JOB_BIZ_7": [nobody]}}`)
 	// It shows the process, the action and the host. The row of the operation still has the count of its verdicts.
 	var detail client.AuditDetail
 	auditJSON(t, b.s, &detail, "show", strconv.FormatInt(rows[2].Seq, 10))
-	if len(detail.Hosts) != 1 || !detail.Hosts[0].Is("127.0.0.1") || len(detail.Items) != 1 ||
+	if len(detail.Hosts) != 1 || detail.Hosts[0].IP != "127.0.0.1" || len(detail.Items) != 1 ||
 		detail.Items[0].Action != "start" || detail.Items[0].Namespace != "shop-eu" || detail.Items[0].Name != d.Name ||
 		!strings.Contains(string(detail.Definitions[detail.Items[0].Definition]), "/usr/bin/env true") {
 		t.Errorf("the row shows %+v", detail)

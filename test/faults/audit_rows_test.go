@@ -69,7 +69,7 @@ func TestTR1RowsAnswer(t *testing.T) {
 	}
 	var detail client.AuditDetail
 	auditJSON(t, s, &detail, "show", strconv.FormatInt(rows[0].Seq, 10))
-	if len(detail.Hosts) != 1 || !detail.Hosts[0].Is("127.0.0.1") || len(detail.Items) != 1 ||
+	if len(detail.Hosts) != 1 || detail.Hosts[0].IP != "127.0.0.1" || len(detail.Items) != 1 ||
 		!strings.Contains(string(detail.Definitions[detail.Items[0].Definition]), d.Dir) {
 		t.Errorf("the row shows %+v", detail)
 	}

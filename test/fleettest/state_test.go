@@ -133,7 +133,7 @@ func TestEventsAndLogsThroughTheServer(t *testing.T) {
 			if e.Kind != want[0] {
 				continue
 			}
-			if e.Name != "talks" || e.IP != "127.0.0.1" || e.Kind == gozzard.EventExited &&
+			if e.Name != "talks" || e.Host.IP != "127.0.0.1" || e.Kind == gozzard.EventExited &&
 				(e.PID != pid || e.Signal != "SIGKILL") {
 				t.Errorf("%+v", e)
 			}

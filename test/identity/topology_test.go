@@ -52,7 +52,7 @@ func TestP19TopologyWithAnotherName(t *testing.T) {
 			w.t.Fatalf("start: %+v", a)
 		}
 		pid := p.main()
-		p.awaitLive("the status does not show it", func() bool { return int(row().PID) == pid && row().Hosted })
+		p.awaitLive("the status does not show it", func() bool { return int(row().PID) == pid && row().Managed })
 
 		// Apply another name.
 		apply("gznew")

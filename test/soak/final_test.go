@@ -63,15 +63,15 @@ func (s *soak) compare(d *daemon, row *client.Process) problem {
 		return problem{}
 	}
 	text := fmt.Sprintf("status: %s, wanted %s, supervised %v, pid %d, message %q; live main processes: %v", row.State,
-		row.Wanted, row.Hosted, row.PID, row.Message, pids)
+		row.Wanted, row.Managed, row.PID, row.Message, pids)
 	switch {
-	case row.Hosted && len(live) == 0:
+	case row.Managed && len(live) == 0:
 		return problem{d, colNotAlive, text}
 	case row.State == "running" && !slices.Contains(pids, int(row.PID)):
 		return problem{d, colPID, text}
 	case row.State != "running" && len(live) > 0:
 		return problem{d, colPID, text}
-	case row.Hosted && row.State != "running":
+	case row.Managed && row.State != "running":
 		return problem{d, colNotAlive, text}
 	}
 	return problem{}
@@ -91,7 +91,7 @@ func (s *soak) statuses() map[*daemon]*client.Process {
 			continue
 		}
 		for _, d := range s.all {
-			if d.space == p.Namespace && d.process == p.Name && address(d.host) == p.IP {
+			if d.space == p.Namespace && d.process == p.Name && address(d.host) == p.Host.IP {
 				rows[d] = &p
 			}
 		}
@@ -113,9 +113,9 @@ func (s *soak) judgeFinalState() {
 		if row == nil || w == nil {
 			continue
 		}
-		if w.known && w.hosted != row.Hosted {
+		if w.known && w.hosted != row.Managed {
 			s.violate(colFlag, d, time.Now(), fmt.Sprintf("by the verdicts supervised is %v, the status says %v", w.hosted,
-				row.Hosted))
+				row.Managed))
 		}
 		if live := s.watch.live(d.id, "main"); w.stopped && len(live) > 0 {
 			s.violate(colAlive, d, time.Now(), fmt.Sprintf("it was stopped and %d main processes live, pid %d", len(live),

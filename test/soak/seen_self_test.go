@@ -110,8 +110,8 @@ func TestJudgeOfFinalState(t *testing.T) {
 		"stopped, and a launcher lives":           {row: client.Process{State: "stopped"}},
 		"the status names the launcher":           {client.Process{State: "running", PID: 100}, false, colPID},
 		"the status names the launcher, not main": {client.Process{State: "running", PID: 100}, true, colPID},
-		"the status names the main process":       {client.Process{State: "running", PID: 101, Hosted: true}, true, ""},
-		"supervised, and only a launcher lives": {client.Process{State: "running", PID: 100, Hosted: true}, false,
+		"the status names the main process":       {client.Process{State: "running", PID: 101, Managed: true}, true, ""},
+		"supervised, and only a launcher lives": {client.Process{State: "running", PID: 100, Managed: true}, false,
 			colNotAlive},
 		"stopped, and a main process lives": {client.Process{State: "stopped"}, true, colPID},
 	} {

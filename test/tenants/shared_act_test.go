@@ -241,7 +241,7 @@ func (w *shared) picture(p *party) string {
 	w.admin(http.MethodGet, fmt.Sprintf("/api/v1/processes?namespace=*_BIZ_%d&limit=100", p.biz), nil, &page)
 	var b strings.Builder
 	for _, row := range page.Processes {
-		if row["hosted"] != true {
+		if row["managed"] != true {
 			continue
 		}
 		for _, measured := range []string{"cpu", "mem", "fd", "disk", "net", "reported_at", "stale", "message"} {
