@@ -85,7 +85,7 @@ NORACE := -gcflags=modernc.org/sqlite/lib=-race=false
 .PHONY: test
 test: deps-test ## vet and all tests with the race detector, a line for every package as it ends; fuzz targets try random inputs for FUZZTEST
 	@CGO_ENABLED=0 go build -trimpath -o bin/testsummary ./tools/testsummary
-	@race='-race $(NORACE)'; command -v gcc >/dev/null || { race=; echo "test: no C compiler, so without the race detector"; }; \
+	@race='-race $(NORACE)'; export CGO_ENABLED=1; command -v gcc >/dev/null || { race=; CGO_ENABLED=0; echo "test: no C compiler, so without the race detector"; }; \
 	GORACE=atexit_sleep_ms=50 GOZZARD_FUZZ_TIME=$(FUZZTEST) go test -json -vet=all $$race -p $(ATONCE) -parallel 4 -timeout 25m $(LONGEST) $(PACKAGES) | bin/testsummary -skips .ci/skips $(STRICT)
 
 .PHONY: deps-test
@@ -171,6 +171,11 @@ tenants: ## threats TI3 and TE6: 10,000 random requests of one tenant beside ano
 bench: ## figures beside those of peers
 	go run ./bench/spine
 	go run ./bench/topology
+
+.PHONY: first-hour
+first-hour: ## the first steps of a new user in a fresh Debian, beside pm2's, with their times (needs root and the registries; minutes)
+	@.ci/deps packages
+	go run ./bench/firsthour
 
 .PHONY: bench-supervisors
 bench-supervisors: ## the agent beside other supervisors, which it installs (half an hour and more)

@@ -125,6 +125,7 @@ var mayImport = map[string][]string{
 	"packaging":           {},
 
 	// Test rigs, measurements, tools.
+	"bench/firsthour":   {everything},
 	"bench/sheet":       {},
 	"bench/spine":       {everything},
 	"bench/supervisors": {everything},
@@ -136,6 +137,7 @@ var mayImport = map[string][]string{
 	"test/goldentest":   {},
 	"test/identity":     {everything},
 	"test/packages":     {everything},
+	"test/pages":        {everything},
 	"test/sim":          {everything},
 	"test/soak":         {everything},
 	"test/soak/goosed":  {},

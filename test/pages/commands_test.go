@@ -1,0 +1,95 @@
+package pages_test
+
+import (
+	"os"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"testing"
+)
+
+// repository is the top of the source code.
+const repository = "../.."
+
+// command is one command of a page, with the lines that continue it.
+type command struct {
+	line int
+	text string // without the comment at its end
+	says string // the comment at its end
+}
+
+// prints is the text that the page promises as output, "" if it promises none.
+func (c command) prints() string {
+	_, text, _ := strings.Cut(c.says, "prints: ")
+	return text
+}
+
+var (
+	blockBegin = regexp.MustCompile("^ *```(\\w*)$")
+	remark     = regexp.MustCompile(`^(.*?)(?:^|\s+)#\s+(.*)$`)
+)
+
+// readPage returns the commands of a page and its YAML examples. Only blocks that are marked as sh count: other blocks
+// are output, drawings or files.
+func readPage(t *testing.T, page string) (commands []command, examples []string) {
+	t.Helper()
+	b, err := os.ReadFile(filepath.Join(repository, page))
+	if err != nil {
+		t.Fatal(err)
+	}
+
+	kind, block := "", []string(nil)
+	for n, line := range strings.Split(string(b), "\n") {
+		m := blockBegin.FindStringSubmatch(line)
+		switch {
+		case m != nil && kind == "":
+			kind, block = "block:"+m[1], nil
+		case m != nil && kind == "block:yaml":
+			kind, examples = "", append(examples, strings.Join(block, "\n")+"\n")
+		case m != nil:
+			kind = ""
+		case kind == "block:sh":
+			commands = addLine(commands, n+1, line)
+		case kind != "":
+			block = append(block, line)
+		}
+	}
+	return commands, examples
+}
+
+// addLine adds a line of a block to its commands.
+func addLine(commands []command, n int, line string) []command {
+	if last := len(commands) - 1; last >= 0 && strings.HasSuffix(commands[last].text, "\\") {
+		commands[last].text += "\n" + line
+		return commands
+	}
+
+	c := command{line: n, text: strings.TrimSpace(line)}
+	if m := remark.FindStringSubmatch(c.text); m != nil && !strings.ContainsAny(m[2], `'"`) {
+		c.text, c.says = strings.TrimSpace(m[1]), m[2]
+	}
+	if c.text == "" {
+		return commands
+	}
+	return append(commands, c)
+}
+
+// TestReadPage shows how commands are taken from a page.
+func TestReadPage(t *testing.T) {
+	var all []command
+	for i, line := range []string{"# on the server", "a b   # prints: x y", "c \\", "  d", "gse x '{#}'", ""} {
+		all = addLine(all, i+1, line)
+	}
+	want := []command{{2, "a b", "prints: x y"}, {3, "c \\\n  d", ""}, {5, "gse x '{#}'", ""}}
+	if len(all) != len(want) {
+		t.Fatalf("%d commands: %+v", len(all), all)
+	}
+	for i := range want {
+		if all[i] != want[i] {
+			t.Errorf("command %d: %+v, want %+v", i, all[i], want[i])
+		}
+	}
+	if p := all[0].prints(); p != "x y" {
+		t.Errorf("it prints %q", p)
+	}
+}

@@ -1,0 +1,152 @@
+//go:build linux
+
+package pages_test
+
+// page is a page with the rules for its commands.
+type page struct {
+	file     string
+	before   string   // shell commands that make what the page takes for granted
+	replaced []string // pairs: what the reader replaces, and by what
+	rules    []rule
+}
+
+// rule is for the first command that begins with a text and has no rule yet.
+type rule struct {
+	begins string
+	how    string
+	why    string // of elsewhere
+	first  string // shell commands before it
+	then   string // shell commands after it
+}
+
+// How a command is run. "" runs it and waits for its end, which must have the exit code 0.
+const (
+	background = "background"
+	follow     = "follow"
+	elsewhere  = "elsewhere" // not here
+)
+
+const (
+	built     = "the program is built once for all tests"
+	thisTest  = "this test is a part of it"
+	unitTests = "make test-systemd and make test-packages install packages"
+)
+
+// pages are the pages whose commands are run.
+func pages() []page {
+	dev := rule{begins: "make run", how: background, then: "soon online bin/gozzard"}
+	readme := page{before: "make() { command make -o build \"$@\"; }", replaced: []string{"USER", "root"}, rules: []rule{
+		dev, {begins: "make test", how: elsewhere, why: thisTest},
+		{begins: "make run", how: elsewhere, why: "it runs already, by the first block of the page"},
+		{begins: "bin/gozzard topology", first: "awk '/^```yaml/{f=1;next} /^```/{f=0} f' docs/businesses-and-expressions.md | " +
+			"sed 's/USER/root/' | awk '/^biz:/{n++} n==1' >shop.yaml"},
+	}}
+	english, chinese := readme, readme
+	english.file, chinese.file = "README.md", "README.zh.md"
+
+	return []page{english, chinese, firstProcess(), compatibility(), examplesPage(), businesses(), install(), addHosts(),
+		monitor(), upgrade(), uninstall(), troubleshoot()}
+}
+
+func firstProcess() page {
+	return page{file: "docs/first-process.md", replaced: []string{"USER", "root"}, rules: []rule{
+		{begins: "make build", how: elsewhere, why: built},
+		{begins: "bin/gozzard dev", how: background, then: "soon online bin/gozzard; cp /stage/example-0.yaml sleeper.yaml"},
+	}}
+}
+
+func compatibility() page {
+	return page{file: "docs/compatibility.md", before: `PATH=$PATH:/src/bin
+background 0 "gozzard dev"
+soon online gozzard`}
+}
+
+func examplesPage() page {
+	return page{file: "examples/README.md", before: `PATH=$PATH:/src/bin
+background 0 "gozzard dev"
+soon online gozzard
+mkdir -p /srv/shop; cp -r examples/nginx examples/business /srv/shop
+cd examples; export GOZZARD_CREDENTIALS=/src/data/dev.json`}
+}
+
+func businesses() page {
+	return page{file: "docs/businesses-and-expressions.md", replaced: []string{"USER", "root"}, before: `PATH=$PATH:/src/bin
+background 0 "gozzard dev"
+soon online gozzard
+cp /stage/example-0.yaml shop.yaml`, rules: []rule{
+		{begins: "gozzard server --data", how: elsewhere, why: "needs a CMDB; internal/cmdb and test/fleettest have one"},
+	}}
+}
+
+func install() page {
+	return page{file: "docs/install.md", rules: []rule{
+		{begins: "apt-get", how: elsewhere, why: unitTests}, {begins: "dnf", how: elsewhere, why: unitTests},
+		{begins: "systemctl enable --now gozzard-server", first: "everything_installed"},
+		{begins: "make build", how: elsewhere, why: built},
+		{begins: "make install", first: "make() { command make -o build \"$@\"; }"},
+		{begins: "podman", how: elsewhere, why: "needs podman; TestImage unpacks and runs the image"},
+		{begins: "gozzard server --data", how: background, first: "everything_ends",
+			then: "soon gozzard hosts --credentials /var/lib/gozzard/credentials.json"},
+		{begins: "gozzard agent --data", how: background,
+			then: "soon online gozzard --credentials /var/lib/gozzard/credentials.json"},
+		{begins: "install -m 0644 /usr/share/doc/gozzard/policy.yaml", first: `everything_ends
+background 0 "gozzard server --data /var/lib/gozzard --listen 0.0.0.0:8443 --agent-listen 0.0.0.0:4230"
+soon gozzard hosts --credentials /var/lib/gozzard/credentials.json
+(umask 077; gozzard token create --credentials /var/lib/gozzard/credentials.json >token)`},
+	}}
+}
+
+func addHosts() page {
+	server := "background 0 \"gozzard server --data /var/lib/gozzard --listen 0.0.0.0:8443 --agent-listen 0.0.0.0:4230\"\n" +
+		"soon gozzard hosts --credentials /var/lib/gozzard/credentials.json"
+	return page{file: "docs/add-hosts.md", before: "everything_installed", rules: []rule{
+		{begins: "gozzard server", then: "soon gozzard hosts --credentials /var/lib/gozzard/credentials.json"},
+		{begins: "gozzard agent --data", then: "soon online gozzard --credentials /var/lib/gozzard/credentials.json"},
+		{begins: "curl", first: "everything_ends\n" + server + "\nexport GOZZARD_TOKEN_FILE=/src/token; " +
+			"cp /var/lib/gozzard/ca.pem .; rm -f /usr/bin/gozzard; PATH=$PATH:/src/bin; " +
+			"(umask 077; gozzard token create --credentials /var/lib/gozzard/credentials.json >token)",
+			then: "export GOZZARD_CREDENTIALS=/var/lib/gozzard/credentials.json"},
+		{begins: "gozzard hosts address", how: elsewhere, why: "the addresses of the page belong to no host; TestScripts/enrol"},
+	}}
+}
+
+// shopWeb is a process web of the namespace shop. The pages have it on the host 10.0.0.1.
+const shopWeb = `PATH=$PATH:/src/bin
+background 0 "gozzard dev"
+soon online gozzard
+gozzard run --name web -n shop -- sleep 1000
+`
+
+func monitor() page {
+	return page{file: "docs/monitor.md", before: shopWeb, replaced: []string{"10.0.0.1", "127.0.0.1"}, rules: []rule{
+		{begins: "gozzard events web -n shop -f", how: follow},
+		{begins: "gozzard logs web -n shop --host 10.0.0.1 -f", how: follow},
+	}}
+}
+
+func upgrade() page {
+	const why = "a release needs a key and minutes of building; TestScripts/release, TestScripts/agent-update"
+	return page{file: "docs/upgrade.md", before: "enrolled; openssl genpkey -algorithm ed25519 | openssl pkey -pubout -out release.pub", rules: []rule{
+		{begins: "gozzard agent update", how: elsewhere, why: why}, {begins: "gozzard agent update"},
+		{begins: "gozzard release publish", how: elsewhere, why: why}, {begins: "gozzard release roll", how: elsewhere, why: why},
+		{begins: "gozzard release approve", how: elsewhere, why: why}, {begins: "gozzard release status", how: elsewhere, why: why},
+		{begins: "gozzard release stop", how: elsewhere, why: why},
+	}}
+}
+
+func uninstall() page {
+	return page{file: "docs/uninstall.md", before: "enrolled", rules: []rule{
+		{begins: "gozzard agent leave", first: "agent_ends"},
+	}}
+}
+
+func troubleshoot() page {
+	const rescue = "N is the pid of a server whose files were removed; TestK11RecordRemovedUnderServer"
+	return page{file: "docs/troubleshoot.md", before: "enrolled", rules: []rule{
+		{begins: "ls -l /proc/N", how: elsewhere, why: rescue}, {begins: "cp /proc/N", how: elsewhere, why: rescue},
+		{begins: "cp /proc/N", how: elsewhere, why: rescue},
+		{begins: "groupadd", first: "useradd -m alice"},
+		{begins: "gozzard agent --data", how: background, first: "agent_ends",
+			then: "soon gozzard agent ps --socket /run/gozzard/agent.sock"},
+	}}
+}

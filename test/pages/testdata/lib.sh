@@ -1,0 +1,96 @@
+# What the scripts of the pages share. A script ends at the first command that fails.
+set -euo pipefail
+install -D /stage/gozzard /src/bin/gozzard
+git config --global --add safe.directory /src 2>/dev/null || true
+cd /src
+
+fail() {
+	echo "FAILED: $*"
+	for f in /tmp/*.log; do
+		[ ! -e "$f" ] || { echo "-- $f"; tail -n 15 "$f"; }
+	done
+	exit 1
+}
+
+# soon COMMAND...: repeats a command until it succeeds, for a minute.
+soon() {
+	local tries=0
+	until "$@" >/tmp/soon.out 2>&1; do
+		tries=$((tries + 1))
+		[ $tries -lt 300 ] || fail "this did not happen: $*: $(cat /tmp/soon.out)"
+		sleep 0.2
+	done
+}
+
+# command_of_page LINE TEXT [PRINTS]: runs a command of the page in this shell, because it may set variables. Its output must have PRINTS, and is no
+# refusal of BlueKing's doors, which curl takes for a success.
+command_of_page() {
+	local log=/tmp/line-$1.log
+	echo "$1: $2"
+	{ eval "$2"; } >"$log" 2>&1 </dev/null || fail "line $1: $2"
+	! grep -q '"result": *false' "$log" || fail "line $1: $2"
+	[ -z "${3:-}" ] || grep -qF -- "$3" "$log" || fail "line $1: $2: the page says that it prints: $3"
+}
+
+# background LINE TEXT: a command that keeps running, such as a server.
+background() {
+	echo "$1: $2 &"
+	eval "$2" >"/tmp/line-$1.log" 2>&1 </dev/null &
+}
+
+# follow LINE TEXT: a command that prints until Ctrl-C.
+follow() {
+	echo "$1: $2 (for two seconds)"
+	local code=0
+	timeout -s INT 2 bash -c "$2" >"/tmp/line-$1.log" 2>&1 </dev/null || code=$?
+	case $code in 0 | 124 | 130) ;; *) fail "line $1: $2: exit code $code" ;; esac
+}
+
+sudo() { "$@"; } # the script is root
+online() { "$@" hosts | grep -q ' yes '; }
+
+# everything_installed: the program and its files, as the package has them.
+everything_installed() { make -o build install PREFIX=/usr >/tmp/install.log 2>&1 || fail "make install"; }
+
+# setting UNIT KEY: the value of a setting of an installed unit.
+setting() { sed -n "s/^$2=//p" "/usr/lib/systemd/system/$1.service"; }
+
+# systemctl enable --now UNIT: starts the command of a unit as its account. Real systemd: make test-systemd.
+systemctl() {
+	local unit=${!#} account
+	account=$(setting "$unit" User)
+	install -d -m 0700 -o "$account" -g "$account" "/var/lib/$(setting "$unit" StateDirectory)"
+	local words
+	read -ra words <<<"$(setting "$unit" ExecStart)"
+	setpriv --reuid "$account" --regid "$account" --init-groups "${words[@]}" >"/tmp/$unit.log" 2>&1 </dev/null &
+	case $unit in
+	gozzard-server) soon gozzard hosts --credentials /var/lib/gozzard/credentials.json ;;
+	*) soon online gozzard --credentials /var/lib/gozzard/credentials.json ;;
+	esac
+}
+
+# enrolled: a server that others reach, and an agent that joined it. $GOZZARD_CREDENTIALS is set.
+enrolled() {
+	everything_installed
+	export GOZZARD_CREDENTIALS=/var/lib/gozzard/credentials.json
+	background 0 "gozzard server --data /var/lib/gozzard --listen 0.0.0.0:8443 --agent-listen 0.0.0.0:4230"
+	soon gozzard hosts
+	(umask 077; gozzard token create >token)
+	gozzard agent join --server https://10.0.0.1:8443 --token-file token --data /var/lib/gozzard-agent >/tmp/join.log 2>&1 || fail "join"
+	background 0 "gozzard agent --data /var/lib/gozzard-agent"
+	soon online gozzard
+}
+
+# agent_ends: the agent is stopped. The brackets keep pgrep from finding its own shell.
+agent_ends() {
+	pkill -TERM -f '[g]ozzard agent --data'
+	soon bash -c "! pgrep -f '[g]ozzard agent --data'"
+}
+
+# everything_ends: the next section of a page begins on a clean machine.
+everything_ends() {
+	pkill -KILL -x gozzard || true
+	soon bash -c '! pgrep -x gozzard'
+	rm -rf /var/lib/gozzard /var/lib/gozzard-agent /etc/gozzard/policy.yaml
+	unset GOZZARD_CREDENTIALS
+}
