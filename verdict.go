@@ -62,3 +62,19 @@ type Detail struct {
 	ReportedAt   int64   `json:"reported_at"`
 	ZoneOffset   int     `json:"zone_offset"` // seconds east of UTC of the host's clock
 }
+
+// NotPermitted begins the message of CodeRefused when the caller has no right to do it.
+const NotPermitted = "not permitted"
+
+// NothingToDo reports whether a code says that the process was in the state that the action wants. That is no failure.
+func NothingToDo(a Action, code Code) bool {
+	switch code {
+	case CodeAlreadyRunning:
+		return a == ActionStart
+	case CodeNotRunning:
+		return a == ActionStop || a == ActionKill
+	case CodeAlreadyRegistered:
+		return a == ActionRegister
+	}
+	return false
+}

@@ -57,7 +57,7 @@ func (env *cliEnv) clientCommands() []*cobra.Command {
 		id       string
 		commands []*cobra.Command
 	}{
-		{groupWatch, []*cobra.Command{newPsCommand(env), newStatusCommand(env), newShowCommand(env), newTaskCommand(env),
+		{groupWatch, []*cobra.Command{newPsCommand(env), newStatusCommand(env), newShowCommand(env), newTasksCommand(env), newTaskCommand(env),
 			newHostsCommand(env), newEventsCommand(env), newLogsCommand(env), newTopologyCommand(env),
 			newAuditCommand(env)}},
 		{groupOperate, append(newOperateCommands(env), newRunCommand(env), newRegisterCommand(env), newDiffCommand(env), newUnregisterCommand(env))},

@@ -25,7 +25,8 @@ func newTaskCommand(env *cliEnv) *cobra.Command {
 		Example: `  gozzard task 20240102030405:17
   gozzard task 20240102030405:17 --detach             how it is now, without waiting
   gozzard task 20240102030405:17 -o json`,
-		Args: cobra.ExactArgs(1),
+		Args:              cobra.ExactArgs(1),
+		ValidArgsFunction: env.completeTasks,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			return env.showTask(cmd.Context(), &o, args[0])
 		},

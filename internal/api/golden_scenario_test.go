@@ -9,6 +9,7 @@ import (
 	"testing"
 
 	"github.com/gozzard/gozzard"
+	"github.com/gozzard/gozzard/internal/record"
 	"github.com/gozzard/gozzard/internal/topology"
 	"github.com/gozzard/gozzard/test/fleettest"
 )
@@ -52,6 +53,12 @@ func playOperations(_ *testing.T, r *recorder) {
 		r.send("GET", "/api/v1/tasks/GSETASK:20240102030405:7"+query, "")
 	}
 	r.send("GET", "/api/v1/tasks/GSETASK:20240102030405:8", "")
+
+	r.plane.list = record.TaskPage{Next: 7, Tasks: []record.TaskSummary{{Task: r.plane.results["20240102030405:7"].Task,
+		Items:  []record.TaskItem{{Key: gozzard.Key{Namespace: "shop", Name: "web"}, Action: gozzard.ActionStart}},
+		Counts: record.TaskCounts{Done: 3, Noted: 1, Failed: 1, Running: 1}}}}
+	r.send("GET", "/api/v1/tasks?limit=1&name=web", "")
+	r.send("GET", "/api/v1/tasks?state=lost", "")
 }
 
 func playTopology(t *testing.T, r *recorder) {

@@ -32,8 +32,12 @@ type plane struct {
 	before  []byte // the recorded definition of every process
 	results map[gozzard.TaskID]record.TaskResults
 	awaited time.Duration
-	ring    *control.EventRing
+	list    record.TaskPage // what Tasks answers
+	listed  record.TaskFilter
 	log     func(gozzard.Target, gozzard.LogQuery) (gozzard.LogChunk, error)
+
+	listedMax int
+	ring      *control.EventRing
 }
 
 func newPlane() *plane {
@@ -91,6 +95,11 @@ func (p *plane) Results(_ context.Context, caller gozzard.Caller, id gozzard.Tas
 		return record.TaskResults{}, gozzard.Errorf(gozzard.ErrNotFound, "no such task")
 	}
 	return r, nil
+}
+
+func (p *plane) Tasks(_ context.Context, _ gozzard.Caller, f record.TaskFilter, limit int) (record.TaskPage, error) {
+	p.listed, p.listedMax = f, limit
+	return p.list, nil
 }
 
 func (p *plane) Await(ctx context.Context, caller gozzard.Caller, id gozzard.TaskID,

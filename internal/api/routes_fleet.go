@@ -37,6 +37,25 @@ func operationRoutes() []Route {
 			Summary:    "Remove the definitions of processes from hosts; running processes keep running.",
 			Parameters: idempotency(), Body: jsonBody(client.UnregisterRequest{}), Answers: recorded, Errors: taskErrors()},
 
+		{Method: http.MethodGet, Path: "/api/v1/tasks", Access: AccessCaller, serve: (*api).getTasks,
+			Summary: "List the newest tasks that the caller may read, the newest first. The server looks at a limited number of " +
+				"tasks for one page, so a page may have fewer than limit, or none, although there are more.",
+			Parameters: []Parameter{
+				text("since", "The time of the oldest task, as RFC 3339 or in Unix milliseconds."),
+				texts("action", "An action, such as start."),
+				text("user", "The user that sent the request."),
+				text("app", "The app that sent the request. Tasks of other apps are not listed."),
+				flag("mine", "Only tasks of the caller."),
+				texts("namespace", "A namespace, or a pattern with * and ?."),
+				texts("name", "A name, or a pattern with * and ?."),
+				texts("host", "A host: cloud:ip, an IP address, or an agent id."),
+				text("state", `"running": an attempt has no verdict yet; "failed": an attempt failed; "done": every attempt has `+
+					`its verdict, and none failed.`),
+				text("before", "Only older tasks: a task id, or next of the page before."),
+				number("limit", "The largest number of tasks, from 1 to 1000; 100 when missing."),
+			},
+			Answers: answers(http.StatusOK, client.TaskPage{}, "One page of the tasks.")},
+
 		{Method: http.MethodGet, Path: "/api/v1/tasks/{id}", Access: AccessCaller, serve: (*api).getTask,
 			Summary: "Read the progress of a task.",
 			Parameters: []Parameter{

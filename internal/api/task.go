@@ -108,13 +108,10 @@ func verdictOf(at *gozzard.Attempt) client.Verdict {
 		return client.Running
 	}
 
-	code := at.Outcome.Code
 	switch {
 	case at.State == gozzard.AttemptOK:
 		return client.Done
-	case code == gozzard.CodeAlreadyRunning && at.Action == gozzard.ActionStart,
-		code == gozzard.CodeNotRunning && (at.Action == gozzard.ActionStop || at.Action == gozzard.ActionKill),
-		code == gozzard.CodeAlreadyRegistered && at.Action == gozzard.ActionRegister:
+	case gozzard.NothingToDo(at.Action, at.Outcome.Code):
 		return client.Noted
 	}
 

@@ -37,11 +37,17 @@ func (p *Plane) Results(ctx context.Context, caller gozzard.Caller, id gozzard.T
 	if err != nil {
 		return record.TaskResults{}, err
 	}
-	if task.Caller.User != caller.User && !p.seesAttempts(caller.Rights, attempts) {
+	if !readsWhole(caller, &task) && !p.seesAttempts(caller.Rights, attempts) {
 		return unknown()
 	}
 
 	return record.TaskResults{Task: task, Attempts: attempts}, nil
+}
+
+// readsWhole reports whether a caller may read a task of its app whatever its targets are: it is the caller's own, or
+// the caller sees everything. Else the caller must see every attempt of it.
+func readsWhole(caller gozzard.Caller, t *gozzard.Task) bool {
+	return t.Caller.User == caller.User || caller.Rights.SeesAll()
 }
 
 func (p *Plane) seesAttempts(rights *gozzard.Rights, attempts []gozzard.Attempt) bool {

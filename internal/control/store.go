@@ -42,6 +42,14 @@ type Store interface {
 	Task(ctx context.Context, seq gozzard.TaskSeq) (gozzard.Task, error)
 	Attempts(ctx context.Context, seq gozzard.TaskSeq) ([]gozzard.Attempt, error)
 
+	// TasksOf lists the tasks of an app, or of one of its users if user is not "", with numbers below before (0: all),
+	// the newest first, at most limit. It reads those only, however many others there are.
+	TasksOf(ctx context.Context, app, user string, before gozzard.TaskSeq, limit int) ([]gozzard.Task, error)
+	// TaskItems, TaskVerdicts and TaskPlaces read parts of tasks for lists. Of a removed task there may be nothing.
+	TaskItems(ctx context.Context, tasks []gozzard.TaskSeq) (map[gozzard.TaskSeq][]record.TaskItem, error)
+	TaskVerdicts(ctx context.Context, tasks []gozzard.TaskSeq) ([]record.TaskVerdict, error)
+	TaskPlaces(ctx context.Context, tasks []gozzard.TaskSeq) ([]record.TaskPlace, error)
+
 	// Open lists the attempts that are not final: of one agent, or of all with "".
 	Open(ctx context.Context, agent gozzard.AgentID) ([]gozzard.Attempt, error)
 

@@ -46,6 +46,7 @@ func TestPlans(t *testing.T) {
 		"settle": settleAttempts, "journals": advanceJournals, "flags": flagProcesses, "removal": removeProcesses,
 		"returned": returnProcesses, "rejected": removeRejected, "refused": selectRefused, "refused items": refusedItems,
 		"processes": selectProcesses, "groups": selectGroups, "keys": deleteTaskKeys, "tasks": deleteTaskRows,
+		"task items": selectTaskItems, "task places": selectTaskPlaces, "task verdicts": s.d.taskVerdicts,
 		"items": selectItems, "specs": selectSpecs, "services": selectServices,
 		"removed sets": dropSets, "removed modules": dropModules,
 		"removed services": dropServices, "removed numbers": dropNumbers,
@@ -58,6 +59,8 @@ func TestPlans(t *testing.T) {
 	explain("finished", selectFinished, []any{1, 1})
 	explain("attempts of a task", selectAttempts+ofTask, []any{1})
 	explain("attempts of an agent", selectAttempts+ofAgent, []any{"a"})
+	explain("tasks of an app", selectTasksOfApp, []any{"a", 1, 1})
+	explain("tasks of a user", selectTasksOfUser, []any{"a", "u", 1, 1})
 	explain("open attempts", selectAttempts+ofAll, nil)
 	explain("ended jobs", selectEndedJobs, []any{1, 1})
 	explain("open jobs", selectOpenJobs, nil)

@@ -68,13 +68,16 @@ func OpenPostgres(ctx context.Context, dsn string, o Options) (*Store, error) {
 		jsonTexts: func(arg string) string {
 			return "SELECT value FROM json_array_elements_text(CAST(" + arg + " AS JSON))"
 		},
-		verdicts:    selectVerdicts(`substring(a.outcome from '^\{"code":"([^"]*)"')`),
+		verdicts: selectVerdicts(postgresCode), taskVerdicts: selectTaskVerdicts(postgresCode),
 		readContext: func(ctx context.Context) context.Context { return ctx },
 		classify:    classifyPostgres,
 	}
 
 	return newStore(o, d, read, write, noMaintenance{}, func() error { return nil }), nil
 }
+
+// postgresCode is the code of the outcome of an attempt a.
+const postgresCode = `substring(a.outcome from '^\{"code":"([^"]*)"')`
 
 // setDefaults sets the parameters that the address of the database does not set.
 func setDefaults(cfg *pgx.ConnConfig, params map[string]string) {

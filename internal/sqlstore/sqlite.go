@@ -39,6 +39,9 @@ func OpenSQLite(ctx context.Context, path string, o Options) (*Store, error) {
 	return s, nil
 }
 
+// sqliteCode is the code of the outcome of an attempt a.
+const sqliteCode = `CASE a.outcome WHEN '' THEN '' ELSE json_extract(a.outcome, '$.code') END`
+
 // openLocked opens a database whose lock this process has.
 func openLocked(ctx context.Context, path string, o Options, lock *databaseLock) (*Store, error) {
 	d := &dialect{
@@ -48,7 +51,7 @@ func openLocked(ctx context.Context, path string, o Options, lock *databaseLock)
 		sessions:    selectSessions(""),
 		jsonNumbers: func(arg string) string { return "SELECT value FROM json_each(" + arg + ")" },
 		jsonTexts:   func(arg string) string { return "SELECT value FROM json_each(" + arg + ")" },
-		verdicts:    selectVerdicts(`CASE a.outcome WHEN '' THEN '' ELSE json_extract(a.outcome, '$.code') END`),
+		verdicts:    selectVerdicts(sqliteCode), taskVerdicts: selectTaskVerdicts(sqliteCode),
 		// To watch a context the driver starts a goroutine for each statement. Short reads take microseconds, so
 		// that would cost more than the read.
 		readContext: context.WithoutCancel,

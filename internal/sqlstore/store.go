@@ -58,13 +58,14 @@ type Store struct {
 
 // dialect is what differs between the databases once a store is open.
 type dialect struct {
-	begin       string                  // opens a write transaction
-	forUpdate   string                  // the end of a SELECT whose rows are about to be changed
-	sessions    *bulk                   // made by selectSessions
-	jsonNumbers func(arg string) string // a query for the integers of the JSON list in arg
-	jsonTexts   func(arg string) string // a query for the texts of the JSON list in arg
-	verdicts    *bulk                   // made by selectVerdicts
-	placeholder func(i int) string      // stands for argument i, counted from 1, in a bulk statement
+	begin        string                  // opens a write transaction
+	forUpdate    string                  // the end of a SELECT whose rows are about to be changed
+	sessions     *bulk                   // made by selectSessions
+	jsonNumbers  func(arg string) string // a query for the integers of the JSON list in arg
+	jsonTexts    func(arg string) string // a query for the texts of the JSON list in arg
+	verdicts     *bulk                   // made by selectVerdicts
+	taskVerdicts *bulk                   // made by selectTaskVerdicts
+	placeholder  func(i int) string      // stands for argument i, counted from 1, in a bulk statement
 
 	// readContext makes the context of a short read from that of its caller, which has not ended yet.
 	readContext func(context.Context) context.Context

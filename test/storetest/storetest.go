@@ -62,6 +62,8 @@ func Run(t *testing.T, open func(t *testing.T) control.Store) {
 		{"audit: limit", auditLimit},
 		{"prune", prune},
 		{"prune: large tasks and shared definitions", pruneLarge},
+		{"tasks: lists by app and user", taskLists},
+		{"tasks: items, verdicts and hosts", taskParts},
 		{"not found", notFound},
 		{"context", contexts},
 		{"concurrency", concurrency},

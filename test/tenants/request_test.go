@@ -429,6 +429,17 @@ func (m *maker) native(rt route, r *request) {
 		m.maybe(q, "host", pick(m, m.agent(), m.ip()))
 		m.maybe(q, "cloud", "0")
 		m.maybe(q, "start", fmt.Sprint(m.IntN(4)))
+	case strings.HasSuffix(rt.path, "/tasks"):
+		m.maybe(q, "namespace", pick(m, m.namespace(), "*", "*-1"))
+		m.maybe(q, "name", pick(m, m.name(), "*"))
+		m.maybe(q, "host", pick(m, m.agent(), m.ip(), "0:"+m.ip()))
+		m.maybe(q, "user", m.person())
+		m.maybe(q, "app", m.person())
+		m.maybe(q, "action", pick(m, "start", "stop", "query"))
+		m.maybe(q, "state", pick(m, "running", "failed", "done"))
+		m.maybe(q, "before", m.task())
+		m.maybe(q, "mine", "true")
+		m.maybe(q, "limit", fmt.Sprint(1+m.IntN(5)))
 	case strings.Contains(rt.path, "/events"):
 		m.maybe(q, "namespace", pick(m, m.namespace(), "*"))
 		m.maybe(q, "host", pick(m, m.agent(), m.ip()))
