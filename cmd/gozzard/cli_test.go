@@ -240,11 +240,11 @@ func (c *cli) want(code int, stdout string, args ...string) {
 func TestPs(t *testing.T) {
 	c := newCLI(t)
 	out, _, code := c.run(t.Context(), "ps")
-	want := `NAMESPACE  NAME    HOST        STATE    PID   HOSTED  CPU%  MEM%  UP
-shop       web     0:10.0.0.1  running  4711  yes     1.2   2.5   1m30s
-游戏       网关服  0:10.0.0.1  stopped  -     no      -     -     -
-shop       web     0:10.0.0.2  running  4711  yes     1.2   2.5   1m30s
-游戏       网关服  0:10.0.0.2  stopped  -     no      -     -     -
+	want := `NAMESPACE  NAME    HOST        STATE    PID   RESTARTS  CPU   MEM   UPTIME
+shop       web     0:10.0.0.1  running  4711  0         1.2%  2.5%  1m30s
+shop       web     0:10.0.0.2  running  4711  0         1.2%  2.5%  1m30s
+游戏       网关服  0:10.0.0.1  stopped  -     0         -     -     -
+游戏       网关服  0:10.0.0.2  stopped  -     0         -     -     -
 `
 	if code != 0 || out != want {
 		t.Errorf("exit %d\n%s\nwant\n%s", code, out, want)
@@ -253,7 +253,7 @@ shop       web     0:10.0.0.2  running  4711  yes     1.2   2.5   1m30s
 	c.want(0, "exit 1 [31mred31m\n", "ps", "网*", "-o", "wide", "--host", "10.0.0.1")
 	c.want(0, "4711", "ps", "-n", "sh?p", "--state", "running", "--hosted")
 	c.want(5, "", "ps", "nothing*")
-	c.want(5, "", "ps", "web", "--hosted=false")
+	c.want(5, "", "ps", "web", "--managed=false")
 	c.want(0, "name: web", "ps", "web", "-o", "yaml")
 	c.want(2, "", "ps", "-o", "xml")
 	c.want(2, "", "ps", "--state", "up")

@@ -22,6 +22,7 @@ type cliEnv struct {
 	screen   bool      // out is a terminal
 	lookup   func(string) (string, bool)
 	now      func() time.Time
+	size     func() (width, height int) // of the terminal
 
 	url         string
 	credentials string
@@ -31,7 +32,7 @@ type cliEnv struct {
 // addClientCommands adds the commands that call a server or work on its data folder.
 func addClientCommands(root *cobra.Command) {
 	env := &cliEnv{
-		out: os.Stdout, errs: os.Stderr, lookup: os.LookupEnv, now: time.Now,
+		out: os.Stdout, errs: os.Stderr, lookup: os.LookupEnv, now: time.Now, size: terminalSize,
 		terminal: isatty.IsTerminal(os.Stderr.Fd()) && os.Getenv("TERM") != "dumb",
 		screen:   isatty.IsTerminal(os.Stdout.Fd()) && os.Getenv("TERM") != "dumb",
 	}

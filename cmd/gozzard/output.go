@@ -104,36 +104,51 @@ func newTable(header ...string) *textTable {
 // textTable is a table for people.
 type textTable struct{ t table.Writer }
 
-func (s *textTable) add(cells ...string) { s.addIndented("", cells...) }
+func (s *textTable) add(cells ...string) {
+	s.addDecorated(func(_ int, cell string) string { return cell }, cells...)
+}
 
 // addIndented adds a row with a drawing, such as the branches of a tree, before its first cell.
 func (s *textTable) addIndented(drawing string, cells ...string) {
+	s.addDecorated(func(i int, cell string) string {
+		if i == 0 {
+			return drawing + cell
+		}
+		return cell
+	}, cells...)
+}
+
+// addDecorated adds a row. decorate gets each cell after it was made printable, and may add colours.
+func (s *textTable) addDecorated(decorate func(i int, cell string) string, cells ...string) {
 	row := make(table.Row, len(cells))
 	for i, c := range cells {
 		if c = printable(c); c == "" {
 			c = "-"
 		}
-		if i == 0 {
-			c = drawing + c
-		}
-		row[i] = c
+		row[i] = decorate(i, c)
 	}
 	s.t.AppendRow(row)
 }
 
-func (s *textTable) write(w io.Writer) error {
-	var b strings.Builder
+// lines are the lines of the table, the header first.
+func (s *textTable) lines() (all []string) {
 	for line := range strings.Lines(s.t.Render()) {
-		b.WriteString(strings.TrimRight(line, " \n"))
-		b.WriteByte('\n')
+		all = append(all, strings.TrimRight(line, " \n"))
 	}
-	return checkWrite(io.WriteString(w, b.String()))
+	return all
+}
+
+func (s *textTable) write(w io.Writer) error {
+	return checkWrite(io.WriteString(w, strings.Join(s.lines(), "\n")+"\n"))
 }
 
 // printable makes a text from elsewhere one harmless line: line breaks become spaces, and characters that control a
 // terminal or the direction of writing are removed.
-func printable(s string) string {
-	return strings.TrimSpace(strings.Map(func(r rune) rune {
+func printable(s string) string { return strings.TrimSpace(harmless(s)) }
+
+// harmless is printable for a line whose blanks at the beginning matter.
+func harmless(s string) string {
+	return strings.Map(func(r rune) rune {
 		switch {
 		case r == '\n' || r == '\t' || r == '\u2028' || r == '\u2029':
 			return ' '
@@ -141,7 +156,7 @@ func printable(s string) string {
 			return -1
 		}
 		return r
-	}, s))
+	}, s)
 }
 
 // escapeControls escapes the control characters that JSON does not escape, so that no terminal obeys them.

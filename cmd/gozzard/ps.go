@@ -2,71 +2,24 @@ package main
 
 import (
 	"context"
+	"errors"
 	"fmt"
-	"maps"
-	"slices"
-	"strconv"
 	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
-	"github.com/spf13/pflag"
 
-	"github.com/gozzard/gozzard"
 	"github.com/gozzard/gozzard/client"
 )
-
-// processFlags are the flags that choose processes.
-type processFlags struct {
-	namespaces []string
-	hosts      []string
-	states     []string
-	labels     []string
-	hosted     bool
-	flags      *pflag.FlagSet
-}
-
-func (p *processFlags) register(f *pflag.FlagSet) {
-	p.flags = f
-	f.StringArrayVarP(&p.namespaces, "namespace", "n", nil,
-		"`NAMESPACE`, or a pattern such as 'shop-*'; may be repeated")
-	f.StringArrayVar(&p.hosts, "host", nil, "`HOST` as cloud:ip, an IP address or an agent id; may be repeated")
-}
-
-// registerLabel adds the flag -l.
-func (p *processFlags) registerLabel(f *pflag.FlagSet) {
-	f.StringArrayVarP(&p.labels, "label", "l", nil, "`LABEL` as key=value, key!=value, key or !key; the value may be a "+
-		"pattern; may be repeated, and all must match")
-}
-
-// query is the question to the server that the flags and names make.
-func (p *processFlags) query(names []string) (client.ProcessQuery, error) {
-	q := client.ProcessQuery{Namespaces: p.namespaces, Names: names, Hosts: p.hosts, States: p.states,
-		Labels: p.labels}
-	for _, l := range p.labels {
-		if _, err := gozzard.ParseLabelRule(l); err != nil {
-			return q, usage("-l %q: %w; use key=value, key!=value, key or !key", l, err)
-		}
-	}
-	if _, err := parseHostFlags(p.hosts); err != nil {
-		return q, err
-	}
-	if p.flags.Changed("hosted") {
-		q.Managed = &p.hosted
-	}
-	return q, nil
-}
-
-// isUnfiltered reports whether a query asks for all processes.
-func isUnfiltered(q *client.ProcessQuery) bool {
-	return len(q.Namespaces)+len(q.Names)+len(q.Hosts)+len(q.States)+len(q.Labels)+q.Biz == 0 && q.Managed == nil
-}
 
 // psOptions are the flags of `gozzard ps`.
 type psOptions struct {
 	processFlags
 	scopeFlags
+	sortFlags
+	groupFlags
 	output   outputFlag
+	colour   colourFlag
 	limit    int
 	watch    bool
 	interval time.Duration
@@ -79,12 +32,37 @@ func newPsCommand(env *cliEnv) *cobra.Command {
 		Use:   "ps [NAME...]",
 		Short: "List processes of the fleet",
 		Long: `List processes with their last known status. NAME may be a pattern: * is any text, ? is one
-character. A star after the state marks a host that is offline: the row shows the last status that
-it reported.` + scopeHelp,
+character.
+
+States, the worst first:
+  crash loop    it ended again and again soon after its start; it is started again at NEXT
+  failed        it ended with a failure or could not be started, and is not started again
+  unhealthy     it runs, and its health check fails
+  backing off   it ended or could not be started; it is started again at NEXT
+  unknown       its host does not report; the state in brackets is the last one
+  starting      its start is not over, or it waits for other processes
+  unregistered  its host does not know it
+  stopped       it does not run, and nothing is wrong with that
+  running       it runs
+  scheduled     a periodic process that waits for its next run, at NEXT
+  completed     a process that ended with 0, as it should
+
+RESTARTS counts restarts by the agent since a person last started or stopped the process. CPU is in
+percent of the whole machine, MEM is resident memory; both cover all processes that belong to the
+one in the row.
+
+The order is by namespace, name and host, in a business by process id; in --watch on a terminal the worst states are first,
+because the screen may cut the rest off. --sort sorts everything that matches before --limit cuts it.
+Numbers are listed with the largest first.
+
+On a terminal, names with more than 50 processes are grouped: one row for each name, with counts by
+state. JSON and YAML are never grouped.` + scopeHelp,
 		Example: `  gozzard ps
   gozzard ps 'web-*' -n shop --state stopped
+  gozzard ps --state crash-loop --state failed
+  gozzard ps --sort mem --limit 10
   gozzard ps --host 0:10.0.0.1 -o wide
-  gozzard ps --hosted=false -o json
+  gozzard ps --managed=false -o json
   gozzard ps -l tier=front -l 'zone!=test'
   gozzard ps -n shop --watch
   gozzard ps --biz 2 -e 'front.web.10\.0\.0\.[1-9]_web.*.*'
@@ -96,16 +74,31 @@ it reported.` + scopeHelp,
 	}
 
 	f := cmd.Flags()
-	o.processFlags.register(f)
+	o.processFlags.register(env, cmd)
+	o.registerStatus(env, cmd)
 	o.scopeFlags.register(f)
-	o.registerLabel(f)
-	f.StringArrayVar(&o.states, "state", nil, "`STATE` running, stopped or unregistered; may be repeated")
-	f.BoolVar(&o.hosted, "hosted", true, "only supervised processes; --hosted=false for the others")
+	o.sortFlags.register(cmd)
+	o.groupFlags.register(cmd)
+	o.registerManaged(cmd)
 	f.IntVar(&o.limit, "limit", 1000, "list at most this many; 0 lists all")
-	f.BoolVarP(&o.watch, "watch", "w", false, "repeat the list until Ctrl-C")
+	f.BoolVarP(&o.watch, "watch", "w", false, "repeat the list until Ctrl-C; on a terminal it fills the screen")
 	f.DurationVar(&o.interval, "interval", 2*time.Second, "pause between the lists of --watch")
+	o.colour.register(cmd, f)
 	o.output.register(cmd, f, "table", "wide", "json", "yaml")
 	return cmd
+}
+
+// check rejects flags that are wrong on their own.
+func (o *psOptions) check() error {
+	if o.limit < 0 || o.interval < 100*time.Millisecond {
+		return usage("--limit must be 0 or more, --interval 100ms or more")
+	}
+	for _, err := range []error{o.output.check(), o.colour.check(), o.sortFlags.check(), o.groupFlags.check(o.by)} {
+		if err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 // ps lists processes, once or until Ctrl-C.
@@ -115,11 +108,8 @@ func (env *cliEnv) ps(ctx context.Context, o *psOptions, names []string) error {
 	if err != nil {
 		return err
 	}
-	if err := o.output.check(); err != nil {
+	if err := o.check(); err != nil {
 		return err
-	}
-	if o.limit < 0 || o.interval < 100*time.Millisecond {
-		return usage("--limit must be 0 or more, --interval 100ms or more")
 	}
 
 	// Connect, and find the business.
@@ -134,61 +124,102 @@ func (env *cliEnv) ps(ctx context.Context, o *psOptions, names []string) error {
 	}
 
 	// List.
+	v := &psView{env: env, o: o, c: c, q: q, paint: o.colour.painter(env), order: o.by}
+	if v.order == "" && q.Biz == 0 { // the server has the processes of a business in the order of their ids
+		v.order = "name"
+	}
+	switch {
+	case o.watch && env.screen && !o.output.structured():
+		return v.watchScreen(ctx)
+	case o.watch:
+		return v.repeat(ctx)
+	}
+	return v.listOnce(ctx)
+}
+
+// repeat prints the list again and again until Ctrl-C.
+func (v *psView) repeat(ctx context.Context) error {
 	for {
-		err := env.listOnce(ctx, c, o, q)
-		if !o.watch {
+		err := v.listOnce(ctx)
+		switch {
+		case ctx.Err() != nil:
+			return nil
+		case err != nil && !passes(err):
 			return err
-		}
-		if err != nil && ctx.Err() == nil {
-			env.remark("gozzard: %v", err) // the server may be restarting: try again
+		case err != nil:
+			v.env.remark("gozzard: %v; trying again", err)
 		}
 		select {
 		case <-ctx.Done():
 			return nil
-		case <-time.After(o.interval):
+		case <-time.After(v.o.interval):
 		}
 	}
 }
 
+// passes reports whether an error may pass without a change of the command: the server may be restarting.
+func passes(err error) bool {
+	var ex *exitError
+	return errors.As(err, &ex) && ex.err != nil && (ex.code == exitFailed || ex.code == exitTimedOut)
+}
+
+// watchScreen shows the list on the whole terminal until Ctrl-C. Its last words are the totals.
+func (v *psView) watchScreen(ctx context.Context) error {
+	if v.o.by == "" {
+		v.order = "state"
+	}
+	last := ""
+	err := v.env.watchScreen(ctx, v.o.interval, func(height int) (picture, error) {
+		l, err := v.read(ctx)
+		if err != nil {
+			return picture{}, withExitCode(err)
+		}
+		const title, header = 1, 1
+		table, _ := v.table(&l, height-title-header)
+		last = v.summary(&l)
+		return picture{title: v.env.now().Format("15:04:05  ") + last, lines: table,
+			hint: "choose with NAME, --state or -l, or enlarge the window"}, nil
+	})
+	if err == nil && last != "" {
+		v.env.remark("%s", last)
+	}
+	return err
+}
+
 // listOnce prints the list one time.
-func (env *cliEnv) listOnce(ctx context.Context, c *client.Client, o *psOptions, q client.ProcessQuery) error {
-	found, err := fetchProcesses(ctx, c, q, o.limit)
+func (v *psView) listOnce(ctx context.Context) error {
+	l, err := v.read(ctx)
 	if err != nil {
 		return withExitCode(err)
 	}
 
-	// Clear the screen between the lists of --watch.
-	count, rows := found.Count, found.Processes
-	if o.watch && env.screen {
-		if err := checkWrite(fmt.Fprint(env.out, "\x1b[H\x1b[2J")); err != nil {
-			return err
-		}
-	}
-
 	// Print the list.
-	if o.output.structured() {
-		if err := o.output.write(env.out, found); err != nil {
+	env := v.env
+	if v.o.output.structured() {
+		if err := v.o.output.write(env.out, l.page(v.o.limit)); err != nil {
 			return err
 		}
-	} else if len(rows) > 0 {
-		table := env.processTable
-		if q.Biz != 0 {
-			table = env.instanceTable
-		}
-		if err := table(rows, o.output.format == "wide").write(env.out); err != nil {
+	} else if l.total > 0 {
+		table, notes := v.table(&l, 0)
+		if err := checkWrite(fmt.Fprintln(env.out, strings.Join(table, "\n"))); err != nil {
 			return err
+		}
+		for _, n := range notes {
+			env.remark("%s", n)
 		}
 	}
 
-	// Say what is not in it.
-	if found.Next > 0 {
-		env.remark("%d of %d processes; --limit 0 lists all", found.Next, count)
-	}
-	if count == 0 {
+	// Say how many there are.
+	switch {
+	case l.total == 0:
 		env.remark("no processes found")
-		if !isUnfiltered(&q) && !o.watch {
+		if !isUnfiltered(&v.q) && !v.o.watch {
 			return &exitError{exitNoMatch, nil}
 		}
+	case !v.o.output.structured():
+		env.remark("%s", v.summary(&l))
+	case l.next > 0 || v.o.limit > 0 && l.total > v.o.limit && v.q.Biz == 0:
+		env.remark("%d of %d processes; --limit 0 lists all", v.o.limit, l.total)
 	}
 
 	return nil
@@ -213,98 +244,4 @@ func fetchProcesses(ctx context.Context, c *client.Client, q client.ProcessQuery
 			return all, nil
 		}
 	}
-}
-
-// processTable is the table of processes.
-func (env *cliEnv) processTable(rows []client.Process, wide bool) *textTable {
-	header := []string{"NAMESPACE", "NAME", "HOST", "STATE", "PID", "HOSTED", "CPU%", "MEM%", "UP"}
-	if wide {
-		header = append(header, "VERSION", "WANTED", "FD", "REPORTED", "AGENT", "LABELS", "MESSAGE")
-	}
-
-	t := newTable(header...)
-	for i := range rows {
-		p := &rows[i]
-		cells := []string{p.Namespace, p.Name, refName(p.Host), stateText(p), "",
-			yesNo(p.Managed), "", "", ""}
-		if p.State == "running" {
-			cells[4], cells[6], cells[7], cells[8] = strconv.Itoa(int(p.PID)), percent(p.CPU), percent(p.Mem),
-				age(env.now(), p.StartedAt.Unix())
-		}
-		if wide {
-			cells = append(cells, p.Version, p.Wanted, strconv.Itoa(int(p.FD)), ago(age(env.now(), p.ReportedAt.Unix())),
-				string(p.Host.Agent), labelText(p.Labels), p.Message)
-		}
-		t.add(cells...)
-	}
-
-	return t
-}
-
-// instanceTable is the table of the processes of a business, with a row for each instance.
-func (env *cliEnv) instanceTable(rows []client.Process, wide bool) *textTable {
-	header := []string{"SET", "MODULE", "PROCESS", "ID", "HOST", "STATE", "PID", "HOSTED", "CPU%", "MEM%", "UP"}
-	if wide {
-		header = append(header, "ENV", "SERVICE", "INST", "PRIORITY", "VERSION", "WANTED", "FD", "REPORTED", "AGENT",
-			"MESSAGE")
-	}
-
-	t := newTable(header...)
-	for i := range rows {
-		p, at := &rows[i], rows[i].Topology
-		if at == nil { // from a server without businesses
-			at = &client.Place{}
-		}
-		host := refName(p.Host)
-		cells := []string{at.SetName, at.ModuleName, p.Name, strconv.Itoa(at.Process), host, stateText(p), "",
-			yesNo(p.Managed), "", "", ""}
-		if p.State == "running" {
-			cells[6], cells[8], cells[9], cells[10] = strconv.Itoa(int(p.PID)), percent(p.CPU), percent(p.Mem),
-				age(env.now(), p.StartedAt.Unix())
-		}
-		if wide {
-			cells = append(cells, envText(at.Env), at.ServiceName, strconv.Itoa(at.Inst), strconv.Itoa(at.Priority),
-				p.Version, p.Wanted, strconv.Itoa(int(p.FD)),
-				ago(age(env.now(), p.ReportedAt.Unix())), string(p.Host.Agent), p.Message)
-		}
-		t.add(cells...)
-	}
-
-	return t
-}
-
-// stateText is the state of a process in words.
-func stateText(p *client.Process) string {
-	if p.LastState != "" {
-		return stateWords(p.State) + " (was " + stateWords(p.LastState) + ")"
-	}
-	return stateWords(p.State)
-}
-
-func stateWords(state string) string { return strings.ReplaceAll(state, "_", " ") }
-
-// hostName is cloud:ip, or the agent id of a host without a known address.
-func hostName(cloud int, ip, agent string) string {
-	if ip == "" {
-		return agent
-	}
-	return strconv.Itoa(cloud) + ":" + ip
-}
-
-// refName is the name of a host of an answer.
-func refName(h client.HostRef) string { return hostName(h.Cloud, h.IP, string(h.Agent)) }
-
-func labelText(labels map[string]string) string {
-	var parts []string
-	for _, k := range slices.Sorted(maps.Keys(labels)) {
-		parts = append(parts, k+"="+labels[k])
-	}
-	return strings.Join(parts, ",")
-}
-
-func ago(s string) string {
-	if s == "" {
-		return "never"
-	}
-	return s + " ago"
 }

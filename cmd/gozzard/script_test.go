@@ -65,6 +65,7 @@ func TestScripts(t *testing.T) {
 			"waitfile":  waitFile,
 			"expand":    expand,
 			"soon":      soon,
+			"onscreen":  onScreen,
 			"release":   makeRelease,
 			"oldgrants": oldGrants,
 			"totp":      totp,

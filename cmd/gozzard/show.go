@@ -45,7 +45,7 @@ Exit code: 0 printed, 5 there is no such definition.`,
 		},
 	}
 
-	o.processFlags.register(cmd.Flags())
+	o.processFlags.register(env, cmd)
 	o.output.register(cmd, cmd.Flags(), "yaml", "json")
 	return cmd
 }

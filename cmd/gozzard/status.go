@@ -43,8 +43,8 @@ process with this name.`,
 		},
 	}
 
-	o.processFlags.register(cmd.Flags())
-	o.registerLabel(cmd.Flags())
+	o.processFlags.register(env, cmd)
+	o.registerStatus(env, cmd)
 	o.output.register(cmd, cmd.Flags(), "table", "json", "yaml")
 	return cmd
 }
@@ -80,7 +80,7 @@ func (env *cliEnv) status(ctx context.Context, o *statusOptions, name string) er
 	case len(rows) == 1:
 		err = env.printProcess(&rows[0])
 	case len(rows) > 1:
-		err = env.processTable(rows, true).write(env.out)
+		err = env.processTable(rows, true, false).write(env.out)
 	}
 	if err != nil {
 		return err

@@ -160,10 +160,10 @@ func squeeze(s string) string {
 
 func TestPsOfABusiness(t *testing.T) {
 	c := withShop(t)
-	want := `SET        MODULE  PROCESS  ID  HOST        STATE         PID  HOSTED  CPU%  MEM%  UP
-front.end  网页    nginx_1  46  0:10.0.0.1  running       5    yes     1.5   0.0   1m0s
-front.end  网页    nginx_2  46  0:10.0.0.1  unregistered  -    no      -     -     -
-front.end  网页    nginx_1  48  0:10.0.0.2  unregistered  -    no      -     -     -
+	want := `SET        MODULE  PROCESS  ID  HOST        STATE         PID  RESTARTS  CPU   MEM   UPTIME
+front.end  网页    nginx_1  46  0:10.0.0.1  running       5    0         1.5%  0.0%  1m0s
+front.end  网页    nginx_2  46  0:10.0.0.1  unregistered  -    0         -     -     -
+front.end  网页    nginx_1  48  0:10.0.0.2  unregistered  -    0         -     -     -
 `
 	for _, args := range [][]string{
 		{"ps", "-e", `front\.end.*.*.nginx.*`}, {"ps", "--set", "5"}, {"ps", "nginx", "--biz", "2"},
@@ -178,7 +178,7 @@ front.end  网页    nginx_1  48  0:10.0.0.2  unregistered  -    no      -     -
 	c.want(0, "10.0.0.1_cache", "ps", "-e", "*.*.*.redis.*", "-o", "wide")
 	c.want(0, `"set_name": "front.end"`, "ps", "--biz", "2", "-o", "json", "--limit", "1")
 	_, errs, _ := c.run(t.Context(), "ps", "--biz", "2", "--limit", "2")
-	if !strings.Contains(errs, "2 of 3 processes") {
+	if !strings.Contains(errs, "2 of 4 instances listed") {
 		t.Error(errs)
 	}
 
