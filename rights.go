@@ -204,6 +204,18 @@ func (r *Rights) MayHost(h HostRef) bool {
 	})
 }
 
+// MayExclude reports whether the caller may take a host out of the fleet: as an admin of all of its addresses, in every
+// namespace.
+func (r *Rights) MayExclude(h HostRef) bool {
+	return r.some(func(g *Grant) bool {
+		if g.Role != RoleAdmin || !g.anySpace() || g.Scope() == HostsAssigned {
+			return false
+		}
+		outside := func(a HostAddr) bool { return !g.fitsAddrs([]HostAddr{a}) }
+		return g.wholeFleet() || len(h.Addrs) > 0 && !slices.ContainsFunc(h.Addrs, outside)
+	})
+}
+
 // SeesSpace reports whether the caller may see a namespace on every host.
 func (r *Rights) SeesSpace(namespace string) bool {
 	return r.some(func(g *Grant) bool {

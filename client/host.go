@@ -2,6 +2,8 @@ package client
 
 import (
 	"context"
+	"net/http"
+	"net/url"
 
 	"github.com/gozzard/gozzard"
 )
@@ -27,6 +29,13 @@ type HostInfo struct {
 	// of an enrolled host: pending, active, quarantined, restored, revoked or removed
 	Trust string `json:"trust,omitempty"`
 	Flag  string `json:"flag,omitempty"` // why the server limits this agent, for example because it sends too much
+}
+
+// ForgottenHost is what the server took away with a host that left the fleet.
+type ForgottenHost struct {
+	Agent      gozzard.AgentID `json:"agent"`
+	Processes  int             `json:"processes"`  // that were removed with their definitions
+	Operations int             `json:"operations"` // that waited for the host or its answer, and have their verdicts now
 }
 
 // HostAddr is an address inside a cloud area.
@@ -56,6 +65,12 @@ func (c *Client) Hosts(ctx context.Context, start, limit int) (HostPage, error) 
 	var p HostPage
 	err := c.get(ctx, "/api/v1/hosts", page(start, limit), &p)
 	return p, err
+}
+
+// ForgetHost takes away a host that will never come back, with its processes and their definitions.
+func (c *Client) ForgetHost(ctx context.Context, agent gozzard.AgentID) (out ForgottenHost, err error) {
+	err = c.write(ctx, http.MethodDelete, "/api/v1/hosts/"+url.PathEscape(string(agent)), nil, &out)
+	return out, err
 }
 
 // Health is the answer of the routes for health checks.

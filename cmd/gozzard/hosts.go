@@ -37,7 +37,7 @@ that never connected are listed too.
 
 	output.register(cmd, cmd.Flags(), "table", "wide", "json", "yaml")
 	cmd.AddCommand(newHostMemberCommands(env)...)
-	cmd.AddCommand(newHostAddressCommand(env), newConfirmRestoreCommand(env))
+	cmd.AddCommand(newHostAddressCommand(env), newHostForgetCommand(env), newConfirmRestoreCommand(env))
 	return cmd
 }
 

@@ -31,7 +31,9 @@ gozzard token create --agent ID. Its addresses stay reserved: only a token of an
 another host with one of them.`},
 		{"remove", "removed", "Remove hosts for ever",
 			`Exclude hosts for ever. This is like revoke, and the agent id can never join again. A host that is
-set up again joins as a new agent.`},
+set up again joins as a new agent. The server forgets the host: its processes and their definitions
+are no longer listed, and operations that wait for it get their verdict. Processes that run on the
+host keep running.`},
 	} {
 		list = append(list, &cobra.Command{
 			Use: c.use + " HOST...", Short: c.short, Long: c.long +

@@ -33,6 +33,7 @@ type Plane interface {
 	Find(caller gozzard.Caller, f fleet.Filter, start, limit int) (int, []fleet.Row)
 	Hosts(caller gozzard.Caller) []fleet.Host
 	Resolve(caller gozzard.Caller, t gozzard.Target) (fleet.Host, bool)
+	Forget(ctx context.Context, caller gozzard.Caller, host gozzard.HostRef) (record.Forgotten, error)
 	Events(caller gozzard.Caller, f record.EventFilter, limit int) record.EventPage
 	EventsAfter(caller gozzard.Caller, f record.EventFilter, id uint64, limit int) (record.EventPage, <-chan struct{})
 	Log(ctx context.Context, caller gozzard.Caller, t gozzard.Target, q gozzard.LogQuery) (gozzard.LogChunk, error)

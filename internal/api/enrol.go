@@ -188,11 +188,7 @@ func (a *api) getMembers(w http.ResponseWriter, _ *http.Request, caller gozzard.
 	}
 
 	for _, m := range a.Enrol.Agents() {
-		addrs := make([]gozzard.HostAddr, 0, len(m.IPs))
-		for _, ip := range m.IPs {
-			addrs = append(addrs, gozzard.HostAddr{Cloud: m.Cloud, IP: ip})
-		}
-		if caller.Rights.SeesHost(gozzard.HostRef{Agent: gozzard.AgentID(m.Agent), Addrs: addrs}) {
+		if caller.Rights.SeesHost(memberRef(&m)) {
 			list.Agents = append(list.Agents, renderMember(&m))
 		}
 	}
@@ -218,6 +214,11 @@ func (a *api) putMember(w http.ResponseWriter, r *http.Request, caller gozzard.C
 	m, err := registry.SetState(r.Context(), caller, agent, enrol.State(in.State))
 	if err != nil {
 		return err
+	}
+	if m.State == enrol.StateRemoved {
+		if err := a.forgetMember(r.Context(), caller, memberRef(&m)); err != nil {
+			return err
+		}
 	}
 	return answer(w, http.StatusOK, renderMember(&m))
 }

@@ -161,6 +161,7 @@ func FuzzRequest(f *testing.F) {
 		{enrol.RenewPath, "", "", `{"machine":"m","csr":""}`},
 		{"/api/v1/enrol/tokens", "", "", `{"ttl":"1h","uses":1,"cloud":0,"cidrs":["10.0.0.0/8"],"approve":true}`},
 		{"/api/v1/enrol/agents/{agent}", "a-1", "", `{"state":"revoked"}`},
+		{"/api/v1/hosts/{agent}", "a1", "", ""},
 		{"/api/v1/apps", "", "",
 			`{"code":"shop","asserts_users":true,"grants":[{"role":"operator","businesses":[2],"namespaces":["shop*"],"clouds":[0],"nets":["10.0.0.0/8"],"actions":["start"]}]}`},
 		{"/api/v1/users/{name}/tokens", "me", "", `{"note":"ci","life":"24h"}`},

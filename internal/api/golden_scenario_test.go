@@ -7,6 +7,7 @@ import (
 	"net/url"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/gozzard/gozzard"
 	"github.com/gozzard/gozzard/internal/record"
@@ -108,6 +109,14 @@ func playLeave(t *testing.T, r *recorder) {
 	r.send("POST", "/api/v1/enrol/leave", `{"machine":"machine"}`, asHost(t, cert))
 	r.send("POST", "/api/v1/enrol/leave", `{"machine":"machine"}`, asHost(t, cert))
 	r.send("GET", "/api/v1/enrol/agents", "")
+
+	r.send("DELETE", "/api/v1/hosts/a1", "")
+	r.send("DELETE", "/api/v1/hosts/nobody", "")
+	r.send("DELETE", "/api/v1/hosts/a1", "", stranger)
+	r.plane.SetOnline("a1", false, time.Unix(1, 0))
+	r.send("DELETE", "/api/v1/hosts/a1", "")
+	r.send("DELETE", "/api/v1/hosts/a1", "")
+	r.send("GET", "/api/v1/hosts", "")
 }
 
 func playEnrolment(t *testing.T, r *recorder) {

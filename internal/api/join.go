@@ -42,6 +42,12 @@ func (a *api) postLeave(w http.ResponseWriter, r *http.Request, _ gozzard.Caller
 	if err != nil {
 		return refusedHost(err, "leave")
 	}
+
+	// The host is out. What cannot be taken away now goes at the next start of the server.
+	host := memberRef(&enrol.AgentRecord{Agent: got.Agent, Cloud: got.Cloud, IPs: got.IPs})
+	if err := a.forgetMember(r.Context(), gozzard.Caller{App: "enrolment"}, host); err != nil {
+		a.Log.Error("cannot take away what belongs to a host that left", "agent", got.Agent, "err", err)
+	}
 	return answer(w, http.StatusOK, got)
 }
 

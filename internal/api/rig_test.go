@@ -124,6 +124,12 @@ func (p *plane) Resolve(_ gozzard.Caller, t gozzard.Target) (fleet.Host, bool) {
 	return p.HostByAddr(t.Addr)
 }
 
+func (p *plane) Forget(_ context.Context, _ gozzard.Caller, host gozzard.HostRef) (record.Forgotten, error) {
+	n, _ := p.Index.Find(gozzard.Everything(), fleet.Filter{Agents: []gozzard.AgentID{host.Agent}}, 0, 0)
+	p.Index.Forget(host.Agent)
+	return record.Forgotten{Processes: n}, p.refuse
+}
+
 func (p *plane) Find(caller gozzard.Caller, f fleet.Filter, start, limit int) (int, []fleet.Row) {
 	return p.Index.Find(caller.Rights, f, start, limit)
 }

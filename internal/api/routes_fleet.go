@@ -121,6 +121,13 @@ func fleetRoutes() []Route {
 			Summary:    "List every host that the caller may see, ordered by cloud and address.",
 			Parameters: pageParams(), Answers: answers(http.StatusOK, client.HostPage{}, "One page of the hosts.")},
 
+		{Method: http.MethodDelete, Path: "/api/v1/hosts/{agent}", Access: AccessCaller, serve: (*api).deleteHost,
+			Summary: "Forget a host that will never come back, with its processes and their definitions; operations that wait " +
+				"for it get their verdicts. This needs the role admin on all of its addresses.",
+			Parameters: []Parameter{inPath("agent", "The id of its agent.")},
+			Answers:    answers(http.StatusOK, client.ForgottenHost{}, "The host is forgotten."),
+			Errors:     []gozzard.ErrorKind{gozzard.ErrConflict, gozzard.ErrNotFound}},
+
 		{Method: http.MethodGet, Path: "/api/v1/events", Access: AccessCaller, serve: (*api).getEvents,
 			Summary: "List the newest events that match, oldest first.",
 			Parameters: append(eventParams(),

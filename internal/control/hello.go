@@ -59,6 +59,10 @@ func (p *Plane) helloLoop(ctx context.Context) {
 // openSession registers a session, welcomes the agent and decides about every attempt that an older session left open.
 func (p *Plane) openSession(ctx context.Context, h hello) error {
 	r := h.report
+	if p.o.Gone != nil && p.o.Gone(h.from) { // it was on its way when the host was removed
+		p.reject("removed_agent", h.from)
+		return nil
+	}
 	info := r.Hello.Host
 	info.Agent = h.from
 	info.Addrs = p.addrsOf(h.from, h.cloud, r.Hello.Host.Addrs)

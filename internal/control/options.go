@@ -22,6 +22,9 @@ type Options struct {
 	// Addrs are the addresses of an agent, given those that it reports. nil: an agent has what it reports.
 	Addrs func(agent gozzard.AgentID, reported []gozzard.HostAddr) []gozzard.HostAddr
 
+	// Gone reports whether an agent was removed from the fleet for ever. It may be nil: none ever was.
+	Gone func(gozzard.AgentID) bool
+
 	// Rights are the present rights of a caller whose operation waited for a host. It may be nil: rights do not change.
 	Rights func(gozzard.Caller) *gozzard.Rights
 

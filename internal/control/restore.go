@@ -87,6 +87,13 @@ func (r *restorer) add(agent gozzard.AgentID, lost *lostState) {
 	}
 }
 
+// drop ends the restoring of a host.
+func (r *restorer) drop(agent gozzard.AgentID) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	delete(r.open, agent)
+}
+
 // loop restores definitions until ctx ends.
 func (r *restorer) loop(ctx context.Context) {
 	for {

@@ -79,6 +79,11 @@ type Store interface {
 	// the agent already has win. The audit row is written in the same transaction.
 	Rebind(ctx context.Context, addr gozzard.HostAddr, to gozzard.AgentID, audit gozzard.AuditRow) error
 
+	// Forget removes a host that left the fleet, with its processes and groups, in one transaction with the audit row,
+	// which names the host and says how many processes it had. It returns that number. If
+	// the agent comes back, it is a new host.
+	Forget(ctx context.Context, host gozzard.HostRef, audit gozzard.AuditRow) (processes int, err error)
+
 	// SetGroups upserts limits of process groups, with an audit row, in one transaction.
 	SetGroups(ctx context.Context, rows []record.GroupLimits, audit gozzard.AuditRow) error
 	// Groups lists the groups of a namespace, or of all with "", on the given agents.

@@ -47,7 +47,7 @@ type Filter struct {
 type Index struct {
 	mu statelock.RWMutex
 
-	hosts   []*host // rows refer to hosts by their index here; hosts are never removed
+	hosts   []*host // rows refer to hosts by their index here; entries are never removed
 	byAgent map[gozzard.AgentID]uint32
 	byAddr  map[gozzard.HostAddr]uint32
 	known   int
@@ -75,6 +75,7 @@ type host struct {
 	place    uint32
 	known    bool // PutHost was called; otherwise only rows were reported
 	reported bool
+	gone     bool     // Forget was called since: late reports are not used
 	changed  bool     // recorded in changes
 	rows     []uint32 // in key order
 	full     fullReport
@@ -116,13 +117,33 @@ func (x *Index) PutHost(h Host) {
 		e.full.forget()
 	}
 	if !e.known {
-		e.known = true
+		e.known, e.gone = true, false
 		x.known++
 		x.noteHost(e.place)
 	}
 
 	x.setOnline(e, h.Online)
 	e.Host = h
+}
+
+// Forget removes a host, its addresses and all of its rows. Reports that are still on their way are not used until
+// PutHost adds the host again.
+func (x *Index) Forget(agent gozzard.AgentID) {
+	x.mu.Lock()
+	defer x.mu.Unlock()
+	e := x.hostFor(agent)
+	x.noteHost(e.place)
+	for _, id := range e.rows {
+		x.erase(id)
+	}
+	x.own(e, nil)
+	x.setOnline(e, false)
+	if e.known {
+		x.known--
+	}
+	e.Host, e.rows = Host{Info: gozzard.HostInfo{Agent: agent}}, nil
+	e.known, e.reported, e.gone = false, false, true
+	e.full.forget()
 }
 
 // SetAddrs replaces the addresses of a host. It ignores an unknown host.

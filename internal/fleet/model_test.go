@@ -21,6 +21,7 @@ type model struct {
 	owner  map[gozzard.HostAddr]gozzard.AgentID
 	talked map[gozzard.AgentID]bool
 	rounds map[gozzard.AgentID]*modelRound
+	gone   map[gozzard.AgentID]bool
 	rows   []*modelRow
 }
 
@@ -78,6 +79,9 @@ func (r *modelRow) unmanage() {
 }
 
 func (m *model) apply(agent gozzard.AgentID, rows []gozzard.Status, removed []gozzard.Key) {
+	if m.gone[agent] {
+		return
+	}
 	m.report(agent, rows)
 	for _, k := range removed {
 		switch r := m.find(agent, k); {
@@ -91,6 +95,9 @@ func (m *model) apply(agent gozzard.AgentID, rows []gozzard.Status, removed []go
 }
 
 func (m *model) full(agent gozzard.AgentID, round uint64, part, parts uint32, rows []gozzard.Status) bool {
+	if m.gone[agent] {
+		return false
+	}
 	open := m.rounds[agent]
 	if open == nil || open.round != round || open.parts != parts {
 		open = &modelRound{round: round, parts: parts, got: map[uint32]bool{}, fresh: map[gozzard.Key]bool{}}
@@ -124,6 +131,7 @@ func (m *model) full(agent gozzard.AgentID, round uint64, part, parts uint32, ro
 }
 
 func (m *model) seed(agent gozzard.AgentID, s gozzard.Status) {
+	delete(m.gone, agent)
 	r := m.find(agent, s.Key)
 	if r == nil || !r.seen {
 		r = m.put(agent, s)
@@ -131,6 +139,20 @@ func (m *model) seed(agent gozzard.AgentID, s gozzard.Status) {
 		open.fresh[s.Key] = true
 	}
 	r.seeded = true
+}
+
+// forget: until the host is put again, or gets a row of the record, its reports have no effect.
+func (m *model) forget(agent gozzard.AgentID) {
+	m.gone[agent] = true
+	m.rows = slices.DeleteFunc(m.rows, func(r *modelRow) bool { return r.agent == agent })
+	for a, owner := range m.owner {
+		if owner == agent {
+			delete(m.owner, a)
+		}
+	}
+	delete(m.hosts, agent)
+	delete(m.talked, agent)
+	delete(m.rounds, agent)
 }
 
 func (m *model) rebind(from, to gozzard.AgentID) {
@@ -144,6 +166,7 @@ func (m *model) rebind(from, to gozzard.AgentID) {
 			continue
 		}
 		r.agent, r.seen = to, false
+		delete(m.gone, to)
 		if open := m.rounds[to]; open != nil {
 			open.fresh[r.s.Key] = true
 		}
@@ -167,6 +190,7 @@ func (m *model) putHost(h fleet.Host) {
 	}
 
 	m.hosts[h.Info.Agent] = h
+	delete(m.gone, h.Info.Agent)
 }
 
 func (m *model) row(r *modelRow) fleet.Row {
@@ -284,7 +308,7 @@ func TestIndexAgainstModel(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		x := fleet.New()
 		m := &model{hosts: map[gozzard.AgentID]fleet.Host{}, owner: map[gozzard.HostAddr]gozzard.AgentID{},
-			talked: map[gozzard.AgentID]bool{},
+			talked: map[gozzard.AgentID]bool{}, gone: map[gozzard.AgentID]bool{},
 			rounds: map[gozzard.AgentID]*modelRound{}}
 		statuses := rapid.SliceOfN(genStatus, 0, 6)
 		t.Repeat(map[string]func(*rapid.T){
@@ -329,6 +353,11 @@ func TestIndexAgainstModel(t *testing.T) {
 				if r := m.find(agent, k); r != nil {
 					m.remove(r)
 				}
+			},
+			"forget": func(t *rapid.T) {
+				agent := genAgent.Draw(t, "agent")
+				x.Forget(agent)
+				m.forget(agent)
 			},
 			"rebind": func(t *rapid.T) {
 				from, to := genAgent.Draw(t, "from"), genAgent.Draw(t, "to")

@@ -35,6 +35,9 @@ func (x *Index) Apply(agent gozzard.AgentID, rows []gozzard.Status, removed []go
 	x.mu.Lock()
 	defer x.mu.Unlock()
 	e := x.hostFor(agent)
+	if e.gone {
+		return
+	}
 	e.reported = true
 	x.applyRows(e, rows)
 
@@ -58,6 +61,9 @@ func (x *Index) Full(agent gozzard.AgentID, round uint64, part, parts uint32, ro
 	x.mu.Lock()
 	defer x.mu.Unlock()
 	e := x.hostFor(agent)
+	if e.gone {
+		return false
+	}
 	e.reported = true
 
 	if parts == 0 || parts > maxParts || part > parts {
@@ -90,6 +96,7 @@ func (x *Index) Seed(agent gozzard.AgentID, s gozzard.Status) {
 	x.mu.Lock()
 	defer x.mu.Unlock()
 	e := x.hostFor(agent)
+	e.gone = false
 	r := x.obtain(e, s.Key)
 	if r == nil {
 		x.dropped++
@@ -137,6 +144,7 @@ func (x *Index) Rebind(from, to gozzard.AgentID) {
 
 	// Move the rows one by one.
 	dst := x.hostFor(to)
+	dst.gone = false
 	for _, id := range src.rows {
 		r := x.rows.at(id)
 		i, taken := x.locate(dst, x.keyOf(r))

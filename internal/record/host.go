@@ -31,6 +31,12 @@ type Host struct {
 	Lifted    bool
 }
 
+// Forgotten is what a server took away with a host that left the fleet.
+type Forgotten struct {
+	Processes  int // with their definitions
+	Operations int // that waited for the host, or for its answer
+}
+
 // Process is a registered process as recorded: its definition and what is wanted of it.
 type Process struct {
 	ID           gozzard.ProcID

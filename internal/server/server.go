@@ -211,12 +211,15 @@ func (s *Server) openPlane(ctx context.Context) (err error) {
 	s.fleet = fleet.New()
 	s.plane = &Plane{guard: ratelimit.New(limits)}
 	var addrs func(gozzard.AgentID, []gozzard.HostAddr) []gozzard.HostAddr
+	var gone func(gozzard.AgentID) bool
 	if s.trust.registry != nil { // an enrolled agent does not decide which addresses it has
 		addrs = s.trust.registry.Addrs
+		gone = func(a gozzard.AgentID) bool { return s.trust.registry.StateOf(a) == enrol.StateRemoved }
 	}
 	s.plane.Plane, err = control.New(ctx, control.Options{
 		Store: s.store, Topology: s.store, Dispatch: dispatcher{s.fabric, s.metrics.ObserveFabric}, Live: s.fleet,
-		Log: o.Log, Interval: o.Interval, Keep: o.Keep, Now: o.Now, Addrs: addrs, Hold: s.holdRoot,
+		Log: o.Log, Interval: o.Interval, Keep: o.Keep, Now: o.Now, Addrs: addrs, Gone: gone,
+		Hold:   s.holdRoot,
 		Rights: s.rightsLater, FoldQuery: s.refusals.FoldQuery,
 		Quota: o.Limits.InFlight, Admit: admission{s.plane.guard}, HelloRate: offBelowZero(o.Limits.HelloRate),
 		Observe: control.Observer{Accepted: s.metrics.TaskAccepted, Settled: s.metrics.AttemptSettled,
@@ -228,6 +231,9 @@ func (s *Server) openPlane(ctx context.Context) (err error) {
 
 	if s.trust.registry != nil {
 		s.trust.registry.OnReaddress(s.plane.Readdress)
+		if err := s.forgetRemoved(ctx); err != nil {
+			return err
+		}
 	}
 	s.metrics.Watch(s.fleet, s.fabric.Counts)
 	return s.rememberQuota(ctx)

@@ -317,3 +317,39 @@ func rebind(ctx context.Context, c *conn, addr gozzard.HostAddr, to string, audi
 
 	return nil
 }
+
+// Forget implements control.Store.
+func (s *Store) Forget(ctx context.Context, host gozzard.HostRef, audit gozzard.AuditRow) (processes int, err error) {
+	defer s.timed("forget", &err)()
+	audit = withOrigin(ctx, audit)
+	j := &job{op: "the end of a host", rows: 1, run: func(ctx context.Context, c *conn) (err error) {
+		processes, err = forgetHost(ctx, c, host, audit)
+		return err
+	}}
+	return processes, s.w.submit(ctx, j)
+}
+
+func forgetHost(ctx context.Context, c *conn, host gozzard.HostRef, audit gozzard.AuditRow) (processes int, err error) {
+	agent := text(string(host.Agent))
+	for _, table := range [...]string{"processes", "process_groups", "host_addrs", "host_journals", "host_protocols",
+		"host_generations", "hosts"} {
+		n, err := c.change(ctx, `DELETE FROM `+table+` WHERE agent_id = $1`, agent)
+		if err != nil {
+			return 0, err
+		}
+		if table == "processes" {
+			processes = int(n)
+		}
+	}
+
+	audit.Targets = 1
+	addr := gozzard.HostAddr{}
+	if len(host.Addrs) > 0 {
+		addr = host.Addrs[0]
+	}
+	audit.SetHost(host.Agent, addr)
+	if err := audit.SetText(fmt.Sprintf("processes: %d", processes)); err != nil {
+		return 0, err
+	}
+	return processes, addAudit(ctx, c, audit)
+}

@@ -24,6 +24,7 @@ func contexts(t *testing.T, s control.Store) {
 		"settle":   func() error { _, err := s.Settle(ended, []record.Settlement{{}}); return err },
 		"session":  func() error { _, _, err := s.OpenSession(ended, host("a", 1, 1, 1)); return err },
 		"rebind":   func() error { return s.Rebind(ended, addr(1), "a", gozzard.AuditRow{}) },
+		"forget":   func() error { _, err := s.Forget(ended, gozzard.HostRef{Agent: "a"}, gozzard.AuditRow{}); return err },
 		"groups":   func() error { return s.SetGroups(ended, nil, gozzard.AuditRow{}) },
 		"prune":    func() error { _, err := s.Prune(ended, start, 1); return err },
 		"task":     func() error { _, err := s.Task(ended, 1); return err },

@@ -123,6 +123,51 @@ func rebind(t *testing.T, s control.Store) {
 	equal(t, "processes after repeats", len(processes(t, s, nil)), 5)
 }
 
+// forget: a host goes with everything that belongs to it, and nothing of another host. When it comes back it is new.
+func forget(t *testing.T, s control.Store) {
+	gone, stays := host("gone", 5, 1, 7), host("stays", 5, 2, 7)
+	gone.Info.Addrs, stays.Info.Addrs = []gozzard.HostAddr{addr(1)}, []gozzard.HostAddr{addr(2)}
+	gone.Protocol = 3
+	for _, h := range []record.Host{gone, stays} {
+		_, opened, err := s.OpenSession(t.Context(), h)
+		must(t, err)
+		equal(t, "opened", opened, true)
+	}
+	kept := process("stays", "ns", "p")
+	register(t, s, process("gone", "ns", "p"), process("gone", "ns", "q"), kept)
+	g := record.GroupLimits{Agent: "gone", Addr: addr(1), Namespace: "ns", Group: "g", CPULimit: 5}
+	other := g
+	other.Agent, other.Addr = "stays", addr(2)
+	must(t, s.SetGroups(t.Context(), []record.GroupLimits{g, other}, gozzard.AuditRow{At: start}))
+
+	n, err := s.Forget(t.Context(), gone.Info.Ref(), gozzard.AuditRow{At: start, Act: "forget:gone"})
+	must(t, err)
+	equal(t, "processes that went", n, 2)
+	equal(t, "processes", processes(t, s, nil), []record.Process{kept})
+	left, err := s.Groups(t.Context(), "ns", []gozzard.AgentID{"gone", "stays"})
+	must(t, err)
+	equal(t, "groups", left, []record.GroupLimits{other})
+	hosts, err := s.Hosts(t.Context())
+	must(t, err)
+	equal(t, "hosts", len(hosts), 1)
+	rows, err := s.Audit(t.Context(), 1)
+	must(t, err)
+	equal(t, "audit", rows[0].Act, "forget:gone")
+
+	// It comes back with any session number and protocol, and needs nothing.
+	back := host("gone", 2, 1, 7)
+	back.Protocol, back.NewestGen = 2, 1000
+	now, opened, err := s.OpenSession(t.Context(), back)
+	must(t, err)
+	equal(t, "opened", opened, true)
+	equal(t, "restored", now.RestoredJournal, now.JournalSince)
+	equal(t, "lifted", now.Lifted, true)
+
+	n, err = s.Forget(t.Context(), gozzard.HostRef{Agent: "nobody"}, gozzard.AuditRow{At: start, Act: "forget:nobody"})
+	must(t, err)
+	equal(t, "processes of nobody", n, 0)
+}
+
 func groups(t *testing.T, s control.Store) {
 	a := record.GroupLimits{Agent: "a", Addr: addr(1), Namespace: "业务", Group: "组一", CPULimit: 12.5,
 		MemLimit: 0.25, CPUWeight: 3, MemWeight: 4, Labels: map[string]string{"x": "y"}, SupplierID: 9}

@@ -58,6 +58,7 @@ func Run(t *testing.T, open func(t *testing.T) control.Store) {
 		{"processes: register and list", processesList},
 		{"processes: many pages", processesPages},
 		{"rebind", rebind},
+		{"forget", forget},
 		{"groups", groups},
 		{"audit: limit", auditLimit},
 		{"prune", prune},

@@ -19,6 +19,7 @@ var rowsElsewhere = map[string]string{
 	"POST /api/v1/enrol/renew":                    "by a certificate: internal/enrol TestTR1RenewalHasARow",
 	"POST /api/v1/enrol/leave":                    "by a certificate: internal/enrol TestTS14HostLeaves",
 	"PUT /api/v1/enrol/agents/{agent}":            "test/storetest enrolments",
+	"DELETE /api/v1/hosts/{agent}":                "test/storetest forget",
 	"POST /api/v1/restore/confirm":                "internal/sqlstore restore tests",
 	"POST /api/v1/releases":                       "test/storetest releases",
 	"DELETE /api/v1/releases/{version}":           "test/storetest releases",

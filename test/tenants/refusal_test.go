@@ -145,6 +145,7 @@ var unproven = map[string]string{
 	"POST " + enrol.LeavePath:                     "by a certificate: internal/enrol TestTS14HostLeaves",
 	"POST /api/v1/logout":                         "ends a session, and an app has none",
 	"PUT /api/v1/enrol/agents/{agent}":            "of other states than these hosts can get into: internal/enrol TestRightsOfEnrollers",
+	"DELETE /api/v1/hosts/{agent}":                "these hosts are online: internal/api TestForgetRights",
 	"POST /api/v1/restore/confirm":                "nothing was restored here: test/faults TestSecureDefaults",
 	"PUT /api/v1/requests/{id}":                   "nothing waits here: test/fleettest TestTT13SecondPersonForAdmins",
 	"POST /api/v1/keys/authority":                 "one is under way after the first: test/fleettest TestTT11AuthorityWhileHostsMove",
