@@ -43,6 +43,10 @@ build: ## static binary bin/gozzard
 run: build ## server and one agent in one process, on 127.0.0.1:8080
 	bin/gozzard dev
 
+# The completion of each shell, below share. HELPER is a program for this machine that prints it.
+COMPLETIONS := bash:bash-completion/completions/gozzard zsh:zsh/site-functions/_gozzard fish:fish/vendor_completions.d/gozzard.fish
+HELPER      ?= $(or $(BINARY),bin/gozzard)
+
 # BINARY=FILE installs that program instead of building one. Files in /etc that exist stay as they are.
 .PHONY: install
 install: $(if $(BINARY),,build) ## program, units, settings, completion; PREFIX (/usr/local) and DESTDIR say where; as root also the accounts
@@ -57,6 +61,15 @@ install: $(if $(BINARY),,build) ## program, units, settings, completion; PREFIX 
 		[ -e "$(DESTDIR)/etc/gozzard/$$f" ] || install -D -m 0644 packaging/$$f "$(DESTDIR)/etc/gozzard/$$f"; \
 	done
 	@for f in LICENSE NOTICE packaging/policy.yaml; do install -D -m 0644 $$f "$(DESTDIR)$(PREFIX)/share/doc/gozzard/$${f##*/}"; done
+	@for f in $$(find examples -type f); do \
+		mode=0644; [ ! -x "$$f" ] || mode=0755; \
+		install -D -m $$mode "$$f" "$(DESTDIR)$(PREFIX)/share/doc/gozzard/$$f"; \
+	done
+	@for f in $(COMPLETIONS); do \
+		install -d "$$(dirname '$(DESTDIR)$(PREFIX)'/share/$${f#*:})"; \
+		$(HELPER) completion $${f%%:*} >'$(DESTDIR)$(PREFIX)'/share/$${f#*:}; \
+		chmod 0644 '$(DESTDIR)$(PREFIX)'/share/$${f#*:}; \
+	done
 	@install -D -m 0755 packaging/gozzard-signer-pkcs11 '$(DESTDIR)$(PREFIX)/share/gozzard/gozzard-signer-pkcs11'
 	@if [ -z '$(DESTDIR)' ] && [ "$$(id -u)" = 0 ]; then sh packaging/scripts/postinstall.sh; fi
 	@echo "installed $(DESTDIR)$(PREFIX)/bin/gozzard: see docs/install.md for what comes next"
@@ -66,6 +79,7 @@ uninstall: ## remove what install has put in place; settings and data stay
 	@if [ -z '$(DESTDIR)' ] && [ "$$(id -u)" = 0 ]; then sh packaging/scripts/preremove.sh remove; fi
 	rm -f '$(DESTDIR)$(PREFIX)/bin/gozzard' '$(DESTDIR)$(PREFIX)/lib/sysusers.d/gozzard.conf'
 	rm -f $(foreach unit,$(notdir $(wildcard packaging/*.service)),'$(DESTDIR)$(PREFIX)/lib/systemd/system/$(unit)')
+	rm -f $(foreach f,$(COMPLETIONS),'$(DESTDIR)$(PREFIX)/share/$(lastword $(subst :, ,$(f)))')
 	rm -rf '$(DESTDIR)$(PREFIX)/share/doc/gozzard' '$(DESTDIR)$(PREFIX)/share/gozzard'
 
 .PHONY: packages
@@ -76,6 +90,11 @@ packages: ## deb and rpm packages and an OCI image in DIST, for ARCHES (amd64 ar
 test-packages: ## packages and image are installed, upgraded, purged and run in namespaces (needs root; minutes)
 	@.ci/deps packages
 	go test -count=1 -timeout 30m -v -tags packages ./test/packages
+
+.PHONY: test-systemd
+test-systemd: ## packages on three machines that boot systemd in namespaces, by the words of the docs (needs root; ten minutes)
+	@.ci/deps systemd
+	go test -count=1 -timeout 60m -v -tags systemd -run TestSystemd ./test/packages
 
 # The race detector checks our code and NATS, but not the code inside SQLite, which is C translated to Go: with it, the tests of the record took 90 CPU seconds instead of 35.
 # Only this package: it has no code of the standard library in it. A linker may take such code without the detector for the whole program.

@@ -86,7 +86,7 @@ func newAgentCommand() *cobra.Command {
 
 	registerAgent(cmd.Flags(), &o, &socket, &group)
 	logs.register(cmd.Flags(), "info")
-	cmd.AddCommand(newAgentJoinCommand(), newAgentLeaveCommand(), newAgentDoctorCommand(), newAgentUpdateCommand())
+	cmd.AddCommand(newAgentJoinCommand(), newAgentLeaveCommand(), newAgentPolicyCommand(), newAgentDoctorCommand(), newAgentUpdateCommand())
 	addSocketCommands(cmd)
 	return cmd
 }

@@ -27,7 +27,9 @@ agent" with the same --data.
 The addresses of this host are fixed when it joins for the first time. Joining again does not change
 them; an admin can do that with "gozzard hosts address".
 
-The command also writes the policy of this host, before it uses the token. Without --allow-root the
+The command also writes the policy of this host, before it uses the token; when the host does not join,
+the policy is put back as it was. It is /etc/gozzard/policy.yaml for an agent of root with its state in
+/var/lib, and otherwise in the state folder. Without --allow-root the
 agent runs no command as root, whatever the server asks for. --allow-user and --allow-path allow the
 accounts and folders of your processes. A policy that a person has changed stays as it is: then the
 command prints the lines that are missing.`,
@@ -50,6 +52,7 @@ command prints the lines that are missing.`,
 	f.StringSliceVar(&o.IPs, "ip", nil,
 		"IP addresses of this host that callers may use, at most 16, inside of the networks of the token (default: the "+
 			"address that it connects to the server from)")
+	f.StringVar(&o.Policy, "policy", "", "policy `FILE` of this host, if the agent is started with --policy")
 	f.BoolVar(&o.AllowRoot, "allow-root", false, "allow commands as root in the policy that is written")
 	f.StringSliceVar(&o.Users, "allow-user", nil, "`ACCOUNT` that commands may run as; may be repeated")
 	f.StringSliceVar(&o.Paths, "allow-path", nil, "`FOLDER` that processes may be in; may be repeated")
@@ -72,6 +75,6 @@ func join(cmd *cobra.Command, o agentd.JoinOptions) error {
 		cmd.PrintErrf("not used: --ip %s. The server keeps the addresses that this agent has; an admin can change them "+
 			"with: gozzard hosts address %s\n", strings.Join(j.NotUsed, ","), j.Agent)
 	}
-	return checkWrite(fmt.Fprintf(cmd.OutOrStdout(), "this host joined as agent %s in cloud %d with address %s; %s\n",
-		j.Agent, j.Cloud, j.IP, next))
+	return checkWrite(fmt.Fprintf(cmd.OutOrStdout(), "this host joined as agent %s in cloud %d with address %s; policy %s; %s\n",
+		j.Agent, j.Cloud, j.IP, j.Policy, next))
 }

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"encoding/json"
 	"fmt"
 	"os"
 	"strings"
@@ -26,7 +27,12 @@ The certificate of this host is the right to remove it: no account on the server
 id can never join again; a new join makes a new one, and its addresses are free for it. The policy in
 /etc/gozzard and the program stay.
 
-When a step fails, nothing that comes after it is done, and the same command continues.`,
+Run it as root. If the state folder belongs to another account (modes cap and user), the command acts
+on the processes as that account.
+
+The command first checks what it can: the state folder, and that the server answers. When a later step
+fails, nothing that comes after it is done, the unit of the agent is started again, and the same command
+continues.`,
 		Example: `  gozzard agent leave --data /var/lib/gozzard-agent --stop
   gozzard agent leave --data /var/lib/gozzard-agent --keep --offline`,
 		Args: cobra.NoArgs,
@@ -40,6 +46,9 @@ When a step fails, nothing that comes after it is done, and the same command con
 				return err
 			}
 			o.Log, o.Version = log, version
+			if os.Getenv(agentd.PartEnv) != "" {
+				return failed(leavePart(cmd, o))
+			}
 			return failed(leave(cmd, o))
 		},
 	}
@@ -53,6 +62,15 @@ When a step fails, nothing that comes after it is done, and the same command con
 		"do not ask the server; an admin then removes the host there: gozzard hosts remove HOST")
 	logs.register(f, "warn")
 	return cmd
+}
+
+// leavePart is what leave has the account of the agent do.
+func leavePart(cmd *cobra.Command, o agentd.LeaveOptions) error {
+	left, err := agentd.LeavePart(cmd.Context(), o)
+	if err != nil {
+		return err
+	}
+	return json.NewEncoder(cmd.OutOrStdout()).Encode(left)
 }
 
 // leave takes this host out of its fleet and prints what was done.

@@ -7,6 +7,7 @@ import (
 	"io/fs"
 	"net/netip"
 	"os"
+	"path/filepath"
 	"slices"
 
 	"github.com/gozzard/gozzard"
@@ -15,6 +16,7 @@ import (
 	"github.com/gozzard/gozzard/internal/enrol"
 	"github.com/gozzard/gozzard/internal/host"
 	"github.com/gozzard/gozzard/internal/journal"
+	"github.com/gozzard/gozzard/internal/policy"
 )
 
 // JoinOptions are the settings of `gozzard agent join`.
@@ -26,6 +28,7 @@ type JoinOptions struct {
 	AllowRoot bool     // in the policy that is written
 	Users     []string // accounts that the policy must allow
 	Paths     []string // folders that the policy must allow
+	Policy    string   // file of the policy, if the agent is started with --policy
 }
 
 // Joined is a host that has become a member.
@@ -56,7 +59,19 @@ func Join(ctx context.Context, o JoinOptions) (j Joined, err error) {
 	if err != nil {
 		return j, err
 	}
-	rules := PolicyOptions{AllowRoot: o.AllowRoot, Users: o.Users, Paths: o.Paths, Fit: true}
+	if err := o.checkUsers(own); err != nil {
+		return j, err
+	}
+	rules := PolicyOptions{File: o.Policy, AllowRoot: o.AllowRoot, Users: o.Users, Paths: o.Paths, Fit: true}
+	undo, err := rules.keep(o.Data, own)
+	if err != nil {
+		return j, err
+	}
+	defer func() { // a host that did not join allows no more than before
+		if err != nil {
+			err = errors.Join(err, undo())
+		}
+	}()
 	if j.Policy, _, err = rules.create(o.Data, own); err != nil {
 		return j, err
 	}
@@ -89,6 +104,23 @@ func Join(ctx context.Context, o JoinOptions) (j Joined, err error) {
 		}
 	}
 	return j, nil
+}
+
+// checkUsers rejects accounts that the agent of this account cannot become: the policy that is written here has no
+// effect on them, and an agent in mode cap reads another one.
+func (o *JoinOptions) checkUsers(own host.Privileges) error {
+	if own.Mode != gozzard.ModeUser || o.Policy != "" {
+		return nil
+	}
+	for _, name := range o.Users {
+		if name != own.Account {
+			return fmt.Errorf("cannot allow account %s: this command runs as %s, and an agent of this account runs no commands "+
+				"of others. For an agent in mode cap or root, join as root: the policy is then %s, and for mode cap give the "+
+				"state folder to the account of the agent afterwards (chown -R)", name, own.Account,
+				filepath.Join(systemFolder, policy.FileName))
+		}
+	}
+	return nil
 }
 
 // joiningAs is the id of the agent of a state folder: of an earlier enrolment, of an agent that ran without one, or

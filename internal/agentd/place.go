@@ -1,6 +1,7 @@
 package agentd
 
 import (
+	"bytes"
 	"context"
 	"crypto/sha256"
 	"encoding/hex"
@@ -15,6 +16,7 @@ import (
 	"time"
 
 	"github.com/gozzard/gozzard"
+	"github.com/gozzard/gozzard/internal/atomicfile"
 	"github.com/gozzard/gozzard/internal/host"
 	"github.com/gozzard/gozzard/internal/policy"
 	"github.com/gozzard/gozzard/internal/release"
@@ -62,7 +64,7 @@ func exists(path string) bool {
 // create writes the policy of a host that has none, and returns its path. Where the place for policies cannot be
 // written, as in some containers, the state folder has to do.
 func (o PolicyOptions) create(data string, own host.Privileges) (path string, made bool, err error) {
-	if path, err = o.Find(data, own); err != nil || o.File != "" {
+	if path, err = o.Find(data, own); err != nil || o.File != "" && !o.Fit {
 		return path, false, err
 	}
 	if filepath.Dir(path) == systemFolder {
@@ -70,13 +72,51 @@ func (o PolicyOptions) create(data string, own host.Privileges) (path string, ma
 		if err == nil {
 			made, err = o.firstPolicy(path)
 		}
-		if err == nil || errors.Is(err, policy.ErrChanged) {
+		if made && err == nil { // an agent of another account must be able to read it, and it is no secret
+			err = os.Chmod(path, 0o644)
+		}
+		if err == nil || errors.Is(err, policy.ErrChanged) || o.File != "" {
 			return path, made, err
 		}
 		path = filepath.Join(data, policy.FileName)
 	}
 	made, err = o.firstPolicy(path)
 	return path, made, err
+}
+
+// keep remembers the policies that create may write, and returns what puts them back.
+func (o PolicyOptions) keep(data string, own host.Privileges) (undo func() error, err error) {
+	path, err := o.Find(data, own)
+	if err != nil {
+		return nil, err
+	}
+	before := map[string][]byte{} // nil: there is no file
+	for _, p := range []string{path, filepath.Join(data, policy.FileName)} {
+		b, err := os.ReadFile(p)
+		if err != nil && !errors.Is(err, fs.ErrNotExist) {
+			return nil, fmt.Errorf("cannot read the policy of this host: %w", err)
+		}
+		before[p] = b
+	}
+
+	return func() (err error) {
+		for p, b := range before {
+			now, readErr := os.ReadFile(p)
+			switch {
+			case errors.Is(readErr, fs.ErrNotExist) && b == nil, readErr == nil && b != nil && bytes.Equal(now, b):
+			case b == nil:
+				err = errors.Join(err, os.Remove(p))
+			case filepath.Dir(p) == systemFolder:
+				err = errors.Join(err, atomicfile.WritePublic(p, b))
+			default:
+				err = errors.Join(err, atomicfile.Write(p, b))
+			}
+		}
+		if err != nil {
+			err = fmt.Errorf("cannot put the policy back as it was: %w", err)
+		}
+		return err
+	}, nil
 }
 
 // Unguarded says how to move a policy that the commands that it limits could change, or "".

@@ -61,6 +61,22 @@ func (r *Registry) Leave(
 	return Answer{Agent: rec.Agent, Cloud: rec.Cloud, State: rec.State, IPs: rec.IPs}, nil
 }
 
+// Reach checks that the server of a membership can be reached and is the right one. Nothing is asked of it.
+func Reach(ctx context.Context, m *Membership) error {
+	base, err := serverURL(m.Server)
+	if err != nil {
+		return err
+	}
+	ctx, cancel := context.WithTimeout(ctx, callTimeout)
+	defer cancel()
+	dialer := tls.Dialer{Config: NewRenewer(m, "", nil).callTLS()}
+	conn, err := dialer.DialContext(ctx, "tcp", base.Host)
+	if err != nil {
+		return fmt.Errorf("cannot leave the fleet of %s: %w", base.Host, err)
+	}
+	return conn.Close()
+}
+
 // Leave asks the server of a membership to remove this host.
 func Leave(ctx context.Context, m *Membership, machine string) error {
 	base, err := serverURL(m.Server)

@@ -2,11 +2,18 @@ package nats
 
 import (
 	"context"
+	"errors"
 	"fmt"
+	"io"
 	"net"
 	"net/netip"
+	"os"
 	"syscall"
+	"time"
 )
+
+// firstByte is how long a server on the same machine may take to say its first word.
+const firstByte = 10 * time.Second
 
 // dialer opens the connections of a link. Without TLS it connects to loopback addresses only. It closes a connection
 // when the link ends, because the library waits for a silent server until its timeout.
@@ -35,7 +42,37 @@ func (d dialer) Dial(network, address string) (net.Conn, error) {
 	cancel := d.atEnd(func() { _ = conn.Close() }) // the library's reader gets an error
 	c := &linkConn{Conn: conn, cancel: cancel}
 	d.link.socket.Store(c)
+	if d.link.opts.TLS != nil {
+		return c, nil
+	}
+	if err := c.awaitServer(); err != nil {
+		_ = c.Close()
+		d.link.failed(err) // the library does not report why its first attempt failed
+		return nil, err
+	}
 	return c, nil
+}
+
+// errWantsTLS is why an agent with a join secret cannot connect: the server waits for a TLS handshake, and says nothing
+// before.
+var errWantsTLS = errors.New("the server does not answer an agent without a certificate: it serves enrolled hosts. Join " +
+	"this host: run gozzard token create on the server, then gozzard agent join on this host")
+
+// awaitServer waits for the first byte of the server. A server without TLS sends it at once.
+func (c *linkConn) awaitServer() error {
+	var first [1]byte
+	if err := c.SetReadDeadline(time.Now().Add(firstByte)); err != nil {
+		return err
+	}
+	_, err := io.ReadFull(c.Conn, first[:])
+	if errors.Is(err, os.ErrDeadlineExceeded) {
+		return errWantsTLS
+	}
+	if err != nil {
+		return err
+	}
+	c.first = first[:]
+	return c.SetReadDeadline(time.Time{})
 }
 
 // onlyLoopback rejects other addresses than those of loopback. It gets the address after name resolution.
@@ -51,6 +88,17 @@ func onlyLoopback(_, address string, _ syscall.RawConn) error {
 type linkConn struct {
 	net.Conn
 	cancel func() bool
+	first  []byte // what awaitServer has read
+}
+
+// Read implements net.Conn.
+func (c *linkConn) Read(b []byte) (int, error) {
+	if len(c.first) > 0 {
+		n := copy(b, c.first)
+		c.first = c.first[n:]
+		return n, nil
+	}
+	return c.Conn.Read(b)
 }
 
 func (c *linkConn) Close() error {

@@ -133,6 +133,10 @@ func load(path string, trust Trust) (*Policy, fs.FileInfo, error) {
 
 	// Open it.
 	f, err := os.Open(real)
+	if errors.Is(err, fs.ErrPermission) {
+		return nil, nil, fmt.Errorf("cannot read the policy: %w. The account of the agent must be able to read it; as root, "+
+			"run: chmod 0644 %s", err, real)
+	}
 	if err != nil {
 		return nil, nil, fmt.Errorf("cannot read the policy: %w", err)
 	}

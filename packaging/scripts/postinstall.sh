@@ -15,6 +15,20 @@ account gozzard /var/lib/gozzard-agent "Gozzard agent"
 # The folder for backups that root makes by hand. The server writes to it, so it must not be root's.
 install -d -m 0700 -o gozzard-server -g gozzard-server /var/backups/gozzard
 
+# The first installation (deb: no version before, rpm: one version) gets a policy that only root can write: the unit of
+# the agent cannot write it there itself. A host that has a policy keeps it.
+case ${1:-}/${2:-} in
+configure/ | 1/)
+	has=no
+	for policy in /etc/gozzard/policy.yaml /var/lib/*/policy.yaml; do
+		[ ! -e "$policy" ] || has=yes
+	done
+	if [ $has = no ] && [ -x /usr/bin/gozzard ]; then
+		/usr/bin/gozzard agent policy --data /var/lib/gozzard-agent >/dev/null 2>&1 || true # else join writes one
+	fi
+	;;
+esac
+
 # Running units take over the new program. Processes keep running.
 if [ -d /run/systemd/system ]; then
 	systemctl daemon-reload

@@ -1,4 +1,4 @@
-//go:build linux && packages
+//go:build linux && (packages || systemd)
 
 package packages_test
 

@@ -1,0 +1,50 @@
+package main
+
+import (
+	"fmt"
+
+	"github.com/spf13/cobra"
+
+	"github.com/gozzard/gozzard/internal/agentd"
+)
+
+// newAgentPolicyCommand is `gozzard agent policy`.
+func newAgentPolicyCommand() *cobra.Command {
+	var o agentd.PolicyOptions
+	var data string
+	cmd := &cobra.Command{
+		Use:   "policy",
+		Short: "Show the policy of this host, or allow more accounts and folders",
+		Long: `Show the policy of this host: what the server may do here. A host that has none gets its first one: as
+/etc/gozzard/policy.yaml for an agent of root with its state in /var/lib, and otherwise in the state
+folder.
+
+--allow-user and --allow-path allow the accounts and folders of your processes, --allow-root allows
+commands as root. The change applies from the next operation. A policy that a person has changed stays as
+it is: then the command prints the lines that are missing.
+
+Run it as the account of the agent: as root for the modes root and cap (with --policy
+/etc/gozzard/policy.yaml).`,
+		Example: `  gozzard agent policy --data /var/lib/gozzard-agent
+  gozzard agent policy --data /var/lib/gozzard-agent --allow-user www-data --allow-path /var/www`,
+		Args: cobra.NoArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			path, text, changed, err := agentd.FitPolicy(data, o)
+			if err != nil {
+				return failed(err)
+			}
+			if changed {
+				cmd.PrintErrf("%s is written\n", path)
+			}
+			return checkWrite(fmt.Fprintf(cmd.OutOrStdout(), "# %s\n%s", path, text))
+		},
+	}
+
+	f := cmd.Flags()
+	f.StringVar(&data, "data", "./agent", "state folder of the agent")
+	f.StringVar(&o.File, "policy", "", "policy `FILE` of this host, if the agent is started with --policy")
+	f.BoolVar(&o.AllowRoot, "allow-root", false, "allow commands as root")
+	f.StringSliceVar(&o.Users, "allow-user", nil, "`ACCOUNT` that commands may run as; may be repeated")
+	f.StringSliceVar(&o.Paths, "allow-path", nil, "`FOLDER` that processes may be in; may be repeated")
+	return cmd
+}
