@@ -54,7 +54,8 @@ type AuditItem struct {
 	Hosts      int    `json:"hosts"`                // how many attempts it has
 }
 
-// AgentAccount stands in the audit for the account of the agent, mostly root: the definition names no other.
+// AgentAccount stands in the audit for the default account of the host: the definition names none. Rows of earlier versions mean
+// the account of the agent, mostly root.
 const AgentAccount = "(agent)"
 
 // AuditHost is a host of an audit row.

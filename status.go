@@ -91,6 +91,10 @@ type HostInfo struct {
 	// release key, if it has a key. Agents of earlier versions send none.
 	PolicyDigest string
 
+	// DefaultAccount is the account of commands whose definition names none. Without one the host runs no such command.
+	// Agents of earlier versions send none, and run such a command as their own account, if their policy allows that.
+	DefaultAccount string
+
 	// Form is the newest form of definitions that the agent carries out completely. Agents of earlier versions send none:
 	// they ignore what Spec.Newer lists.
 	Form uint32

@@ -26,6 +26,8 @@ type HostInfo struct {
 	Degraded []string `json:"degraded,omitempty"` // features that this host does not have, one sentence each
 	// SHA-256 of the policy of the host, and behind a slash of its release key, if it has one
 	PolicyDigest string `json:"policy_digest,omitempty"`
+	// account of commands whose definition names none; without one the host runs no such command
+	DefaultAccount string `json:"default_account,omitempty"`
 	// of an enrolled host: pending, active, quarantined, restored, revoked or removed
 	Trust string `json:"trust,omitempty"`
 	Flag  string `json:"flag,omitempty"` // why the server limits this agent, for example because it sends too much

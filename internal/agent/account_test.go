@@ -57,3 +57,49 @@ func TestTE12AccountOfTheCommand(t *testing.T) {
 		try(gozzard.ActionUnregister, nil, "", "")
 	})
 }
+
+// TestTE18AccountIsComparedOnTheHost: a definition without an account means the default account of this moment. A command that
+// was judged for another one is rejected, and what is on record keeps the account with which it came.
+func TestTE18AccountIsComparedOnTheHost(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		r, p := governed(t)
+		try := func(action gozzard.Action, name string, spec []byte, account, want string) {
+			t.Helper()
+			op := r.op(action, "")
+			op.Key.Name, op.Spec, op.Account = name, spec, account
+			r.do(op)
+			pass(2 * time.Second)
+			switch got := r.last(op.ID); {
+			case want == "" && got.Outcome.Code == gozzard.CodeRefused:
+				t.Errorf("%s of %s for %q: %+v", action, name, account, got)
+			case want != "" && (got.Outcome.Code != gozzard.CodeRefused || !strings.Contains(got.Outcome.Message, want)):
+				t.Errorf("%s of %s for %q is not rejected: %+v", action, name, account, got)
+			}
+		}
+
+		// Without a default account a definition is recorded, and does not run.
+		p.set(func() { p.def = "" })
+		try(gozzard.ActionStart, "a", specOf("", "ok"), "", "default_user in")
+		try(gozzard.ActionRegister, "a", specOf("", "ok"), "shop", "has the account root")
+		try(gozzard.ActionRegister, "a", specOf("", "ok"), "root", "")
+		for _, a := range []gozzard.Action{gozzard.ActionStart, gozzard.ActionStop, gozzard.ActionKill, gozzard.ActionHost,
+			gozzard.ActionRestart, gozzard.ActionReload} {
+			try(a, "a", nil, "", "default_user in")
+		}
+		try(gozzard.ActionQuery, "a", nil, "", "")
+
+		// With one it counts like a name.
+		p.set(func() { p.def = "shop" })
+		try(gozzard.ActionStart, "a", nil, "root", "the default account of this host is shop, but the command is for the account root")
+		try(gozzard.ActionStart, "b", specOf("", "ok"), "db", "the default account of this host is shop, but")
+		try(gozzard.ActionRegister, "b", specOf("", "ok"), "shop", "")
+
+		// A change of the policy moves nothing that is on record.
+		p.set(func() { p.def = "db" })
+		try(gozzard.ActionStop, "b", nil, "db", "has the account shop, and the command is for the account db")
+		try(gozzard.ActionStop, "b", nil, "shop", "")
+		try(gozzard.ActionRegister, "c", specOf("", "ok"), "shop", "the default account of this host is db")
+		try(gozzard.ActionUpdate, "b", specOf("", "ok"), "db", "")
+		try(gozzard.ActionStop, "b", nil, "shop", "has the account db")
+	})
+}

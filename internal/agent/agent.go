@@ -30,6 +30,10 @@ type Policy interface {
 	// Definition reports whether a process with this definition is allowed in a namespace.
 	Definition(namespace string, s *gozzard.Spec) error
 	Processes(n int) error // reports whether so many processes are allowed
+	// DefaultAccount is the account of definitions that name none, or "": then they do not run. KeptAccount is the form of
+	// it that the record of a process keeps.
+	DefaultAccount() string
+	KeptAccount() string
 }
 
 // Options of an agent. Dir and Host are required.

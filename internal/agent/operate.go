@@ -140,6 +140,9 @@ func checkOp(in *gozzard.Op) (out gozzard.Outcome, rejected bool) {
 func (a *Agent) supervisorOp(op *operation, in *gozzard.Op) supervise.Op {
 	t := supervise.Op{ID: op.id, Action: op.action, Key: op.key, Labels: in.Labels, Spec: in.Spec,
 		Adopt: in.Adopt}
+	if a.o.Policy != nil {
+		t.Account = a.o.Policy.KeptAccount
+	}
 	spec, account := in.Spec, in.Account
 
 	// A query needs no journal.

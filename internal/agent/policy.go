@@ -58,7 +58,7 @@ func (a *Agent) policyError(op *operation, given []byte) error {
 	case gozzard.ActionUnregister:
 		return nil
 	case gozzard.ActionUnhost: // runs nothing, but a definition that comes with it would be stored
-		if len(given) == 0 || present != nil && bytes.Equal(given, gozzard.EncodeSpec(present)) {
+		if len(given) == 0 || present != nil && sameDefinition(given, present) {
 			return nil
 		}
 	case gozzard.ActionQuery:
@@ -80,6 +80,14 @@ func (a *Agent) policyError(op *operation, given []byte) error {
 		return nil
 	}
 
+	// A definition without an account can be recorded and looked for. What runs or signals something needs an account.
+	if spec.Identity.User == "" && a.defaultAccount() == "" && runsNothing(op.action) {
+		if op.action.ReadOnly() {
+			return nil
+		}
+		return a.countProcess(op.key)
+	}
+
 	// Check it.
 	if err := a.o.Policy.Definition(op.key.Namespace, spec); err != nil {
 		return err
@@ -88,6 +96,21 @@ func (a *Agent) policyError(op *operation, given []byte) error {
 		return nil
 	}
 	return a.countProcess(op.key)
+}
+
+// runsNothing reports whether an action runs no command and sends no signal.
+func runsNothing(a gozzard.Action) bool {
+	return a == gozzard.ActionRegister || a == gozzard.ActionUpdate || a == gozzard.ActionQuery
+}
+
+// sameDefinition reports whether a definition that came is the present one, which has the account that it means here.
+func sameDefinition(given []byte, present *gozzard.Spec) bool {
+	if bytes.Equal(given, gozzard.EncodeSpec(present)) {
+		return true
+	}
+	unnamed := *present
+	unnamed.Identity.User = ""
+	return bytes.Equal(given, gozzard.EncodeSpec(&unnamed))
 }
 
 // countProcess counts a process that is new on this host against the limit of the policy.

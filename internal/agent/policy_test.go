@@ -19,7 +19,16 @@ type rules struct {
 	no   map[gozzard.Action]bool
 	deny string // account
 	most int
+	def  string // the account of definitions that name none
 }
+
+func (p *rules) DefaultAccount() string {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return p.def
+}
+
+func (p *rules) KeptAccount() string { return p.DefaultAccount() }
 
 func (p *rules) set(f func()) {
 	p.mu.Lock()
@@ -39,6 +48,9 @@ func (p *rules) Action(a gozzard.Action) error {
 func (p *rules) Definition(_ string, s *gozzard.Spec) error {
 	p.mu.Lock()
 	defer p.mu.Unlock()
+	if s.Identity.User == "" && p.def == "" {
+		return errors.New("no account (default_user in policy.yaml)")
+	}
 	if p.deny != "" && s.Identity.User == p.deny {
 		return fmt.Errorf("no account %s (allow_root in policy.yaml)", s.Identity.User)
 	}
@@ -55,7 +67,7 @@ func (p *rules) Processes(n int) error {
 }
 
 func governed(t *testing.T) (*rig, *rules) {
-	p := &rules{no: map[gozzard.Action]bool{}}
+	p := &rules{def: "own", no: map[gozzard.Action]bool{}}
 	r := newRig(t)
 	r.o.Policy = p
 	r.start()

@@ -227,6 +227,7 @@ func (a *Agent) hostInfo() gozzard.HostInfo {
 	if a.o.PolicyDigest != nil {
 		info.PolicyDigest = a.o.PolicyDigest()
 	}
+	info.DefaultAccount = a.defaultAccount()
 	if fault := a.stateFault(); fault != "" {
 		info.Degraded = append(slices.Clone(info.Degraded), gozzard.StateUnwritable+" ("+fault+
 			"): supervision goes on, but what cannot be recorded is lost if the agent restarts, and output is dropped")

@@ -195,7 +195,8 @@ func (a *Agent) openPolicy() (err error) {
 
 func (a *Agent) openHost() (err error) {
 	a.host, err = host.New(host.Options{Instance: string(a.id), StateDir: a.options.Data, Log: a.options.Log,
-		AllowSetuid: a.options.AllowSetuid, Permit: a.rules.Folder, Programs: a.rules})
+		AllowSetuid: a.options.AllowSetuid, Permit: a.rules.Folder, Programs: a.rules,
+		Unnamed: a.rules.DefaultAccount})
 	if err != nil {
 		return err
 	}

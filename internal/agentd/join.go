@@ -26,6 +26,7 @@ type JoinOptions struct {
 	TokenFile string
 	IPs       []string // none: the address by which this host reaches the server
 	AllowRoot bool     // in the policy that is written
+	Default   string   // account of definitions that name none; the policy must allow it
 	Users     []string // accounts that the policy must allow
 	Paths     []string // folders that the policy must allow
 	Policy    string   // file of the policy, if the agent is started with --policy
@@ -62,7 +63,8 @@ func Join(ctx context.Context, o JoinOptions) (j Joined, err error) {
 	if err := o.checkUsers(own); err != nil {
 		return j, err
 	}
-	rules := PolicyOptions{File: o.Policy, AllowRoot: o.AllowRoot, Users: o.Users, Paths: o.Paths, Fit: true}
+	rules := PolicyOptions{File: o.Policy, AllowRoot: o.AllowRoot, Default: o.Default, Users: o.Users,
+		Paths: o.Paths, Fit: true}
 	undo, err := rules.keep(o.Data, own)
 	if err != nil {
 		return j, err

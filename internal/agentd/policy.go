@@ -15,9 +15,10 @@ import (
 type PolicyOptions struct {
 	File      string       // "": the one that Find finds, which is made when it is not there
 	AllowRoot bool         // written into a policy that is made
+	Default   string       // the account of definitions that name none, as AllowRoot
 	Users     []string     // accounts that the policy must allow, as AllowRoot
 	Paths     []string     // folders that the policy must allow
-	Fit       bool         // also a policy that exists must allow AllowRoot, Users and Paths
+	Fit       bool         // also a policy that exists must fit AllowRoot, Default, Users and Paths
 	Rules     policy.Rules // used instead of a file; nil: there is a file
 }
 
@@ -98,7 +99,8 @@ func TrustProgram(file string) error {
 
 // firstPolicy writes the policy of a host. It does not change a policy that a person has changed.
 func (o PolicyOptions) firstPolicy(path string) (made bool, err error) {
-	choice := policy.Choice{AllowRoot: o.AllowRoot, Users: o.Users, Paths: o.Paths, OwnUID: os.Geteuid()}
+	choice := policy.Choice{AllowRoot: o.AllowRoot, Default: o.Default, Users: o.Users, Paths: o.Paths,
+		OwnUID: os.Geteuid()}
 	if err := choice.Check(); err != nil {
 		return false, err
 	}

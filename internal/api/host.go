@@ -33,7 +33,8 @@ func (a *api) renderHost(h *fleet.Host) client.HostInfo {
 	i := &h.Info
 	out := client.HostInfo{Agent: i.Agent, Addrs: []client.HostAddr{}, Online: h.Online, Hostname: i.Hostname,
 		OS: i.OS, Arch: i.Arch, Version: i.Version, StartedAt: client.UnixTime(i.StartedAt), CPUs: i.CPUs, MemBytes: i.MemBytes,
-		Mode: i.Mode.String(), Degraded: i.Degraded, PolicyDigest: i.PolicyDigest, LastSeen: client.At(h.LastSeen)}
+		Mode: i.Mode.String(), Degraded: i.Degraded, PolicyDigest: i.PolicyDigest, LastSeen: client.At(h.LastSeen),
+		DefaultAccount: i.DefaultAccount}
 
 	for _, addr := range i.Addrs {
 		out.Addrs = append(out.Addrs, client.HostAddr{Cloud: addr.Cloud, IP: addr.IP.String()})

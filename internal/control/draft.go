@@ -28,6 +28,7 @@ type givenSpec struct {
 	spec    *gozzard.Spec // nil: none
 	encoded []byte
 	host    gozzard.HostRef
+	account string // of definitions without one, on this host
 }
 
 // open counts the attempts without a verdict.
@@ -118,7 +119,7 @@ func (p *Plane) draftItem(d *draft, op *gozzard.Operation, it *gozzard.Item, now
 		}
 
 		d.task.Attempts = append(d.task.Attempts, a)
-		d.given = append(d.given, givenSpec{it.Spec, spec, host.Info.Ref()})
+		d.given = append(d.given, givenSpec{it.Spec, spec, host.Info.Ref(), host.Info.DefaultAccount})
 	}
 }
 

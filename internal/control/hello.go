@@ -69,6 +69,9 @@ func (p *Plane) openSession(ctx context.Context, h hello) error {
 	if !isDigest(info.PolicyDigest) {
 		info.PolicyDigest = ""
 	}
+	if !isAccount(info.DefaultAccount) {
+		info.DefaultAccount = ""
+	}
 
 	// Register it in the record.
 	now := p.o.Now()
@@ -149,6 +152,9 @@ func isDigest(s string) bool {
 		return (r < 'a' || r > 'z') && (r < '0' || r > '9') && r != '/'
 	})
 }
+
+// isAccount reports whether a text can be the name of an account. It comes from a host that may be hostile.
+func isAccount(s string) bool { return len(s) <= gozzard.MaxNameBytes && gozzard.IsPlainLine(s) }
 
 // logLift says that an agent has operations on record that this server does not know.
 func (p *Plane) logLift(agent gozzard.AgentID, rec *record.Host) {

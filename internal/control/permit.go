@@ -13,7 +13,8 @@ import (
 // definition that is new needs the right to register, one that differs from the record the right to update, whatever
 // the action is. Without this rule the right to start would be the right to run anything.
 //
-// The account that was judged goes with the command, and the agent compares it with the definition that it has.
+// The account that was judged goes with the command, and the agent compares it with the definition that it has. A
+// definition without an account means the default account that the host reports; the agent knows whether it still has it.
 func (p *Plane) permit(d *draft, caller gozzard.Caller, recs map[gozzard.ProcID]record.Process) {
 	if caller.Rights.All() {
 		return
@@ -40,6 +41,15 @@ func (p *Plane) permit(d *draft, caller gozzard.Caller, recs map[gozzard.ProcID]
 type definition struct {
 	encoded []byte // as this version of the program encodes it
 	account string
+	unnamed bool // it names no account
+}
+
+// accountOn is the account of the definition on the host of an attempt.
+func (d *definition) accountOn(g *givenSpec) string {
+	if d.unnamed {
+		return gozzard.CanonicalAccount(g.account)
+	}
+	return d.account
 }
 
 type definitions map[string]*definition
@@ -51,7 +61,7 @@ func (l definitions) read(b []byte) *definition {
 	}
 	d := &definition{encoded: b, account: gozzard.RootAccount}
 	if s, err := gozzard.DecodeSpec(b); err == nil {
-		d.encoded, d.account = gozzard.EncodeSpec(s), s.Account()
+		d.encoded, d.account, d.unnamed = gozzard.EncodeSpec(s), s.Account(), s.Identity.User == ""
 	}
 	l[string(b)] = d
 	return d
@@ -86,7 +96,7 @@ func (q *judged) reject() *gozzard.Outcome {
 
 	// Judge the recorded definition.
 	if q.rec != nil && !a.Action.ReadOnly() {
-		if a.Account = q.rec.account; !q.may(a.Action, a.Account) {
+		if a.Account = q.rec.accountOn(q.given); !q.may(a.Action, a.Account) {
 			return q.refuseAccount(a.Action, a.Account)
 		}
 	}
@@ -101,7 +111,7 @@ func (q *judged) reject() *gozzard.Outcome {
 	if out := q.rejectDefinition(); out != nil {
 		return out
 	}
-	a.Account = given.Account()
+	a.Account = given.AccountOn(q.given.account)
 	if !q.may(a.Action, a.Account) {
 		return q.refuseAccount(a.Action, a.Account)
 	}
@@ -116,10 +126,10 @@ func (q *judged) rejectDefinition() *gozzard.Outcome {
 	}
 
 	need, why := gozzard.ActionRegister, "is new"
-	accounts := []string{q.given.spec.Account()}
+	accounts := []string{q.given.spec.AccountOn(q.given.account)}
 	if q.rec != nil {
 		need, why = gozzard.ActionUpdate, "differs from the recorded one"
-		accounts = append(accounts, q.rec.account)
+		accounts = append(accounts, q.rec.accountOn(q.given))
 	}
 
 	if !q.mayOn(need) {
@@ -144,7 +154,14 @@ func (q *judged) mayOn(a gozzard.Action) bool {
 }
 
 func (q *judged) refuseAccount(a gozzard.Action, account string) *gozzard.Outcome {
+	why := ""
+	if given := q.given.spec; given != nil && given.Identity.User == "" || given == nil && q.rec != nil && q.rec.unnamed {
+		why = ": the definition names no account, and this is the default account of the host"
+		if q.given.account == "" {
+			why = ": the definition names no account, and the host has no default account, which counts as root: name one"
+		}
+	}
 	return &gozzard.Outcome{Code: gozzard.CodeRefused, Message: fmt.Sprintf(
-		"not permitted: app %s may not %s processes of %s as account %s here", q.caller.App, a,
-		q.attempt.Key.Namespace, account)}
+		"not permitted: app %s may not %s processes of %s as account %s here%s", q.caller.App, a,
+		q.attempt.Key.Namespace, account, why)}
 }

@@ -117,3 +117,51 @@ func TestTE12AccountsOfDefinitions(t *testing.T) {
 		}
 	}
 }
+
+// TestTE18DefaultAccountInGrants: a definition without an account counts as one of the default account that the host reports,
+// whatever the host writes there, and as root's if it reports none.
+func TestTE18DefaultAccountInGrants(t *testing.T) {
+	for reported, cases := range map[string]map[string]string{ // accounts of the grant: the refusal, or the account of the command
+		"":                        {"shop": "no default account, which counts as root", "*": "counts as root", "root": "root"},
+		"shop":                    {"shop": "shop", "*": "shop", "db": "this is the default account of the host", "root": "as account shop"},
+		"root":                    {"shop": "as account root", "*": "as account root", "root": "root"},
+		"0":                       {"*": "as account root", "root": "root"},
+		"a\nb":                    {"*": "counts as root"},
+		strings.Repeat("x", 1000): {"*": "counts as root"},
+		"system":                  {"*": "as account root"},
+	} {
+		r := newRig(t)
+		r.defaultAccount = reported
+		r.hello(me, 1, journalA)
+		for accounts, want := range cases {
+			who := gozzard.Caller{App: "app", User: "u", Rights: &gozzard.Rights{Grants: []gozzard.Grant{{
+				Role: gozzard.RoleOperator, Namespaces: []string{"gse"}, Hosts: gozzard.HostsAny,
+				Accounts: []string{accounts}}}}}
+			name := "p" + strings.ReplaceAll(accounts, "*", "any")
+			for _, spec := range []*gozzard.Spec{as("", "./x"), nil} { // with the definition, and by the record
+				task, err := r.plane.Operate(t.Context(), &gozzard.Operation{Caller: who, Items: []gozzard.Item{{
+					Action: gozzard.ActionStart, Key: gozzard.Key{Namespace: "gse", Name: name}, Spec: spec,
+					Targets: []gozzard.Target{{Agent: me, ResultKey: "x"}}}}})
+				if err != nil {
+					t.Fatal(err)
+				}
+				res, err := r.plane.Results(t.Context(), who, task.ID)
+				if err != nil {
+					t.Fatal(err)
+				}
+				a := &res.Attempts[0]
+				if a.State == gozzard.AttemptNotExecuted {
+					if spec != nil && !strings.Contains(a.Outcome.Message, want) {
+						t.Errorf("%.20q, grant %s: %s, want %s", reported, accounts, a.Outcome.Message, want)
+					}
+					continue
+				}
+				op := r.op(me, 1, task)
+				if op.Account != want {
+					t.Errorf("%.20q, grant %s: sent for the account %q, want %s", reported, accounts, op.Account, want)
+				}
+				r.report(me, 1, done(op, gozzard.CodeNotRunning))
+			}
+		}
+	}
+}

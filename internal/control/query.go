@@ -120,7 +120,8 @@ func (p *Plane) May(caller gozzard.Caller, a gozzard.Action, key gozzard.Key, t 
 		return known && caller.Rights.MayOn(a, key.Namespace, h.Info.Ref())
 	}
 	s, err := gozzard.DecodeSpec(spec)
-	return err == nil && caller.Rights.May(a, key.Namespace, h.Info.Ref(), s.Account())
+	return err == nil && caller.Rights.May(a, key.Namespace, h.Info.Ref(),
+		s.AccountOn(h.Info.DefaultAccount))
 }
 
 func (p *Plane) resolve(t gozzard.Target) (fleet.Host, bool) {

@@ -30,7 +30,7 @@ func (p *Plane) recheck(ctx context.Context, agent gozzard.AgentID, list []deliv
 			}
 			callers[w.Ref.Task] = caller
 		}
-		if caller != nil && !p.stillMay(caller, w, host.Info.Ref()) {
+		if caller != nil && !p.stillMay(caller, w, &host.Info) {
 			p.o.Observe.rejected("not_permitted")
 			out[i] = &gozzard.Outcome{Code: gozzard.CodeRefused, Message: fmt.Sprintf(
 				"not executed: while this waited for the host, app %s lost the right to %s processes of %s here",
@@ -56,7 +56,8 @@ func (p *Plane) presentCaller(ctx context.Context, seq gozzard.TaskSeq) (*gozzar
 }
 
 // stillMay reports whether a caller may do what waited, on the host as it is now.
-func (p *Plane) stillMay(caller *gozzard.Caller, w *delivery.Waited, host gozzard.HostRef) bool {
+func (p *Plane) stillMay(caller *gozzard.Caller, w *delivery.Waited, info *gozzard.HostInfo) bool {
+	host := info.Ref()
 	if caller.Rights.All() {
 		return true
 	}
@@ -69,7 +70,7 @@ func (p *Plane) stillMay(caller *gozzard.Caller, w *delivery.Waited, host gozzar
 
 	account := w.Account
 	if spec, err := gozzard.DecodeSpec(w.Spec); account == "" && err == nil {
-		account = spec.Account()
+		account = spec.AccountOn(info.DefaultAccount)
 	}
 	return account == "" || caller.Rights.May(w.Action, w.Key.Namespace, host, account)
 }

@@ -23,8 +23,9 @@ type rig struct {
 	quota int
 	// helloRate is how many sessions are opened in a second; 0 is the default.
 	helloRate float64
-	// newestGen is what agents say in HELLO.
-	newestGen uint64
+	// newestGen and defaultAccount are what agents say in HELLO.
+	newestGen      uint64
+	defaultAccount string
 	// around, unless nil, is what the plane gets instead of the store itself.
 	around func(*sqlstore.Store) control.Store
 	store  *sqlstore.Store
@@ -164,8 +165,8 @@ func (r *rig) hello(agent gozzard.AgentID, session uint64, pos gozzard.JournalPo
 	}
 	addr.IP = ip
 	r.plane.Receive(agent, 0, &gozzard.Report{Version: 1, Kind: gozzard.ReportHello, Session: session, Journal: pos,
-		Hello: &gozzard.Hello{Host: gozzard.HostInfo{Agent: agent, Addrs: []gozzard.HostAddr{addr}}, Open: open,
-			NewestGen: r.newestGen}})
+		Hello: &gozzard.Hello{Host: gozzard.HostInfo{Agent: agent, Addrs: []gozzard.HostAddr{addr},
+			DefaultAccount: r.defaultAccount}, Open: open, NewestGen: r.newestGen}})
 	r.until("no welcome", func() bool { return len(r.commands(agent, gozzard.CommandWelcome)) > n })
 }
 

@@ -21,6 +21,8 @@ type account struct {
 	groups []uint32
 }
 
+var errUnnamed = errors.New("the definition names no account, and the policy of this host has no default_user")
+
 var errNoUser = errors.New("no such user on this host")
 
 func lookupAccount(name string) (account, error) {
@@ -75,14 +77,16 @@ func ownAccount() account {
 	return account{name: strconv.Itoa(uid), home: "/", uid: uint32(uid), gid: uint32(os.Getegid())}
 }
 
-// actAs returns the account for a command. The credential is nil when it is the account of the agent. No name means
-// root. An agent that cannot become root uses its own account instead, and the policy decides whether that is
-// allowed.
+// actAs returns the account for a command. The credential is nil when it is the account of the agent. No name means the
+// default account of the host, and never another one: a name that was left out must not make root of a command.
 func (h *Host) actAs(name string) (account, *syscall.Credential, error) {
-	if name == "" && h.mode == gozzard.ModeCap {
-		name = "root"
+	if name == "" {
+		name = h.unnamed()
 	}
-	if name == "" || name == h.self.name {
+	switch name {
+	case "":
+		return account{}, nil, errUnnamed
+	case h.self.name:
 		return h.self, nil, nil
 	}
 

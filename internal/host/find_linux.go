@@ -27,14 +27,17 @@ type wanted struct {
 // wantedBy reads what a definition says about its process.
 func (h *Host) wantedBy(spec *gozzard.Spec) (wanted, error) {
 	w := wanted{name: spec.Identity.ProcName}
-	if spec.Identity.User == "" {
-		return w, nil
+	name := spec.Identity.User
+	if name == "" {
+		if name = h.unnamed(); name == "" || name == h.self.name { // a process of any account may be meant
+			return w, nil
+		}
 	}
 
-	a, err := h.accounts.lookup(spec.Identity.User)
+	a, err := h.accounts.lookup(name)
 	switch {
 	case errors.Is(err, errNoUser):
-		w.missing = spec.Identity.User
+		w.missing = name
 	case err != nil:
 		return w, err
 	default:

@@ -46,8 +46,9 @@ type Host struct {
 	hasPidfd bool
 	setuid   bool // commands of accounts other than root may gain privileges
 	permit   func(user, dir string) error
-	programs Programs // nil: every command runs in a shell
-	oomScore int      // of this program
+	programs Programs      // nil: every command runs in a shell
+	unnamed  func() string // the account of definitions that name none
+	oomScore int           // of this program
 	instance string
 	degraded []string
 
@@ -96,6 +97,9 @@ func New(o Options) (*Host, error) {
 		oomScore: oomScore("/proc/self/oom_score_adj"),
 		shells:   shells{pids: map[int]*command{}}, fronts: fronts{byProc: map[supervise.Proc]*front{}},
 		accounts: newAccounts(), closing: make(chan struct{}), tidied: make(chan struct{}),
+	}
+	if h.unnamed = o.Unnamed; h.unnamed == nil {
+		h.unnamed = func() string { return h.self.name }
 	}
 	if err := h.learn(); err != nil {
 		return nil, fmt.Errorf("cannot use this host: %w", err)

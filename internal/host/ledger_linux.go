@@ -286,7 +286,7 @@ func (h *Host) record(c *command, name string) {
 	if c.group != nil {
 		e.Group = c.group.dir
 	}
-	if r.Spec.Identity.User != "" {
+	if r.Spec.Identity.User != "" || c.runAs.uid != h.self.uid {
 		e.Owner = &c.runAs.uid
 	}
 	if r.Timeout > 0 {

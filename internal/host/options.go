@@ -35,6 +35,9 @@ type Options struct {
 	Permit func(user, dir string) error
 	// Programs decides about the files that commands execute. With nil every command runs in a shell. Only Linux asks.
 	Programs Programs
+	// Unnamed is the account of commands whose definition names none. "" means that such a command does not run. nil
+	// means the account of the agent. Only Linux asks.
+	Unnamed func() string
 	// BootID replaces the id of this boot in tests.
 	BootID string
 }

@@ -20,7 +20,8 @@ type account struct {
 	found *user.User
 }
 
-// account finds and checks an account. "" is the agent's own account.
+// account finds and checks an account. "" is the agent's own account: on systems where commands have no other one, and
+// for `gozzard dev`.
 func (p *Policy) account(name string) (account, error) {
 	e, err := p.findAccount(name)
 	acct := e.account

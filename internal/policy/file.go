@@ -161,6 +161,7 @@ func load(path string, trust Trust) (*Policy, fs.FileInfo, error) {
 // Choice is what a person chooses when a host is set up.
 type Choice struct {
 	AllowRoot bool
+	Default   string   // the account of definitions that name none; it is allowed like those of Users
 	Users     []string // further accounts that may be used; each must exist
 	Paths     []string // further folders that processes may be in; absolute
 	Own       string   // the account of the agent, if it is not root
@@ -169,6 +170,9 @@ type Choice struct {
 
 // Check rejects a choice that cannot work on this host.
 func (c Choice) Check() error {
+	if err := c.checkDefault(); err != nil {
+		return err
+	}
 	for _, name := range c.Users {
 		acct, err := lookup(name)
 		switch {
@@ -195,9 +199,12 @@ func (c Choice) Missing(p *Policy) []string {
 	if c.AllowRoot && !p.AllowRoot {
 		all = append(all, allowedBy(p.reject(setAllowRoot, "account root"), "true"))
 	}
-	for _, name := range c.Users {
+	for _, name := range c.allUsers() {
 		_, err := p.account(name)
 		all = append(all, err)
+	}
+	if c.Default != "" && p.DefaultUser != c.Default {
+		all = append(all, allowedBy(p.reject(setDefaultUser, "account %s as the default one", shown(c.Default)), c.Default))
 	}
 	for _, path := range c.Paths {
 		if !p.inPrefixes(path) {
@@ -271,7 +278,7 @@ func (c Choice) text() string {
 			p.DenyUIDs = nil
 		}
 	}
-	for _, name := range c.Users {
+	for _, name := range c.allUsers() {
 		if !slices.Contains(p.Users, name) {
 			p.Users = append(p.Users, name)
 		}
@@ -290,7 +297,8 @@ func (c Choice) text() string {
 	var b strings.Builder
 	fmt.Fprintf(&b, `# What the server may do on this host. The server cannot change this file.
 # A change of this file takes effect with the next operation.
-allow_root: %v  # commands may run as root; a definition without an account means root
+allow_root: %v  # commands may run as root
+%s  # the account of definitions that name none; without it they do not run
 users: [%s]  # other accounts: a name, @group for the members of a group, "*" for all accounts
 deny_uids: %q  # accounts that are rejected even if users lists them
 path_prefixes: [%s]  # setup_path must be in one of these folders; symbolic links are resolved first
@@ -301,7 +309,7 @@ max_processes: %d  # the largest number of processes on this host
 # programs: [/opt/app/bin/*]  # with shell: false, the only programs that may be executed
 # env: [PYTHONPATH]           # with shell: false, variables of loaders and interpreters that definitions may set
 # namespaces: {"shop*": [shop]}  # which accounts the processes of a namespace may use
-`, c.AllowRoot, list(p.Users, quote), deny, list(p.PathPrefixes, quote),
+`, c.AllowRoot, c.defaultLine(), list(p.Users, quote), deny, list(p.PathPrefixes, quote),
 		list(p.Ops, gozzard.Action.String), p.MaxProcesses)
 	return b.String()
 }

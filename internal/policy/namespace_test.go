@@ -4,7 +4,6 @@ package policy_test
 
 import (
 	"fmt"
-	"os"
 	"strings"
 	"testing"
 
@@ -13,7 +12,7 @@ import (
 )
 
 func TestNamespaces(t *testing.T) {
-	const rest = `, users: ["*"], deny_uids: "", allow_root: true, trusted_paths: false, path_prefixes: ["/"]}`
+	const rest = `, default_user: root, users: ["*"], deny_uids: "", allow_root: true, trusted_paths: false, path_prefixes: ["/"]}`
 	for _, tt := range []struct {
 		rules, namespace, user string
 		good                   bool
@@ -27,7 +26,7 @@ func TestNamespaces(t *testing.T) {
 		{`{"shop*": [nobody], "pay?": [daemon, bin]}`, "Shop", "nobody", false},
 		{`{"shop*": [nobody], "pay?": [daemon, bin]}`, "", "nobody", false},
 		{`{"shop*": [nobody], "pay?": [daemon, bin]}`, "shop", "root", false},
-		{`{"shop*": [nobody], "pay?": [daemon, bin]}`, "shop", "", false}, // the agent's account, which is root here
+		{`{"shop*": [nobody], "pay?": [daemon, bin]}`, "shop", "", false}, // the default account, which is root here
 		{`{"shop*": [nobody], "pay?": [daemon, bin]}`, "shop", "65534", false},
 		{`{"shop*": [nobody], "pay?": [daemon, bin]}`, "shop", "nobody ", false},
 		{`{"shop*": [nobody], "s*p": [daemon]}`, "shop", "daemon", true}, // all patterns that match
@@ -44,9 +43,6 @@ func TestNamespaces(t *testing.T) {
 		{`{shop: []}`, "shop", "nobody", false},
 		{`{}`, "shop", "nobody", false},
 	} {
-		if tt.user == "" && os.Geteuid() != 0 {
-			continue // no account means the account of this test, which is not root
-		}
 		want := ""
 		if !tt.good {
 			want = fmt.Sprintf("is not allowed by local policy (%s in", "namespaces")
@@ -101,9 +97,9 @@ func TestNamespacesAreParsedStrictly(t *testing.T) {
 	}
 }
 
-// In mode cap a definition without an account means root, for the namespaces too.
+// A definition without an account means the default account, for the namespaces too.
 func TestNamespacesWithinReach(t *testing.T) {
-	r := policy.Reach{Rules: parse(t, `{namespaces: {shop: [nobody], pay: [root]}, users: ["*"], allow_root: true,
+	r := policy.Reach{Rules: parse(t, `{namespaces: {shop: [nobody], pay: [root]}, users: ["*"], allow_root: true, default_user: root,
 		path_prefixes: ["/"]}`), Mode: gozzard.ModeCap, Account: "daemon", UID: 1}
 	wants(t, "root by nothing", r.Definition("shop", spec("", "/usr", "")), "account root for namespace shop")
 	wants(t, "root", r.Definition("pay", spec("", "/usr", "")), "")

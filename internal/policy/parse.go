@@ -73,6 +73,8 @@ func (d *decoder) setting(n *yamldoc.Node) {
 		d.boolean(n, &d.p.AllowDowngrade)
 	case setReleaseKey:
 		d.p.ReleaseKey = d.file(n)
+	case setDefaultUser:
+		d.p.DefaultUser = d.account(n)
 	case setUsers:
 		d.p.Users = entries(d, n, d.user)
 	case setPathPrefixes:
@@ -96,7 +98,7 @@ func (d *decoder) setting(n *yamldoc.Node) {
 		d.p.Env = entries(d, n, d.variable)
 	default:
 		d.fault(n, strconv.Quote(n.Key), "is not a setting; the settings are %s",
-			strings.Join([]string{setAllowRoot, setUsers, setDenyUIDs, setPathPrefixes,
+			strings.Join([]string{setAllowRoot, setDefaultUser, setUsers, setDenyUIDs, setPathPrefixes,
 				setTrustedPaths, setShell, setOps, setMaxProcesses, setNamespaces, setPrograms, setEnv, setReleaseKey,
 				setDowngrade}, ", "))
 	}
@@ -140,6 +142,16 @@ func (d *decoder) user(key string, n *yamldoc.Node) string {
 	bare := strings.TrimPrefix(name, "@")
 	if !ok || bare == "" || bare == anyone && bare != name || strings.ContainsAny(bare, " \t:@,/") {
 		d.fault(n, key, "must be accounts, groups with @ before the name, or * for all accounts")
+	}
+	return name
+}
+
+// account reads the name of one account.
+func (d *decoder) account(n *yamldoc.Node) string {
+	name, ok := text(n)
+	if !ok || name == anyone || strings.ContainsAny(name, " \t:@,/") || shown(name) != name {
+		d.fault(n, n.Key, "must be the name of one account, such as www-data")
+		return ""
 	}
 	return name
 }

@@ -64,7 +64,9 @@ func TestPermissiveIsEverything(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if d := cmp.Diff(policy.Everything(), p, ignoreFile); d != "" {
+	want := policy.Everything()
+	want.DefaultUser = "root" // of an agent of root; Everything means the account of the agent
+	if d := cmp.Diff(want, p, ignoreFile); d != "" {
 		t.Error(d)
 	}
 }
@@ -77,7 +79,7 @@ func TestParseRefusesWithLines(t *testing.T) {
 		{"allow_root: yes\n", []string{"line 1: allow_root must be true or false"}},
 		{"allow_root: \"true\"\n", []string{"line 1: allow_root must be true or false"}},
 		{"shell:\n", []string{"line 1: shell must be true or false"}},
-		{"# a\nalow_root: true\n", []string{`line 2: "alow_root" is not a setting; the settings are allow_root, users,`}},
+		{"# a\nalow_root: true\n", []string{`line 2: "alow_root" is not a setting; the settings are allow_root, default_user, users,`}},
 		{"release_key: release.pub\nallow_downgrade: 1\n",
 			[]string{"line 1: release_key must be the clean absolute path of a file", "line 2: allow_downgrade must be true or false"}},
 		{"users: root\n", []string{"line 1: users must be a list, is a text"}},

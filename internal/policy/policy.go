@@ -26,6 +26,7 @@ const (
 	setEnv          = "env"
 	setReleaseKey   = "release_key"
 	setDowngrade    = "allow_downgrade"
+	setDefaultUser  = "default_user"
 )
 
 // Limits of a policy.
@@ -42,6 +43,7 @@ const anyone = "*"
 // Policy is what is allowed on a host. The zero value allows nothing. A policy that is in use is not changed.
 type Policy struct {
 	AllowRoot    bool
+	DefaultUser  string   // the account of definitions that name none; "" means that these do not run
 	Users        []string // names of accounts, "@group" for the members of a group, "*" for all
 	DenyUIDs     []UIDRange
 	PathPrefixes []string // clean and absolute
@@ -93,6 +95,7 @@ func Everything() *Policy {
 
 // Permissive is Everything as a file, for tests and measurements.
 const Permissive = `allow_root: true
+default_user: root
 users: ["*"]
 deny_uids: ""
 path_prefixes: ["/"]
@@ -133,7 +136,14 @@ func (p *Policy) Processes(n int) error {
 // Definition checks a definition of a namespace: its account, its folder and all its commands. All commands are checked,
 // because some run without a request. The error has every reason.
 func (p *Policy) Definition(namespace string, s *gozzard.Spec) error {
-	acct, rejected := p.account(s.Identity.User)
+	name := s.Identity.User
+	if name == "" && hasModes && !p.ownFleet { // Reach has replaced it; this is for rules without a Reach
+		if name = p.DefaultUser; name == "" {
+			return p.Unnamed()
+		}
+	}
+
+	acct, rejected := p.account(name)
 	if rejected != nil {
 		// What only root can see is not shown to a caller that may not use root.
 		acct.root = false
@@ -160,6 +170,10 @@ func (p *Policy) String() string {
 	root := "root refused"
 	if p.AllowRoot {
 		root = "root allowed"
+	}
+
+	if p.DefaultUser != "" {
+		root += "; " + shown(p.DefaultUser) + " if a definition names no account"
 	}
 
 	shell := "commands without shell only"

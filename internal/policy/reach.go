@@ -16,6 +16,8 @@ type Rules interface {
 	Program(user, command, file string, interpreter bool) error
 	Variable(name string) error
 	Names(account string) bool
+	DefaultAccount(own string) string
+	Unnamed() error
 }
 
 // Reach restricts a policy to what its agent is able to do. Whatever the owner allows, an agent without the powers of
@@ -28,23 +30,22 @@ type Reach struct {
 	UID     uint32
 }
 
-// Definition checks a definition. A definition without an account means root.
+// Definition checks a definition. One without an account means the default account.
 func (r *Reach) Definition(namespace string, s *gozzard.Spec) error {
+	s, err := r.named(s)
+	if err != nil {
+		return err
+	}
+
 	name := s.Identity.User
 	switch {
 	case !hasModes || r.Mode == gozzard.ModeRoot: // where accounts have no numbers, the host checks the account
-	case r.Mode == gozzard.ModeCap && name == "":
-		named := *s
-		named.Identity.User = "root"
-		return r.Rules.Definition(namespace, &named)
 	case r.Mode == gozzard.ModeCap:
 		if r.UID != 0 && r.isOwn(name) && !r.Names(r.Account) {
 			return fmt.Errorf("permission: account %s is the agent's own, in mode cap: its commands could change "+
 				"what the agent keeps; use another account, or list it by name in users of the policy", shown(name))
 		}
-	case name == "" && r.UID != 0 && !r.Names(r.Account):
-		return r.outOfReach("no account is named, which means root")
-	case name != "" && !r.isOwn(name):
+	case !r.isOwn(name):
 		return r.outOfReach("account " + shown(name) + " cannot be used")
 	}
 

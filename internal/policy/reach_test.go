@@ -28,18 +28,21 @@ func TestReachOfModes(t *testing.T) {
 		{gozzard.ModeUser, root, "no-such\naccount",
 			`permission: account "no-such\naccount" cannot be used: ` + outside},
 		{gozzard.ModeUser, root, strings.Repeat("é", 4000), outside},
-		{gozzard.ModeUser, root, "", "permission: no account is named, which means root: " + outside},
+		{gozzard.ModeUser, root, "", "permission: the definition names no account: " + outside},
+		{gozzard.ModeUser, `{users: [nobody], path_prefixes: ["/"]}`, "", ""}, // there is no other account
+		{gozzard.ModeUser, `{users: ["*"], default_user: daemon}`, "", "account daemon cannot be used: " + outside},
 		{gozzard.ModeUser, `{users: [daemon], path_prefixes: ["/"]}`, "nobody",
 			"account nobody is not allowed by local policy (users in"},
 		{gozzard.ModeCap, all, "daemon", ""},
 		{gozzard.ModeCap, all, "root", "account root is not allowed by local policy (allow_root in"},
-		{gozzard.ModeCap, all, "", "account root is not allowed by local policy (allow_root in"},
+		{gozzard.ModeCap, all, "", "is not allowed by local policy (default_user in"},
 		{gozzard.ModeCap, root, "root", ""},
-		{gozzard.ModeCap, root, "", ""},
+		{gozzard.ModeCap, root, "", "(default_user in"},
 		{gozzard.ModeCap, root, "nobody", "permission: account nobody is the agent's own, in mode cap"},
 		{gozzard.ModeCap, `{users: ["@nogroup"], path_prefixes: ["/"]}`, "nobody", "is the agent's own"},
 		{gozzard.ModeCap, `{users: [nobody], path_prefixes: ["/"]}`, "nobody", ""}, // the owner has listed it by name
-		{gozzard.ModeCap, `{users: [nobody], path_prefixes: ["/"]}`, "", "(allow_root in"},
+		{gozzard.ModeCap, `{users: [nobody], path_prefixes: ["/"]}`, "", "(default_user in"},
+		{gozzard.ModeRoot, root, "", "(default_user in"},
 		{gozzard.ModeRoot, all, "nobody", ""},
 		{gozzard.ModeRoot, all, "root", "(allow_root in"},
 	} {
@@ -53,10 +56,8 @@ func TestReachOfModes(t *testing.T) {
 
 	self := policy.Reach{Rules: policy.Everything(), Mode: gozzard.ModeUser, Account: "nobody", UID: 65534}
 
-	if os.Geteuid() == 0 { // Everything: no account means the agent's account
-		if err := self.Definition("gse", spec("", "/", "")); err != nil {
-			t.Error(err)
-		}
+	if err := self.Definition("gse", spec("", "/", "")); err != nil { // Everything: no account means the agent's account
+		t.Error(err)
 	}
 
 	if err := self.Definition("gse", spec("daemon", "/", "")); err == nil {

@@ -119,7 +119,7 @@ func placeKeys() []Key {
 			}, "spec.identity.proc_name"),
 		key("pid_file", pathForm, "", "/run/web.pid", "the file with the pid of a program that goes into the background",
 			path(func(id *gozzard.Identity) *string { return &id.PIDPath }), "spec.identity.pid_path"),
-		key("user", lineForm, "root, or the account of an agent that is not root", "www-data", "the account of its commands",
+		key("user", lineForm, "`default_user` in the policy of the host, or the account of an agent that is not root", "www-data", "the account of its commands",
 			func(f *flat, v strictjson.Value) { f.spec.Identity.User = line(v, maxShort) }, "spec.identity.user"),
 		key("group", lineForm, "the main group of the account", "adm",
 			"the group of its commands: one of the groups of the account; root may use every group",

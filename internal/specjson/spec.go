@@ -23,8 +23,8 @@ const (
 // Rules say how strictly a door reads definitions. Without rules everything that real clients send is accepted: empty
 // fields of the identity, and unknown names.
 type Rules struct {
-	// Complete is for definitions whose commands will run: the user and the paths are required, and paths must be
-	// clean and absolute.
+	// Complete is for definitions whose commands will run: the paths are required, clean and absolute. The user
+	// is not: old clients leave it out, and the host decides.
 	Complete bool
 	// Strict is for our own API: unknown names are rejected with the name that is probably meant, paths must be clean
 	// and absolute, and setup_path is required.
@@ -82,7 +82,7 @@ func (r Rules) identity(v strictjson.Value) gozzard.Identity {
 	}
 
 	r.only(&v, "index_key", "proc_name", "setup_path", "pid_path", "config_path", "log_path", "user")
-	name, user := v.Get("proc_name"), v.Get("user")
+	name := v.Get("proc_name")
 	id := gozzard.Identity{
 		IndexKey:   line(v.Get("index_key"), maxPath),
 		ProcName:   line(name, maxShort),
@@ -90,7 +90,7 @@ func (r Rules) identity(v strictjson.Value) gozzard.Identity {
 		PIDPath:    r.path(v.Get("pid_path"), r.Complete),
 		ConfigPath: r.path(v.Get("config_path"), false),
 		LogPath:    r.path(v.Get("log_path"), false),
-		User:       line(user, maxShort),
+		User:       line(v.Get("user"), maxShort),
 	}
 	switch {
 	case id.ProcName == "" && r.partial:
@@ -98,10 +98,6 @@ func (r Rules) identity(v strictjson.Value) gozzard.Identity {
 		name.Fault("required")
 	case r.Strict && strings.ContainsAny(id.ProcName, `/\`):
 		name.Fault("is the name of a program as its system shows it, not a path")
-	}
-
-	if id.User == "" && r.Complete && (!user.Given() || user.IsString()) {
-		user.Fault("required where a command is run")
 	}
 
 	return id

@@ -116,14 +116,34 @@ func (a *actor) applyDefinition(op Op) (rejection gozzard.Outcome, rejected bool
 		if !a.managed {
 			a.rec = Record{Key: a.key, Wanted: gozzard.StateStopped, RegisteredAt: a.s.now().Unix()}
 		}
-		a.rec.Spec, a.spec = op.Spec, spec
+		a.rec.Spec, a.rec.Account, a.spec = op.Spec, "", spec
 	}
+	a.keepAccount(op)
 
 	if len(op.Labels) > 0 {
 		a.rec.Labels = op.Labels
 	}
 
 	return gozzard.Outcome{}, false
+}
+
+// keepAccount gives a definition that names no account the one that it means on this host.
+func (a *actor) keepAccount(op Op) {
+	if a.spec == nil || a.spec.Identity.User != "" || op.Account == nil {
+		return
+	}
+	a.rec.Account = op.Account()
+	a.spec = withAccount(a.spec, a.rec.Account)
+}
+
+// withAccount is a definition with an account, if it names none itself.
+func withAccount(spec *gozzard.Spec, account string) *gozzard.Spec {
+	if spec.Identity.User != "" || account == "" {
+		return spec
+	}
+	named := *spec
+	named.Identity.User = account
+	return &named
 }
 
 // perform does what the action says. An Outcome without a code means that ctx ended before there was a verdict.

@@ -68,7 +68,7 @@ func (a *actor) restore(rec Record) {
 		a.log.Error("cannot read the definition in the journal", "err", err)
 		a.message = "its definition cannot be read"
 	} else {
-		a.spec = spec
+		a.spec = withAccount(spec, rec.Account)
 		a.s.order.restore(a.key, spec.After)
 	}
 	if a.s.host.Alive(a.held.Proc) {

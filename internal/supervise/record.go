@@ -11,8 +11,9 @@ import (
 // caused it.
 type Record struct {
 	Key          gozzard.Key       `json:"key"`
-	Labels       map[string]string `json:"labels,omitempty"` // shared, never changed in place
-	Spec         []byte            `json:"spec,omitempty"`   // EncodeSpec; shared, never changed in place
+	Labels       map[string]string `json:"labels,omitempty"`  // shared, never changed in place
+	Spec         []byte            `json:"spec,omitempty"`    // EncodeSpec; shared, never changed in place
+	Account      string            `json:"account,omitempty"` // of a definition that names none: the host's default when it came
 	Hosted       bool              `json:"hosted,omitempty"`
 	Wanted       gozzard.RunState  `json:"wanted"`
 	RegisteredAt int64             `json:"registered_at"`
@@ -20,7 +21,7 @@ type Record struct {
 }
 
 func (r Record) equal(o Record) bool {
-	return r.Key == o.Key && r.Hosted == o.Hosted && r.Wanted == o.Wanted &&
+	return r.Key == o.Key && r.Account == o.Account && r.Hosted == o.Hosted && r.Wanted == o.Wanted &&
 		r.RegisteredAt == o.RegisteredAt && r.LastStart == o.LastStart &&
 		maps.Equal(r.Labels, o.Labels) && bytes.Equal(r.Spec, o.Spec)
 }
@@ -32,7 +33,10 @@ type Op struct {
 	Key    gozzard.Key
 	Labels map[string]string // empty: use the present labels
 	Spec   []byte            // made by EncodeSpec; empty: use the present definition
-	Adopt  bool              // a start supervises a process that it finds running
+	// Account returns the account for a definition that names none. The record keeps it, so that a later change of the
+	// host's default account does not move the process to another account. "" keeps none. nil is the same.
+	Account func() string
+	Adopt   bool // a start supervises a process that it finds running
 
 	// Begin is called right before anything is done. If it returns an error, the operation is dropped: it was
 	// cancelled, or the journal could not record it. It may be nil for queries.

@@ -65,6 +65,7 @@ func appendHost(b []byte, num protowire.Number, h *gozzard.HostInfo) []byte {
 	b = appendUint(b, 12, uint64(h.Mode))
 	b = appendString(b, 13, h.PolicyDigest)
 	b = appendUint(b, 14, uint64(h.Form))
+	b = appendString(b, 15, h.DefaultAccount)
 	return end(b, start)
 }
 
@@ -106,6 +107,8 @@ func decodeHost(d decoder, h *gozzard.HostInfo) error {
 			h.PolicyDigest = d.string()
 		case 14:
 			h.Form = d.uint32()
+		case 15:
+			h.DefaultAccount = d.string()
 		default:
 			d.skip()
 		}

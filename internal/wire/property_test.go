@@ -120,6 +120,7 @@ var genReport = rapid.Custom(func(t *rapid.T) *gozzard.Report {
 		r.Hello.Host.Agent = gozzard.AgentID(genText.Draw(t, "agent"))
 		r.Hello.Host.Addrs = listOf(genAddr).Draw(t, "addrs")
 		r.Hello.Host.PolicyDigest = genText.Draw(t, "policy digest")
+		r.Hello.Host.DefaultAccount = genText.Draw(t, "default account")
 		r.Hello.Host.Degraded = listOf(genText).Draw(t, "degraded")
 		r.Hello.Host.Mode = gozzard.AgentMode(rapid.IntRange(0, int(gozzard.ModeUser)).Draw(t, "mode"))
 	}

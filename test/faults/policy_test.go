@@ -116,7 +116,7 @@ func (b *bounded) daemon(name, account string) *ft.Daemon {
 func TestTE14NamespacesOnASharedHost(t *testing.T) {
 	needs(t)
 	t.Parallel()
-	b := startBounded(t, "root", `{allow_root: true, users: ["*"], deny_uids: "", path_prefixes: [/tmp], trusted_paths: false,
+	b := startBounded(t, "root", `{allow_root: true, users: ["*"], deny_uids: "", path_prefixes: [/tmp], trusted_paths: false, default_user: root,
 namespaces: {"shop*": [nobody], "pay?": [daemon], "JOB_BIZ_7": [nobody]}}`)
 	shop, pay := b.daemon("gzshop", "nobody"), b.daemon("gzpay", "daemon")
 
@@ -143,7 +143,7 @@ namespaces: {"shop*": [nobody], "pay?": [daemon], "JOB_BIZ_7": [nobody]}}`)
 		}
 	}
 
-	// Nor without an account, which means root. The native API accepts such a definition.
+	// Nor without an account, which means root on this host. The native API accepts such a definition.
 	b.native(`{"action":"start","namespace":"shop-none","names":["gzshop"],"hosts":[{"cloud":0,"ip":"127.0.0.1"}],` +
 		`"spec":{"identity":{"proc_name":"gzshop","setup_path":"` + shop.Dir + `","pid_path":"` + shop.PIDFile() +
 		`"},"control":{"start_cmd":"./start.sh"}}}`)

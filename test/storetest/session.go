@@ -139,6 +139,7 @@ func sessionDescription(t *testing.T, s control.Store) {
 		Info: gozzard.HostInfo{Agent: "a", Hostname: "主机一", OS: "linux", Arch: "arm64", Version: "1.0",
 			BootID: "boot", StartedAt: 1234567890, CPUs: 64,
 			MemBytes: 1 << 40, Degraded: []string{"no cgroup"}, Mode: gozzard.ModeUser, PolicyDigest: "ab12/cd34", Form: 1,
+			DefaultAccount: "www-data",
 			Addrs: []gozzard.HostAddr{{Cloud: 0, IP: netip.MustParseAddr("10.0.0.1")},
 				{Cloud: 0, IP: netip.MustParseAddr("2001:db8::1")}}},
 		Session: 1, Journal: gozzard.JournalPos{ID: [16]byte{1, 2, 3}, LSN: 77}, LastSeen: start,
