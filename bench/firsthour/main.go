@@ -16,6 +16,7 @@ import (
 	"fmt"
 	"os"
 	"os/signal"
+	"syscall"
 	"time"
 
 	"github.com/gozzard/gozzard/bench/sheet"
@@ -24,7 +25,7 @@ import (
 func main() {
 	out := flag.String("out", "bench/firsthour/RESULTS.md", "write the results to this `FILE`")
 	flag.Parse()
-	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt)
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	err := run(ctx, *out)
 	stop()
 	if err != nil {
