@@ -43,13 +43,18 @@ build: ## static binary bin/gozzard
 run: build ## server and one agent in one process, on 127.0.0.1:8080
 	bin/gozzard dev
 
-# The completion of each shell, below share. HELPER is a program for this machine that prints it.
+.PHONY: man
+man: build ## manual pages of all commands in bin/man
+	@rm -rf bin/man
+	bin/gozzard man bin/man
+
+# The completion of each shell, below share. HELPER is a program for this machine that prints it, and the manual.
 COMPLETIONS := bash:bash-completion/completions/gozzard zsh:zsh/site-functions/_gozzard fish:fish/vendor_completions.d/gozzard.fish
 HELPER      ?= $(or $(BINARY),bin/gozzard)
 
 # BINARY=FILE installs that program instead of building one. Files in /etc that exist stay as they are.
 .PHONY: install
-install: $(if $(BINARY),,build) ## program, units, settings, completion; PREFIX (/usr/local) and DESTDIR say where; as root also the accounts
+install: $(if $(BINARY),,build) ## program, manual, units, settings, completion; PREFIX (/usr/local) and DESTDIR say where; as root also the accounts
 	install -D -m 0755 $(or $(BINARY),bin/gozzard) '$(DESTDIR)$(PREFIX)/bin/gozzard'
 	@for unit in packaging/*.service; do \
 		install -d '$(DESTDIR)$(PREFIX)/lib/systemd/system'; \
@@ -70,6 +75,8 @@ install: $(if $(BINARY),,build) ## program, units, settings, completion; PREFIX 
 		$(HELPER) completion $${f%%:*} >'$(DESTDIR)$(PREFIX)'/share/$${f#*:}; \
 		chmod 0644 '$(DESTDIR)$(PREFIX)'/share/$${f#*:}; \
 	done
+	@$(HELPER) man '$(DESTDIR)$(PREFIX)/share/man/man1'
+	@gzip -9nf '$(DESTDIR)$(PREFIX)'/share/man/man1/gozzard*.1
 	@install -D -m 0755 packaging/gozzard-signer-pkcs11 '$(DESTDIR)$(PREFIX)/share/gozzard/gozzard-signer-pkcs11'
 	@if [ -z '$(DESTDIR)' ] && [ "$$(id -u)" = 0 ]; then sh packaging/scripts/postinstall.sh; fi
 	@echo "installed $(DESTDIR)$(PREFIX)/bin/gozzard: see docs/install.md for what comes next"
@@ -80,6 +87,7 @@ uninstall: ## remove what install has put in place; settings and data stay
 	rm -f '$(DESTDIR)$(PREFIX)/bin/gozzard' '$(DESTDIR)$(PREFIX)/lib/sysusers.d/gozzard.conf'
 	rm -f $(foreach unit,$(notdir $(wildcard packaging/*.service)),'$(DESTDIR)$(PREFIX)/lib/systemd/system/$(unit)')
 	rm -f $(foreach f,$(COMPLETIONS),'$(DESTDIR)$(PREFIX)/share/$(lastword $(subst :, ,$(f)))')
+	rm -f '$(DESTDIR)$(PREFIX)'/share/man/man1/gozzard.1.gz '$(DESTDIR)$(PREFIX)'/share/man/man1/gozzard-*.1.gz
 	rm -rf '$(DESTDIR)$(PREFIX)/share/doc/gozzard' '$(DESTDIR)$(PREFIX)/share/gozzard'
 
 .PHONY: packages

@@ -1,7 +1,6 @@
 package main
 
 import (
-	"context"
 	"fmt"
 	"io"
 	"os"
@@ -41,7 +40,8 @@ func addClientCommands(root *cobra.Command) {
 		&cobra.Group{ID: groupAccess, Title: "Manage access:"},
 		&cobra.Group{ID: groupUpgrade, Title: "Keep the fleet up to date:"})
 	root.AddCommand(env.clientCommands()...)
-	root.AddCommand(newBackupCommand(env), newDoctorCommand(env), newVersionCommand(env))
+	root.AddCommand(newBackupCommand(env), newDoctorCommand(env), newVersionCommand(env), newManCommand())
+	addCompletion(env, root)
 }
 
 // The groups of commands in the help of the program.
@@ -123,31 +123,4 @@ func parseHostFlags(list []string) ([]client.Host, error) {
 		hosts = append(hosts, h)
 	}
 	return hosts, nil
-}
-
-// completeNames completes the names of processes in a shell. Without an answer within two seconds it completes
-// nothing.
-func (env *cliEnv) completeNames(cmd *cobra.Command, _ []string, prefix string) ([]string, cobra.ShellCompDirective) {
-	c, err := env.connect()
-	if err != nil {
-		return nil, cobra.ShellCompDirectiveNoFileComp
-	}
-
-	ctx, cancel := context.WithTimeout(cmd.Context(), 2*time.Second)
-	defer cancel()
-	page, err := c.Processes(ctx, client.ProcessQuery{Names: []string{prefix + "*"}}, 0, client.MaxPage)
-	if err != nil {
-		return nil, cobra.ShellCompDirectiveNoFileComp
-	}
-
-	seen := map[string]bool{}
-	var names []string
-	for _, p := range page.Processes {
-		if !seen[p.Name] {
-			seen[p.Name] = true
-			names = append(names, cobra.CompletionWithDesc(printable(p.Name), printable(p.Namespace)))
-		}
-	}
-
-	return names, cobra.ShellCompDirectiveNoFileComp
 }

@@ -1,25 +1,89 @@
 package main
 
 import (
-	"context"
-	"maps"
 	"slices"
 	"strings"
-	"time"
 
 	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
 
-	"github.com/gozzard/gozzard/client"
+	"github.com/gozzard/gozzard"
 )
 
-// completeTimeout is how long a shell waits for the server before it completes nothing.
-const completeTimeout = 2 * time.Second
+// addCompletion gives every flag and argument that names something its completion in shells. What a command has already
+// stays. TestEverythingCompletes fails when a flag or an argument has none and no reason for that.
+func addCompletion(env *cliEnv, c *cobra.Command) {
+	for _, set := range []*pflag.FlagSet{c.LocalNonPersistentFlags(), c.PersistentFlags()} {
+		set.VisitAll(func(f *pflag.Flag) {
+			if find := env.flagCompletion(c, f); find != nil {
+				_ = c.RegisterFlagCompletionFunc(f.Name, find) // fails when the command has registered its own
+			}
+		})
+	}
 
-// completer is the type of cobra's functions that complete a value in a shell.
-type completer = func(cmd *cobra.Command, args []string, prefix string) ([]string, cobra.ShellCompDirective)
+	if c.Runnable() && c.ValidArgsFunction == nil && len(c.ValidArgs) == 0 {
+		c.ValidArgsFunction = env.argumentCompletion(c)
+	}
+
+	for _, child := range c.Commands() {
+		addCompletion(env, child)
+	}
+}
+
+// flagCompletion is the completion of a flag; nil for a switch and for one that nothing is known about.
+func (env *cliEnv) flagCompletion(c *cobra.Command, f *pflag.Flag) cobra.CompletionFunc {
+	switch {
+	case !takesValue(f):
+		return nil
+	case isNumber(f) && !slices.Contains([]string{"biz", "cmdb-biz", "cloud"}, f.Name):
+		return cobra.NoFileCompletions
+	case freeFlags[f.Name] != "":
+		return cobra.NoFileCompletions
+	}
+
+	path := strings.TrimPrefix(c.CommandPath(), "gozzard ")
+	if find, ok := env.specialFlags()[path+" "+f.Name]; ok {
+		return find
+	}
+	if find, ok := env.namedFlags()[f.Name]; ok {
+		return find
+	}
+	if words, ok := flagWords[f.Name]; ok {
+		return cobra.FixedCompletions(words, cobra.ShellCompDirectiveNoFileComp)
+	}
+	return placeCompletion(f)
+}
+
+// takesValue reports whether a flag is followed by a value.
+func takesValue(f *pflag.Flag) bool { return f.NoOptDefVal == "" }
+
+// isNumber reports whether the value of a flag is a number or a time: there is nothing to complete.
+func isNumber(f *pflag.Flag) bool {
+	return slices.Contains([]string{"int", "int64", "float64", "duration", "uint", "intSlice", "count"}, f.Value.Type())
+}
+
+// placeCompletion completes files and folders, by the word for the value in the help.
+func placeCompletion(f *pflag.Flag) cobra.CompletionFunc {
+	word, usage := pflag.UnquoteUsage(f)
+	switch {
+	case word == "FILE" || word == "PATH" || strings.HasSuffix(f.Name, "-file") || f.Name == "config" || f.Name == "policy":
+		return files
+	case word == "FOLDER" || f.Name == "data" || strings.Contains(usage, "state folder"):
+		return folders
+	}
+	return nil
+}
+
+func files(*cobra.Command, []string, string) ([]cobra.Completion, cobra.ShellCompDirective) {
+	return nil, cobra.ShellCompDirectiveDefault
+}
+
+func folders(*cobra.Command, []string, string) ([]cobra.Completion, cobra.ShellCompDirective) {
+	return nil, cobra.ShellCompDirectiveFilterDirs
+}
 
 // completeFlag sets how the value of a flag is completed.
-func completeFlag(cmd *cobra.Command, flag string, f completer) {
+func completeFlag(cmd *cobra.Command, flag string, f cobra.CompletionFunc) {
 	_ = cmd.RegisterFlagCompletionFunc(flag, f) // it fails only for a flag that does not exist
 }
 
@@ -28,87 +92,46 @@ func completeFixed(cmd *cobra.Command, flag string, words ...string) {
 	completeFlag(cmd, flag, cobra.FixedCompletions(words, cobra.ShellCompDirectiveNoFileComp))
 }
 
-// completeNamespaces completes namespaces of processes.
-func (env *cliEnv) completeNamespaces(cmd *cobra.Command, _ []string, prefix string) ([]string,
-	cobra.ShellCompDirective) {
-	return env.completeProcesses(cmd, client.ProcessQuery{Namespaces: []string{prefix + "*"}},
-		func(p *client.Process, add func(string)) { add(p.Namespace) })
+// flagWords are the values of flags that have few.
+var flagWords = map[string][]string{
+	"env": {"test", "experience", "formal"},
+	"kind": eventKinds(),
+	"role": {"viewer", "operator", "admin", "enroller"},
+	"action": {"start", "stop", "restart", "reload", "kill", "manage", "unmanage", "query", "register", "update",
+		"unregister"},
+	"restart":       {"always", "on-failure", "never"},
+	"require-totp":  {"admins", "all"},
+	"second-person": {"admin-grants", "revoked-hosts", "root-hosts="},
+	"signer-keys":   {"signing", "authority"},
+	"health":        {"http://127.0.0.1:", "tcp://127.0.0.1:"},
+	"oidc-claim":    {"email", "preferred_username", "sub"},
+	"stages":        {"1,10,100"},
 }
 
-// completeLabels completes labels of processes as key=value.
-func (env *cliEnv) completeLabels(cmd *cobra.Command, _ []string, prefix string) ([]string,
-	cobra.ShellCompDirective) {
-	return env.completeProcesses(cmd, client.ProcessQuery{}, func(p *client.Process, add func(string)) {
-		for k, v := range p.Labels {
-			if s := k + "=" + v; strings.HasPrefix(s, prefix) {
-				add(s)
-			}
-		}
-	})
-}
-
-// completeProcesses completes with words from the first page of the processes that match a query.
-func (env *cliEnv) completeProcesses(cmd *cobra.Command, q client.ProcessQuery,
-	words func(p *client.Process, add func(string))) ([]string, cobra.ShellCompDirective) {
-	found := map[string]bool{}
-	env.ask(cmd, func(ctx context.Context, c *client.Client) {
-		page, err := c.Processes(ctx, q, 0, client.MaxPage)
-		if err != nil {
-			return // a shell has no place for errors
-		}
-		for i := range page.Processes {
-			words(&page.Processes[i], func(s string) { found[printable(s)] = true })
-		}
-	})
-	return slices.Sorted(maps.Keys(found)), cobra.ShellCompDirectiveNoFileComp
-}
-
-// completeHosts completes hosts: as cloud:ip, or as the IP address or the agent id that the caller began to type. The
-// name of the host stands beside it.
-func (env *cliEnv) completeHosts(cmd *cobra.Command, _ []string, prefix string) ([]string,
-	cobra.ShellCompDirective) {
-	var words []string
-	env.ask(cmd, func(ctx context.Context, c *client.Client) {
-		page, err := c.Hosts(ctx, 0, client.MaxPage)
-		if err != nil {
-			return // a shell has no place for errors
-		}
-		for i := range page.Hosts {
-			h := &page.Hosts[i]
-			for _, s := range hostForms(h, prefix) {
-				words = append(words, cobra.CompletionWithDesc(printable(s), printable(h.Hostname)))
-			}
-		}
-	})
-	return words, cobra.ShellCompDirectiveNoFileComp
-}
-
-// hostForms are the ways to name a host that begin with a prefix. The address in its cloud is the usual one.
-func hostForms(h *client.HostInfo, prefix string) (forms []string) {
-	add := func(s string) bool {
-		fits := strings.HasPrefix(s, prefix)
-		if fits {
-			forms = append(forms, s)
-		}
-		return fits
+// eventKinds are the kinds of events.
+func eventKinds() (words []string) {
+	for _, k := range []gozzard.EventKind{gozzard.EventStarted, gozzard.EventExited, gozzard.EventRestarted,
+		gozzard.EventRestartFailed, gozzard.EventRestartCancelled, gozzard.EventLimitExceeded,
+		gozzard.EventGroupLimitExceeded, gozzard.EventHealth, gozzard.EventRan, gozzard.EventOrphaned,
+		gozzard.EventForeignAddress, gozzard.EventPolicyChanged} {
+		words = append(words, string(k))
 	}
-	for _, a := range h.Addrs {
-		_ = add(hostName(a.Cloud, a.IP, "")) || add(a.IP)
-	}
-	if len(forms) == 0 {
-		add(string(h.Agent))
-	}
-	return forms
+	return words
 }
 
-// ask connects to the server for a completion.
-func (env *cliEnv) ask(cmd *cobra.Command, f func(context.Context, *client.Client)) {
-	c, err := env.connect()
-	if err != nil {
-		return
-	}
-	defer c.Close()
-	ctx, cancel := context.WithTimeout(cmd.Context(), completeTimeout)
-	defer cancel()
-	f(ctx, c)
+// freeFlags have values that only the caller knows.
+var freeFlags = map[string]string{
+	"url": "an address of a server", "listen": "an address to listen on", "agent-listen": "an address to listen on",
+	"agent-address": "an address of this server", "server": "an address of a server", "server-name": "a name of this server",
+	"audit-syslog": "an address of another system", "audit-syslog-name": "a name in a certificate",
+	"audit-webhook": "an address of another system", "backup-recipient": "a public key", "recipient": "a public key",
+	"bk-login-url": "an address of another system", "cmdb-url": "an address of another system",
+	"oidc-client-id": "is given by the provider", "oidc-issuer": "an address of another system",
+	"oidc-groups-claim": "is chosen by the provider", "oidc-redirect-url": "an address of this server",
+	"oidc-scope": "is chosen by the provider", "trusted-proxy": "a network", "cidr": "networks", "net": "a network",
+	"add": "new addresses", "remove": "addresses", "ip": "addresses of this host",
+	"code": "changes every half minute", "expect": "is from an earlier output", "key": "a public key",
+	"note": "a text", "since": "a time", "until": "a time", "name": "a new name", "cron": "a rule of times",
+	"cpu": "a number with a unit", "mem": "a number with a unit", "expression": "a pattern over five fields",
+	"signer-command": "a command with arguments", "destructive-quota-of": "a name with a number",
 }

@@ -75,8 +75,8 @@ func commandReference(root *cobra.Command) []byte {
 
 ` + generated + `Every command of the program, with its flags. ` + "`gozzard COMMAND --help`" + ` prints the same text.
 
-Shell completion: ` + "`gozzard completion bash`" + ` prints the script for bash.
-Scripts for zsh, fish and powershell exist too.
+Shell completion knows commands, flags, and the names of processes, hosts, businesses and so on that you may see. Packages and ` + "`make install`" + ` install it for bash, zsh and fish; bash
+needs the package bash-completion. ` + "`source <(gozzard completion bash)`" + ` turns it on without that. Manual pages are installed, too: ` + "`man gozzard`, `man gozzard-ps`" + `.
 
 ## Exit codes
 
