@@ -76,6 +76,7 @@ func newAgentCommand() *cobra.Command {
 			// Run until the end. A wrong setting keeps its own exit code.
 			o.Version, o.Args, o.Log, o.Fatal = version, os.Args[1:], log, fatal(log)
 			o.OwnIPs, o.Invalid = cmd.Flags().Changed("ip"), wrong
+			o.Left = func(running int) { part(cmd.Context(), os.Stderr, "%s", processesLeft(running)) }
 			err = agentd.Serve(cmd.Context(), o)
 			if wrong != nil && errors.Is(err, wrong) {
 				return wrong
@@ -85,8 +86,9 @@ func newAgentCommand() *cobra.Command {
 	}
 
 	registerAgent(cmd.Flags(), &o, &socket, &group)
-	logs.register(cmd.Flags(), "info")
-	cmd.AddCommand(newAgentJoinCommand(), newAgentLeaveCommand(), newAgentPolicyCommand(), newAgentDoctorCommand(), newAgentUpdateCommand())
+	logs.register(cmd, "info")
+	cmd.AddCommand(newAgentJoinCommand(), newAgentLeaveCommand(), newAgentPolicyCommand(), newAgentDoctorCommand(),
+		newAgentUpdateCommand())
 	addSocketCommands(cmd)
 	return cmd
 }

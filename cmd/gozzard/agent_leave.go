@@ -60,7 +60,7 @@ continues.`,
 	f.BoolVar(&keep, "keep", false, "let the processes run on, without supervision")
 	f.BoolVar(&o.Offline, "offline", false,
 		"do not ask the server; an admin then removes the host there: gozzard hosts remove HOST")
-	logs.register(f, "warn")
+	logs.register(cmd, "warn")
 	return cmd
 }
 

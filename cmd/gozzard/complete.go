@@ -94,7 +94,7 @@ func completeFixed(cmd *cobra.Command, flag string, words ...string) {
 
 // flagWords are the values of flags that have few.
 var flagWords = map[string][]string{
-	"env": {"test", "experience", "formal"},
+	"env":  {"test", "experience", "formal"},
 	"kind": eventKinds(),
 	"role": {"viewer", "operator", "admin", "enroller"},
 	"action": {"start", "stop", "restart", "reload", "kill", "manage", "unmanage", "query", "register", "update",

@@ -86,6 +86,7 @@ func (env *cliEnv) namedFlags() map[string]cobra.CompletionFunc {
 		"set": env.ask(listSets), "module": env.ask(listModules),
 		"app": env.ask(listApps), "for-app": env.ask(listApps), "user": env.ask(listUsers),
 		"group": env.ask(listGroups), "account": env.ask(listAccounts), "label": env.ask(listLabels),
+		"allow-user": localNames("/etc/passwd"),
 	}
 }
 
@@ -93,9 +94,9 @@ func (env *cliEnv) namedFlags() map[string]cobra.CompletionFunc {
 func (env *cliEnv) specialFlags() map[string]cobra.CompletionFunc {
 	return map[string]cobra.CompletionFunc{
 		"run env": cobra.NoFileCompletions, "run user": localNames("/etc/passwd"), "run proc-name": cobra.NoFileCompletions,
-		"run group":             localNames("/etc/group"),
-		"agent join allow-user": localNames("/etc/passwd"), "agent socket-group": localNames("/etc/group"),
-		"agent cloud": cobra.NoFileCompletions, "dev cloud": cobra.NoFileCompletions, "sim cloud": cobra.NoFileCompletions,
+		"run group":          localNames("/etc/group"),
+		"agent socket-group": localNames("/etc/group"),
+		"agent cloud":        cobra.NoFileCompletions, "dev cloud": cobra.NoFileCompletions, "sim cloud": cobra.NoFileCompletions,
 		"server cmdb-biz": cobra.NoFileCompletions, "dev cmdb-biz": cobra.NoFileCompletions,
 	}
 }

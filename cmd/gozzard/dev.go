@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"sync/atomic"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -48,9 +49,14 @@ folder finds this file by itself. Ctrl-C ends gozzard; your processes keep runni
 			}
 
 			o.Version, o.Log, o.Fatal = version, log, fatal(log)
-			o.NewAgent = func(h server.DevHost) (server.Part, error) { return newDevAgent(&o, h) }
+			var left atomic.Int64
+			o.NewAgent = func(h server.DevHost) (server.Part, error) { return newDevAgent(&o, h, &left) }
 			o.Ready = func(url, credentials string) error { return printReady(o.Hosts, url, credentials) }
-			return failed(server.RunDev(cmd.Context(), o))
+			err = server.RunDev(cmd.Context(), o)
+			if err == nil {
+				part(cmd.Context(), os.Stderr, "%s", processesLeft(int(left.Load())))
+			}
+			return failed(err)
 		},
 	}
 
@@ -62,16 +68,17 @@ folder finds this file by itself. Ctrl-C ends gozzard; your processes keep runni
 	f.DurationVar(&o.Interval, "report-interval", 30*time.Second, "how often each agent sends a full report")
 	f.BoolVar(&o.NewRecord, "new-record", false, newRecordHelp)
 	registerCMDB(f, &o.CMDB)
-	logs.register(f, "warn")
+	logs.register(cmd, "warn")
 	return cmd
 }
 
-// newDevAgent makes the agent of one host of `gozzard dev`.
-func newDevAgent(o *server.DevOptions, h server.DevHost) (server.Part, error) {
+// newDevAgent makes the agent of one host of `gozzard dev`. At its end it adds what it leaves running to left.
+func newDevAgent(o *server.DevOptions, h server.DevHost, left *atomic.Int64) (server.Part, error) {
 	return agentd.New(agentd.Options{
 		Data: h.Data, Version: version, IPs: []string{h.IP}, Cloud: h.Cloud,
 		Broker: h.Broker, Secret: h.Secret, ServerKey: h.ServerKey,
 		Policy: agentd.NoPolicy(), Sample: 5 * time.Second, Fatal: o.Fatal, Log: h.Log,
+		Left: func(running int) { left.Add(int64(running)) },
 	})
 }
 

@@ -6,8 +6,6 @@ import (
 	"errors"
 	"fmt"
 	"os"
-	"os/signal"
-	"syscall"
 	_ "time/tzdata" // time zones of periodic processes, for hosts without zone files
 
 	"github.com/spf13/cobra"
@@ -22,7 +20,7 @@ var version = "dev"
 func main() {
 	agentd.ServeGuard() // first: a guard needs nothing else of this program
 
-	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
+	ctx, stop := untilSignal(context.Background())
 	code := run(ctx, os.Args[1:])
 	stop()
 	os.Exit(code)

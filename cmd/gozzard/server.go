@@ -70,7 +70,11 @@ func newServerCommand() *cobra.Command {
 			if err != nil {
 				return failed(err)
 			}
-			return failed(s.Run(cmd.Context()))
+			err = s.Run(cmd.Context())
+			if err == nil {
+				part(cmd.Context(), os.Stderr, "The agents keep supervising the processes of their hosts; nothing is stopped.")
+			}
+			return failed(err)
 		},
 	}
 
@@ -95,7 +99,7 @@ func newServerCommand() *cobra.Command {
 	registerBackup(f, &o.Backup)
 	registerRelease(f, &o.Release)
 	registerExport(f, &o.Export)
-	logs.register(f, "info")
+	logs.register(cmd, "info")
 	return cmd
 }
 

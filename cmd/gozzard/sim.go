@@ -52,6 +52,6 @@ hangs, everything else succeeds.`,
 	f.StringVar(&o.Server, "server", "127.0.0.1:4230", "address of the server that agents connect to")
 	f.StringVar(&secretFile, "secret-file", "", "file with the join secret of the server")
 	f.StringVar(&o.Dir, "data", "./sim", "folder for the state of the agents")
-	logs.register(f, "warn")
+	logs.register(cmd, "warn")
 	return cmd
 }

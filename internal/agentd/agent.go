@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"math"
 	"os"
 	"path/filepath"
 	"strings"
@@ -47,7 +48,9 @@ type Options struct {
 	Sample      time.Duration // how often usage is measured
 
 	Fatal func(error) // ends the process after a disk failure
-	Log   *slog.Logger
+	// Left gets the number of processes that run when the agent ends. May be nil.
+	Left func(running int)
+	Log  *slog.Logger
 
 	updates *selfupdate.Updater // nil: this program does not replace itself
 }
@@ -132,7 +135,21 @@ func (a *Agent) Run(ctx context.Context) error {
 	}
 
 	wg.Wait()
+	if a.options.Left != nil {
+		a.options.Left(a.running())
+	}
 	return errors.Join(errs...)
+}
+
+// running counts the processes that run.
+func (a *Agent) running() (n int) {
+	lives, _ := a.agent.Lives(math.MaxInt)
+	for _, l := range lives {
+		if l.State == gozzard.StateRunning {
+			n++
+		}
+	}
+	return n
 }
 
 // Close closes an agent that does not run. Processes are not touched. A second call does nothing.

@@ -1,0 +1,68 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"os/signal"
+	"strings"
+	"syscall"
+)
+
+// errInterrupted is the cause of a context that Ctrl-C has ended.
+var errInterrupted = errors.New("ended by Ctrl-C")
+
+// untilSignal makes a context that ends with SIGINT or SIGTERM. The second Ctrl-C ends the program at once, because the
+// first one gives the signal back to the system: people press it again when the first one takes too long.
+func untilSignal(parent context.Context) (ctx context.Context, stop func()) {
+	ctx, cancel := context.WithCancelCause(parent)
+	pressed, release := signal.NotifyContext(parent, os.Interrupt)
+	forget := context.AfterFunc(pressed, func() {
+		release()
+		cancel(errInterrupted)
+	})
+	ctx, stopTerm := signal.NotifyContext(ctx, syscall.SIGTERM)
+
+	return ctx, func() {
+		forget()
+		release()
+		stopTerm()
+		cancel(context.Canceled)
+	}
+}
+
+// part prints what goes on after Ctrl-C has ended a long-running command at a terminal, and how to continue. Elsewhere
+// nobody reads it.
+func part(ctx context.Context, w io.Writer, format string, args ...any) {
+	if !errors.Is(context.Cause(ctx), errInterrupted) || !isTerminal(w) {
+		return
+	}
+	_, _ = fmt.Fprintf(w, "\n"+format+"\nStart it again with: %s\n", append(args, ownCommand(os.Args))...) // w may be closed
+}
+
+// processesLeft says how many processes keep running.
+func processesLeft(n int) string {
+	switch n {
+	case 0:
+		return "No process is left running."
+	case 1:
+		return "1 process keeps running. Until the next start nothing supervises it."
+	}
+	return fmt.Sprintf("%d processes keep running. Until the next start nothing supervises them.", n)
+}
+
+// ownCommand is a command line as people paste it into a shell.
+func ownCommand(args []string) string {
+	words := make([]string, len(args))
+	for i, a := range args {
+		words[i] = printable(a)
+		if a == "" || strings.ContainsFunc(a, func(r rune) bool {
+			return !strings.ContainsRune("abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_-+=./:,@%", r)
+		}) {
+			words[i] = "'" + strings.ReplaceAll(words[i], "'", `'\''`) + "'"
+		}
+	}
+	return strings.Join(words, " ")
+}
