@@ -286,14 +286,18 @@ func TestPsWatch(t *testing.T) {
 
 func TestStatus(t *testing.T) {
 	c := newCLI(t)
-	c.want(0, "process     shop:web\nhost        0:10.0.0.1 (a1)\nstate       running\n", "status", "web", "--host",
+	c.want(0, "process     shop:web\nhost        0:10.0.0.1 (a1)\nstate       running for 1m30s\n", "status", "web", "--host",
 		"10.0.0.1")
+	c.want(0, "command     ./start.sh\nfolder      /opt\nuser        root\n", "status", "web", "--host", "a1")
+	c.want(0, "output cannot be shown: ", "status", "web", "--host", "a1") // the host of this test has no log
+	c.want(0, "processes   2 on 2 hosts\nstates      2 running\nrestarts    0\nversions    1.0 (2)\n\nNAMESPACE ", "status",
+		"web")
 	c.want(0, "0:10.0.0.2", "status", "web")
 	c.want(3, "stopped", "status", "网关服")
 	c.want(5, "", "status", "none")
 	c.want(2, "", "status")
 	c.Fleet.SetOnline("a1", false, atStart)
-	c.want(3, "its host is offline", "status", "web", "--host", "0:10.0.0.1")
+	c.want(3, "unknown (was running): its host does not report, for 0s", "status", "web", "--host", "0:10.0.0.1")
 }
 
 func TestOperate(t *testing.T) {

@@ -155,12 +155,15 @@ func (env *cliEnv) printEvent(e *client.Event, output *outputFlag) error {
 		return output.writeLine(env.out, e)
 	}
 
-	// The parts that every event has.
-	parts := []string{
-		e.At.Local().Format("2006-01-02 15:04:05.000"), refName(e.Host),
-		e.Namespace + "/" + e.Name, string(e.Kind),
-	}
+	return checkWrite(fmt.Fprintln(env.out, eventText(e, e.At.Local().Format(eventTime), refName(e.Host),
+		e.Namespace+"/"+e.Name, string(e.Kind))))
+}
 
+// eventTime is the form of a time in a list of events.
+const eventTime = "2006-01-02 15:04:05.000"
+
+// eventText is the line of an event: the parts that every event has, and those that only some have.
+func eventText(e *client.Event, parts ...string) string {
 	// The parts that only some have.
 	if e.PID > 0 {
 		parts = append(parts, "pid "+strconv.Itoa(e.PID))
@@ -184,5 +187,5 @@ func (env *cliEnv) printEvent(e *client.Event, output *outputFlag) error {
 		parts[i] = printable(p)
 	}
 
-	return checkWrite(fmt.Fprintln(env.out, strings.Join(parts, "  ")))
+	return strings.Join(parts, "  ")
 }

@@ -3,8 +3,6 @@ package main
 import (
 	"context"
 	"fmt"
-	"strconv"
-	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -16,6 +14,8 @@ import (
 type statusOptions struct {
 	processFlags
 	output outputFlag
+	colour colourFlag
+	all    bool
 }
 
 // newStatusCommand is `gozzard status`.
@@ -24,13 +24,22 @@ func newStatusCommand(env *cliEnv) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "status NAME",
 		Short: "Show the status of a process on all its hosts",
-		Long: `Show the status of a process. One process on one host is shown in full, several as a table.
+		Long: `Show whether a process is well. NAME may be a pattern.
 
-Exit code: 0 all of them are running, 3 one is not running or its host is offline, 5 there is no
+One process on one host is shown in full: its state and the reason, its last exit, its next start or
+run, health, limits and command, its last events and the last lines of its output. A part that the
+server does not answer is named, and the rest is shown.
+
+Of several processes a summary is shown first: how many are in which state, on how many hosts and in
+which versions. A table follows, the worst first: all of them up to 20, otherwise the first 20 that
+are not well. --all lists all.
+
+Exit code: 0 all of them are well: running, scheduled or completed; 3 one is not; 5 there is no
 process with this name.`,
 		Example: `  gozzard status web -n shop
   gozzard status web --host 10.0.0.1
-  gozzard status web -n shop >/dev/null || echo "web is not running everywhere"`,
+  gozzard status 'web-*' --all
+  gozzard status web -n shop >/dev/null || echo "web is not well everywhere"`,
 		Args: func(_ *cobra.Command, args []string) error {
 			if len(args) != 1 {
 				return usage("give the name of a process: gozzard status NAME; NAME may be a pattern")
@@ -45,6 +54,8 @@ process with this name.`,
 
 	o.processFlags.register(env, cmd)
 	o.registerStatus(env, cmd)
+	cmd.Flags().BoolVar(&o.all, "all", false, "list all processes, not only those that are not well")
+	o.colour.register(cmd, cmd.Flags())
 	o.output.register(cmd, cmd.Flags(), "table", "json", "yaml")
 	return cmd
 }
@@ -57,6 +68,9 @@ func (env *cliEnv) status(ctx context.Context, o *statusOptions, name string) er
 		return err
 	}
 	if err := o.output.check(); err != nil {
+		return err
+	}
+	if err := o.colour.check(); err != nil {
 		return err
 	}
 
@@ -78,9 +92,9 @@ func (env *cliEnv) status(ctx context.Context, o *statusOptions, name string) er
 	case o.output.structured():
 		err = o.output.write(env.out, found)
 	case len(rows) == 1:
-		err = env.printProcess(&rows[0])
+		err = env.printProcess(ctx, c, &rows[0], o.colour.painter(env))
 	case len(rows) > 1:
-		err = env.processTable(rows, true, false).write(env.out)
+		err = env.printProcesses(rows, o.all, o.colour.painter(env))
 	}
 	if err != nil {
 		return err
@@ -88,11 +102,11 @@ func (env *cliEnv) status(ctx context.Context, o *statusOptions, name string) er
 
 	// Find the exit code.
 	if len(rows) == 0 {
-		return &exitError{exitNoMatch, fmt.Errorf("there is no process %q there", printable(name))}
+		return &exitError{exitNoMatch, fmt.Errorf("there is no process %q there; see gozzard ps", printable(name))}
 	}
 
 	for i := range rows {
-		if rows[i].State != "running" || rows[i].Stale {
+		if !isWell(&rows[i]) {
 			return &exitError{exitNotRunning, nil}
 		}
 	}
@@ -100,56 +114,21 @@ func (env *cliEnv) status(ctx context.Context, o *statusOptions, name string) er
 	return nil
 }
 
-// printProcess prints everything about one process.
-func (env *cliEnv) printProcess(p *client.Process) error {
-	// The state.
-	state := stateText(p)
-	if p.Stale {
-		state += "; its host is offline"
-	}
-
-	lines := [][2]string{
-		{"process", p.Namespace + ":" + p.Name},
-		{"host", refName(p.Host) + " (" + string(p.Host.Agent) + ")"},
-		{"state", state},
-		{"wanted", p.Wanted},
-		{"hosted", yesNo(p.Managed)},
-	}
-
-	// What only a running process has.
-	if p.State == "running" {
-		lines = append(lines, [][2]string{
-			{"pid", strconv.Itoa(int(p.PID))},
-			{"up", age(env.now(), p.StartedAt.Unix())},
-			{"cpu", percent(p.CPU) + " % of the machine"},
-			{"memory", percent(p.Mem) + " % of the machine"},
-			{"open files", strconv.Itoa(int(p.FD))},
-		}...)
-	}
-
-	// The rest. Lines with an empty value are not printed.
-	lines = append(lines, [][2]string{
-		{"version", p.Version},
-		{"labels", labelText(p.Labels)},
-		{"registered", moment(p.RegisteredAt.Unix())},
-		{"reported", moment(p.ReportedAt.Unix())},
-		{"message", p.Message},
-	}...)
-
-	var b strings.Builder
-	for _, l := range lines {
-		if v := printable(l[1]); v != "" {
-			fmt.Fprintf(&b, "%-11s %s\n", l[0], v)
-		}
-	}
-
-	return checkWrite(fmt.Fprint(env.out, b.String()))
-}
-
 // moment is a Unix time as text. 0 is unknown and gives "".
-func moment(unix int64) string {
-	if unix <= 0 {
+func moment(unix int64) string { return momentOf(client.UnixTime(unix)) }
+
+// momentOf is a time as text, in the time zone of the caller. A time that is not known gives "".
+func momentOf(t client.Time) string {
+	if t.IsZero() {
 		return ""
 	}
-	return time.Unix(unix, 0).Format(time.RFC3339)
+	return t.Local().Format(time.RFC3339)
+}
+
+// momentAgo is a time as text and how long ago it was.
+func (env *cliEnv) momentAgo(t client.Time) string {
+	if t.IsZero() {
+		return ""
+	}
+	return fmt.Sprintf("%s (%s ago)", momentOf(t), since(env.now(), t.Time))
 }

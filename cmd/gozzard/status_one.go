@@ -1,0 +1,254 @@
+package main
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/gozzard/gozzard"
+	"github.com/gozzard/gozzard/client"
+)
+
+// What the status of one process shows of its history.
+const (
+	statusEvents   = 5
+	statusLogLines = 8
+	maxLogShown    = 400 // characters of a line
+)
+
+// partTimeout is how long one part of the status is waited for. The log comes from the host.
+const partTimeout = 5 * time.Second
+
+// processParts is what the status of a process shows besides the process. A part that cannot be read has an error.
+type processParts struct {
+	definition    definitionKeys
+	definitionErr error
+	events        []client.Event
+	eventsErr     error
+	log           string
+	logErr        error
+}
+
+// definitionKeys are the keys of a definition that the status shows.
+type definitionKeys struct {
+	Command  string         `json:"command"`
+	Folder   string         `json:"folder"`
+	User     string         `json:"user"`
+	Schedule string         `json:"schedule"`
+	TimeZone string         `json:"time_zone"`
+	Memory   any            `json:"memory"` // a size or a percentage
+	CPU      any            `json:"cpu"`    // cores or a percentage
+	Limits   map[string]any `json:"limits"`
+}
+
+// readParts asks for all parts, one after the other.
+func readParts(ctx context.Context, c *client.Client, p *client.Process) *processParts {
+	var parts processParts
+	key, host := gozzard.Key{Namespace: p.Namespace, Name: p.Name}, string(p.Host.Agent)
+	namespaces, names, hosts := []string{key.Namespace}, []string{key.Name}, []string{host}
+	within := func(read func(context.Context) error) error {
+		ctx, cancel := context.WithTimeout(ctx, partTimeout)
+		defer cancel()
+		return read(ctx)
+	}
+
+	parts.definitionErr = within(func(ctx context.Context) error {
+		page, err := c.Definitions(ctx, client.ProcessQuery{Namespaces: namespaces, Names: names, Hosts: hosts}, 0, 1)
+		switch {
+		case err != nil:
+			return err
+		case len(page.Definitions) == 0:
+			return errors.New("the server has no definition of it")
+		}
+		return json.Unmarshal(page.Definitions[0].Document, &parts.definition)
+	})
+
+	parts.eventsErr = within(func(ctx context.Context) error {
+		page, err := c.Events(ctx, client.EventQuery{Namespaces: namespaces, Names: names, Hosts: hosts}, statusEvents)
+		parts.events = page.Events
+		return err
+	})
+
+	parts.logErr = within(func(ctx context.Context) error {
+		chunk, err := c.Log(ctx, key, host, statusLogLines, -1)
+		parts.log = chunk.Text
+		return err
+	})
+
+	return &parts
+}
+
+// printProcess prints everything about one process.
+func (env *cliEnv) printProcess(ctx context.Context, c *client.Client, p *client.Process, paint painter) error {
+	parts := readParts(ctx, c, p)
+	var b strings.Builder
+	for _, l := range append(env.stateLines(p), env.definitionLines(p, parts)...) {
+		if v := printable(l[1]); v != "" {
+			if l[0] == "state" {
+				v = paint.paint(viewState(p.State).colour, v)
+			}
+			fmt.Fprintf(&b, "%-11s %s\n", l[0], v)
+		}
+	}
+
+	env.writeEvents(&b, parts)
+	writeLog(&b, parts)
+	return checkWrite(fmt.Fprint(env.out, b.String()))
+}
+
+// stateLines are the lines about the state of a process. Lines with an empty value are not printed.
+func (env *cliEnv) stateLines(p *client.Process) [][2]string {
+	state := stateText(p)
+	switch {
+	case isUp(p) && !p.StartedAt.IsZero():
+		state += " for " + since(env.now(), p.StartedAt.Time)
+	case p.State == client.StateUnknown && p.ReportedAt.IsZero():
+		state += ": its host has not reported it yet"
+	case p.State == client.StateUnknown:
+		state += ": its host does not report, for " + since(env.now(), p.ReportedAt.Time)
+	}
+	reason := "reason"
+	if isWell(p) {
+		reason = "message"
+	}
+	lines := [][2]string{
+		{"process", p.Namespace + ":" + p.Name},
+		{"host", processHost(p) + " (" + string(p.Host.Agent) + ")"},
+		{"state", state},
+		{reason, p.Message},
+		{"wanted", p.Wanted},
+		{"managed", yesNo(p.Managed)},
+		{"restarts", strconv.Itoa(p.Restarts)},
+	}
+
+	// What comes next, and what was last.
+	if !p.NextAt.IsZero() {
+		what := "next start"
+		if p.State == client.StateScheduled || p.Kind == client.KindPeriodic {
+			what = "next run"
+		}
+		lines = append(lines, [2]string{what, momentOf(p.NextAt) + " (" + until(env.now(), p.NextAt.Time) + ")"})
+	}
+	if p.LastRun != nil {
+		lines = append(lines, [2]string{"last run", env.runText(p.LastRun)})
+	}
+	if p.Exit != nil {
+		lines = append(lines, [2]string{"last exit", joinText(exitText(p.Exit), env.momentAgo(p.Exit.At))})
+	}
+	if p.Health != "" || p.HealthMessage != "" {
+		lines = append(lines, [2]string{"health", joinText(p.Health, p.HealthMessage)})
+	}
+
+	// What only a process that is up has.
+	if isUp(p) {
+		memory := percent(p.Mem) + "% of the machine"
+		if p.MemBytes > 0 {
+			memory = mebibytes(p.MemBytes) + ", " + memory
+		}
+		lines = append(lines, [][2]string{
+			{"pid", strconv.Itoa(int(p.PID))},
+			{"started", momentOf(p.StartedAt)},
+			{"cpu", percent(p.CPU) + "% of the machine"},
+			{"memory", memory},
+			{"open files", strconv.Itoa(int(p.FD))},
+		}...)
+	}
+
+	return lines
+}
+
+// definitionLines are the lines about what the process is.
+func (env *cliEnv) definitionLines(p *client.Process, parts *processParts) [][2]string {
+	d := &parts.definition
+	lines := [][2]string{
+		{"limits", d.limitText()},
+		{"command", d.Command},
+		{"folder", d.Folder},
+		{"user", d.User},
+		{"schedule", strings.TrimSpace(d.Schedule + " " + d.TimeZone)},
+	}
+	if parts.definitionErr != nil {
+		lines = [][2]string{{"definition", "cannot be shown: " + parts.definitionErr.Error()}}
+	}
+
+	return append(lines, [][2]string{
+		{"kind", stateWords(p.Kind)},
+		{"version", p.Version},
+		{"labels", labelText(p.Labels)},
+		{"registered", momentOf(p.RegisteredAt)},
+		{"reported", env.momentAgo(p.ReportedAt)},
+	}...)
+}
+
+// limitText lists the limits of a definition.
+func (d *definitionKeys) limitText() string {
+	var parts []string
+	if d.Memory != nil {
+		parts = append(parts, "memory "+fmt.Sprint(d.Memory))
+	}
+	if n, ok := d.CPU.(float64); ok {
+		parts = append(parts, "cpu "+strconv.FormatFloat(n, 'f', -1, 64)+" cores")
+	} else if d.CPU != nil {
+		parts = append(parts, "cpu "+fmt.Sprint(d.CPU))
+	}
+	if len(d.Limits) > 0 {
+		if text, err := json.Marshal(d.Limits); err == nil { // a map that was read from JSON
+			parts = append(parts, string(text))
+		}
+	}
+	return strings.Join(parts, ", ")
+}
+
+// runText is the last run of a periodic or one-shot process.
+func (env *cliEnv) runText(r *client.LastRun) string {
+	began := env.momentAgo(r.StartedAt)
+	if r.EndedAt.IsZero() {
+		return joinText("not ended yet", began)
+	}
+	took := ""
+	if !r.StartedAt.IsZero() {
+		took = ", took " + shortDuration(r.EndedAt.Sub(r.StartedAt.Time))
+	}
+	return joinText(endText(r.Code, r.Signal)+took, began)
+}
+
+// writeEvents writes the last events.
+func (env *cliEnv) writeEvents(b *strings.Builder, parts *processParts) {
+	switch {
+	case parts.eventsErr != nil:
+		fmt.Fprintf(b, "\nevents cannot be shown: %s\n", printable(parts.eventsErr.Error()))
+	case len(parts.events) > 0:
+		b.WriteString("\nlast events:\n")
+		for i := range parts.events {
+			e := &parts.events[i]
+			fmt.Fprintf(b, "  %s\n", eventText(e, e.At.Local().Format(eventTime), string(e.Kind)))
+		}
+	}
+}
+
+// writeLog writes the last lines of the output.
+func writeLog(b *strings.Builder, parts *processParts) {
+	text := strings.TrimRight(parts.log, "\n")
+	switch {
+	case parts.logErr != nil:
+		fmt.Fprintf(b, "\noutput cannot be shown: %s\n", printable(parts.logErr.Error()))
+	case text != "":
+		b.WriteString("\nlast output:\n")
+		lines := strings.Split(text, "\n")
+		for _, line := range lines[max(0, len(lines)-statusLogLines):] {
+			fmt.Fprintf(b, "  %s\n", shorten(line, maxLogShown))
+		}
+	}
+}
+
+// joinText joins two texts with a comma, if both are there.
+func joinText(a, b string) string {
+	if a == "" || b == "" {
+		return a + b
+	}
+	return a + ", " + b
+}
