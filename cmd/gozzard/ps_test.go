@@ -1,6 +1,9 @@
 package main
 
 import (
+	"bytes"
+	"context"
+	"errors"
 	"fmt"
 	"slices"
 	"strings"
@@ -206,4 +209,38 @@ func TestPsSortsAllBeforeTheLimit(t *testing.T) {
 	c.want(2, "", "ps", "--sort", "size")
 	c.want(2, "", "ps", "--color", "red")
 	c.want(0, "running", "ps", "--state", "Running", "--state", "running")
+}
+
+// TestWatchScreenKeepsThePicture shows that a server that is away does not clear the screen, and that every way out of
+// it restores the terminal.
+func TestWatchScreenKeepsThePicture(t *testing.T) {
+	var out bytes.Buffer
+	env := testEnv()
+	env.out, env.size = &out, func() (int, int) { return 60, 10 }
+	ctx, cancel := context.WithCancel(t.Context())
+	defer cancel()
+	n := 0
+	err := env.watchScreen(ctx, time.Millisecond, func(int) (picture, error) {
+		switch n++; n {
+		case 1:
+			return picture{title: "2 processes", lines: []string{"HEADER", "web"}}, nil
+		case 2:
+			return picture{}, withExitCode(errors.New("the server is away\x1b[2J"))
+		}
+		cancel()
+		return picture{}, ctx.Err()
+	})
+	want := enterScreen + cursorHome + "2 processes\x1b[K\r\nHEADER\x1b[K\r\nweb\x1b[K" + clearRest +
+		cursorHome + "gozzard: the server is away[2J; trying again\x1b[K\r\nHEADER\x1b[K\r\nweb\x1b[K" + clearRest + leaveScreen
+	if err != nil || out.String() != want {
+		t.Errorf("%v: the terminal got %q, want %q", err, out.String(), want)
+	}
+
+	out.Reset()
+	refused := usage("no such business")
+	if err := env.watchScreen(t.Context(), time.Millisecond, func(int) (picture, error) {
+		return picture{}, refused
+	}); !errors.Is(err, refused) || out.String() != enterScreen+leaveScreen {
+		t.Errorf("%v: the terminal got %q", err, out.String())
+	}
 }
