@@ -20,8 +20,9 @@ func newAgentPolicyCommand() *cobra.Command {
 folder.
 
 --allow-user and --allow-path allow the accounts and folders of your processes, --allow-root allows
-commands as root. The change applies from the next operation. A policy that a person has changed stays as
-it is: then the command prints the lines that are missing.
+commands as root, and --default-user names the account of definitions that name none. The change applies
+from the next operation. A policy that a person has changed stays as it is: then the command prints the
+lines that are missing.
 
 Run it as the account of the agent: as root for the modes root and cap (with --policy
 /etc/gozzard/policy.yaml).`,
@@ -44,6 +45,7 @@ Run it as the account of the agent: as root for the modes root and cap (with --p
 	f.StringVar(&data, "data", "./agent", "state folder of the agent")
 	f.StringVar(&o.File, "policy", "", "policy `FILE` of this host, if the agent is started with --policy")
 	f.BoolVar(&o.AllowRoot, "allow-root", false, "allow commands as root")
+	f.StringVar(&o.Default, "default-user", "", "`ACCOUNT` of definitions that name none; it is allowed, too")
 	f.StringSliceVar(&o.Users, "allow-user", nil, "`ACCOUNT` that commands may run as; may be repeated")
 	f.StringSliceVar(&o.Paths, "allow-path", nil, "`FOLDER` that processes may be in; may be repeated")
 	return cmd

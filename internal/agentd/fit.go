@@ -18,7 +18,7 @@ func FitPolicy(data string, o PolicyOptions) (path string, text []byte, changed 
 	if err != nil {
 		return "", nil, false, err
 	}
-	rules := JoinOptions{Users: o.Users, Policy: o.File}
+	rules := JoinOptions{Default: o.Default, Users: o.Users, Policy: o.File}
 	if err := rules.checkUsers(own); err != nil {
 		return "", nil, false, err
 	}

@@ -114,8 +114,8 @@ func (o *JoinOptions) checkUsers(own host.Privileges) error {
 	if own.Mode != gozzard.ModeUser || o.Policy != "" {
 		return nil
 	}
-	for _, name := range o.Users {
-		if name != own.Account {
+	for _, name := range append(slices.Clone(o.Users), o.Default) {
+		if name != "" && name != own.Account {
 			return fmt.Errorf("cannot allow account %s: this command runs as %s, and an agent of this account runs no commands "+
 				"of others. For an agent in mode cap or root, join as root: the policy is then %s, and for mode cap give the "+
 				"state folder to the account of the agent afterwards (chown -R)", name, own.Account,
