@@ -65,6 +65,7 @@ type Link struct {
 	fault    atomic.Pointer[string] // why there is no connection; nil: there is one, or no attempt has ended yet
 	rejected atomic.Bool            // the newest failure was about the secret or certificate
 	faulty   atomic.Bool            // a failure was logged since the last connect
+	noCert   atomic.Bool            // errWantsTLS was logged since the last connect
 	logged   onceEach
 
 	sent, received, malformed, newer, unopened, connects atomic.Uint64

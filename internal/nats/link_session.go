@@ -103,6 +103,7 @@ func (l *Link) follow(ctx context.Context, conn *natsgo.Conn, ev *events) error 
 func (l *Link) connected() {
 	l.rejected.Store(false)
 	l.faulty.Store(false)
+	l.noCert.Store(false)
 	l.fault.Store(nil)
 	l.connects.Add(1)
 	l.up.Store(true)
@@ -179,7 +180,11 @@ func (l *Link) failed(err error) {
 	}
 
 	l.setFault(err.Error())
-	if !l.faulty.Swap(true) {
+	said := &l.faulty
+	if errors.Is(err, errWantsTLS) { // also after another failure: a server that was restarted first refuses connections
+		said = &l.noCert
+	}
+	if !said.Swap(true) {
 		l.opts.Log.Warn("connection to the server has an error", "err", err)
 	}
 }

@@ -47,7 +47,7 @@ END
 gozzard register -f /tmp/web.yaml >/tmp/register.log 2>&1 || fail register
 gozzard start web -n demo --all-hosts >/tmp/start.log 2>&1 || fail start
 pid=$(pgrep -fx "sleep 86400") || fail "the process does not run"
-grep -q "gozzard-agent.service/gozzard/" /proc/$pid/cgroup || fail "the process is in no cgroup of the agent: $(cat /proc/$pid/cgroup)"
+grep -q "^0::.*/gozzard/.*/keep-" /proc/$pid/cgroup || fail "the process is in no cgroup of the agent: $(cat /proc/$pid/cgroup)"
 systemctl restart gozzard-agent gozzard-server
 soon sh -c 'gozzard ps -n demo | grep "web.*$0"' $pid
 same "pid after restarts of the units" "$(pgrep -fx "sleep 86400")" $pid
@@ -107,7 +107,7 @@ systemctl enable --now gozzard-agent-cap >/tmp/ctl.log 2>&1
 soon sh -c 'journalctl -u gozzard-agent-cap -o cat | grep "chmod 0644 /etc/gozzard/policy.yaml"'
 chmod 0644 /etc/gozzard/policy.yaml`)
 	f.srv.sh(`soon sh -c 'gozzard hosts -o wide | grep "0:10.77.0.3 *yes .* cap "'
-gozzard hosts -o wide | grep 10.77.0.3 | grep "cgroup v2 (" && fail "no cgroups in mode cap"
+gozzard hosts -o wide | grep 10.77.0.3 | grep "cgroup v2 (" && fail "no cgroups in mode cap: $(gozzard hosts -o wide)"
 { cat /examples/redis/definition.yaml; echo 'user: redis'; echo 'hosts: [{ip: 10.77.0.3}]'; } >/tmp/redis.yaml
 gozzard register -f /tmp/redis.yaml >/tmp/register.log 2>&1 || fail register
 gozzard start redis -n shop --all-hosts >/tmp/start.log 2>&1 || fail start`)

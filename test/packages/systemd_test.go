@@ -75,8 +75,9 @@ func bothVersions(t *testing.T) string {
 	return dist
 }
 
-// newMachine boots a machine. Nothing that it writes reaches base.
-func newMachine(t *testing.T, net, base, name, ip, dist string) *machine {
+// newMachine boots a machine. Nothing that it writes reaches base. With unified it has cgroups of version 2 only, which
+// systemd delegates to units; otherwise those that this machine has.
+func newMachine(t *testing.T, net, base, name, ip, dist string, unified bool) *machine {
 	t.Helper()
 	dir := t.TempDir()
 	m := &machine{t: t, name: name, root: filepath.Join(dir, "root")}
@@ -103,6 +104,9 @@ cp -r "$4" dist; cp -r "$5" examples; cp "$6" lib.sh`
 	// Boot it.
 	m.boot = exec.Command("nsenter", "-t", net, "-n", "systemd-nspawn", "--quiet", "--directory="+m.root, "--machine="+name,
 		"--network-bridge=br0", "--boot", "--register=no", "--keep-unit", "--console=read-only")
+	if unified {
+		m.boot.Env = append(os.Environ(), "SYSTEMD_NSPAWN_UNIFIED_HIERARCHY=1")
+	}
 	if err := m.boot.Start(); err != nil {
 		t.Fatal(err)
 	}
@@ -176,9 +180,9 @@ func TestSystemd(t *testing.T) {
 		t.Skip("needs root to boot machines")
 	}
 	net, base, dist := network(t), debian(t), bothVersions(t)
-	srv := newMachine(t, net, base, "srv", "10.77.0.1", dist)
-	web := newMachine(t, net, base, "web", "10.77.0.2", dist)
-	db := newMachine(t, net, base, "db", "10.77.0.3", dist)
+	srv := newMachine(t, net, base, "srv", "10.77.0.1", dist, false)
+	web := newMachine(t, net, base, "web", "10.77.0.2", dist, true)
+	db := newMachine(t, net, base, "db", "10.77.0.3", dist, true)
 
 	f := &systemdFleet{t: t, srv: srv, web: web, db: db}
 	f.oneMachine()
