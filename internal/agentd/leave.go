@@ -69,6 +69,13 @@ func Leave(ctx context.Context, o LeaveOptions) (left Left, err error) {
 		}
 	}()
 
+	// Find what the agent has started, also where only the unit of the agent shows it.
+	if account != nil && units.group != "" {
+		if err := host.EnterCgroup(units.group); err != nil {
+			return left, err
+		}
+	}
+
 	// Stop the processes and have the server remove the host, as the account of the agent.
 	if account != nil {
 		left, err = o.partAs(ctx, account, units.mode())

@@ -33,6 +33,7 @@ type agentUnits struct {
 	names   []string
 	running []string // before they were stopped
 	enabled []string
+	group   string // the cgroup of the one that ran; "": none
 }
 
 // findUnits finds the units of a state folder. Where systemd does not run there are none.
@@ -49,6 +50,7 @@ func findUnits(ctx context.Context, data string) *agentUnits {
 		u.names = append(u.names, name)
 		if systemctl(ctx, "is-active", name) == "active" {
 			u.running = append(u.running, name)
+			u.group = systemctl(ctx, "show", "--property=ControlGroup", "--value", name)
 		}
 		if systemctl(ctx, "is-enabled", name) == "enabled" {
 			u.enabled = append(u.enabled, name)

@@ -84,3 +84,28 @@ func CgroupSubtree() (top string, controllers bool, err error) {
 	p, err := ownSubtree(fs, mount)
 	return p.top, !p.shared, err
 }
+
+// EnterCgroup moves this program into a group of the cgroup v2 tree, given as systemd names it, so that it finds what an
+// agent in that group has started. It does nothing where there is no such group: then the agent has left nothing there.
+func EnterCgroup(group string) error {
+	mount, err := procfs.New("/proc").Cgroup2Mount()
+	if err != nil || mount == "" || !strings.HasPrefix(group, "/") || strings.Contains(group+"/", "/../") || group == "/" {
+		return err
+	}
+	dir := filepath.Join(mount, group)
+	if _, err := os.Stat(dir); err != nil {
+		return nil
+	}
+
+	err = writeExisting(filepath.Join(dir, "cgroup.procs"), "0")
+	if errors.Is(err, unix.EBUSY) { // it hands controllers down, so the agent was in a group below
+		dir = filepath.Join(dir, agentGroup)
+		if err = os.Mkdir(dir, 0o755); err == nil || errors.Is(err, os.ErrExist) {
+			err = writeExisting(filepath.Join(dir, "cgroup.procs"), "0")
+		}
+	}
+	if err != nil {
+		return fmt.Errorf("cannot enter the cgroup of the agent: %w", err)
+	}
+	return nil
+}
