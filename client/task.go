@@ -27,7 +27,23 @@ type Task struct {
 	User     string    `json:"user"`
 	Final    bool      `json:"final"` // every attempt has its verdict
 	Counts   Counts    `json:"counts"`
+	Waiting  *Waiting  `json:"waiting,omitempty"` // missing unless it waits for hosts that are offline
 	Attempts []Attempt `json:"attempts"`
+}
+
+// Waiting says for which hosts a task waits that went offline after they got its operations. Those attempts get their
+// verdicts when the hosts are back.
+type Waiting struct {
+	Attempts int           `json:"attempts"` // on those hosts
+	Hosts    int           `json:"hosts"`
+	Seconds  int           `json:"seconds"` // how long all of them are offline
+	Named    []OfflineHost `json:"named"`   // the first few
+}
+
+// OfflineHost is a host that is offline.
+type OfflineHost struct {
+	Host  HostRef `json:"host"`
+	Since Time    `json:"since"` // when its agent was heard last
 }
 
 // Counts are the numbers of attempts by verdict. Done, failed and running add up to targets; noted ones are among

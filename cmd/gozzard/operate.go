@@ -15,13 +15,16 @@ type taskFlags struct {
 	timeout time.Duration
 	output  outputFlag
 	note    string // is added to the summary, in brackets
+	noGroup bool
 }
 
 func (t *taskFlags) register(cmd *cobra.Command) {
 	f := cmd.Flags()
 	f.BoolVar(&t.detach, "detach", false, "print the task id and do not wait")
 	f.DurationVar(&t.timeout, "timeout", 0,
-		"wait at most this long, such as 30s; the task continues (default: wait until it is done)")
+		"wait at most this long, such as 30s; the task continues (default: until it is done, or waits only for hosts that "+
+			"went offline)")
+	f.BoolVar(&t.noGroup, "no-group", false, "list every failure, also many with the same reason")
 	t.output.register(cmd, f, "table", "json", "yaml")
 }
 
@@ -76,11 +79,14 @@ Processes that are not running are not touched.`, ""},
 // exitHelp is the end of the help of commands that wait for a task.
 const exitHelp = `
 
-The command waits for every host, shows progress on stderr, and ends with a table of failures.
-Ctrl-C ends the wait; the task continues.
+The command waits for every host, shows progress on stderr, and ends with a table of failures and the
+task id. More than 10 failures are grouped by their reason. Hosts that go offline during the operation
+are waited for at most 10 seconds, unless --timeout is given: their verdict is unknown until they are
+back. Ctrl-C ends the wait. In both cases the task continues: "gozzard task ID" follows it, and
+"gozzard task ID --retry-failed" repeats what failed.
 
 Exit code: 0 done everywhere, 1 failed, 4 not allowed, 5 nothing matched, 6 failed on some hosts, 7
-not done within --timeout, 130 ended by Ctrl-C.`
+not done within --timeout or before a host went offline, 130 ended by Ctrl-C.`
 
 // newOperateCommands are `gozzard start`, `stop` and so on. The words of earlier versions are commands that the help
 // does not list.

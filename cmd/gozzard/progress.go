@@ -4,15 +4,16 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"strconv"
 	"strings"
+	"time"
 
 	"github.com/gozzard/gozzard"
 	"github.com/gozzard/gozzard/client"
 )
 
-// maxFailures limits the table of failures. -o json has all of them.
-const maxFailures = 200
+// offlineFor is how long a host may be offline before a command does not wait for it any more. An agent that is
+// restarted or upgraded is back sooner.
+const offlineFor = 10 * time.Second
 
 // runTask sends a request with accept, waits for the task of it and prints the result.
 func (env *cliEnv) runTask(ctx context.Context, o *taskFlags, what string,
@@ -57,15 +58,21 @@ func (env *cliEnv) printAccepted(o *taskFlags, a client.Accepted) error {
 // waitForTask waits for the end of a task and shows its progress on stderr. Its error has the exit code.
 func (env *cliEnv) waitForTask(ctx context.Context, c *client.Client, o *taskFlags, what string,
 	id string) (client.Task, error) {
-	// Wait, at most --timeout.
-	wait, cancel := ctx, context.CancelFunc(func() {})
+	// Wait, at most --timeout. Without it, do not wait for hosts that have gone away.
+	wait, cancel := context.WithCancel(ctx)
 	if o.timeout > 0 {
 		wait, cancel = context.WithTimeout(ctx, o.timeout)
 	}
 	defer cancel()
 
 	p := &progress{env: env, what: what}
-	t, err := c.Wait(wait, id, p.show)
+	t, err := c.Wait(wait, id, func(t client.Task) {
+		p.show(t)
+		if o.timeout == 0 && gone(&t) {
+			p.gone = t.Waiting
+			cancel()
+		}
+	})
 	p.clear()
 
 	// If the wait ended early, say how to continue it.
@@ -76,6 +83,11 @@ func (env *cliEnv) waitForTask(ctx context.Context, c *client.Client, o *taskFla
 	case ctx.Err() != nil:
 		env.remark("the task continues; follow it with: %s", again)
 		return t, &exitError{exitDetached, nil}
+	case p.gone != nil:
+		if t, err = c.Task(ctx, id, 0, client.ShowAll); err != nil || t.Final { // the last verdict came meanwhile
+			return t, withExitCode(err)
+		}
+		return t, env.printGone(o, what, &t, p.gone)
 	case errors.Is(err, context.DeadlineExceeded):
 		env.remark("not done within %s; the task continues; follow it with: %s", o.timeout, again)
 		return t, &exitError{exitTimedOut, nil}
@@ -87,19 +99,59 @@ func (env *cliEnv) waitForTask(ctx context.Context, c *client.Client, o *taskFla
 	return t, withExitCode(err)
 }
 
+// gone reports whether a task waits only for hosts that have been offline for a while.
+func gone(t *client.Task) bool {
+	w := t.Waiting
+	return w != nil && w.Attempts == t.Counts.Running && time.Duration(w.Seconds)*time.Second >= offlineFor
+}
+
+// printGone prints what is known of a task that waits for hosts which have gone away. Its error is the exit code.
+func (env *cliEnv) printGone(o *taskFlags, what string, t *client.Task, w *client.Waiting) error {
+	var ex *exitError
+	if err := env.printTask(o, what, t); errors.As(err, &ex) && ex.err != nil {
+		return err
+	}
+
+	env.remark("stopped waiting for %s", offlineText(w))
+	env.remark("the verdict is unknown so far: it was carried out once or not at all. The task continues, and gets its verdict "+
+		"when the host is back; follow it with: gozzard task %s", printable(shortTask(t.ID)))
+	return &exitError{exitTimedOut, nil}
+}
+
+// offlineText names the hosts that a task waits for, such as "1 host that is offline: 0:10.0.0.5 since 15:04:05Z".
+func offlineText(w *client.Waiting) string {
+	var names []string
+	for _, h := range w.Named {
+		names = append(names, refName(h.Host)+" since "+h.Since.UTC().Format(time.RFC3339))
+	}
+	text := "1 host that is offline: "
+	if w.Hosts > 1 {
+		text = fmt.Sprintf("%d hosts that are offline: ", w.Hosts)
+	}
+	text += strings.Join(names, ", ")
+	if w.Hosts > len(names) {
+		text += fmt.Sprintf(" and %d more", w.Hosts-len(names))
+	}
+	return printable(text)
+}
+
 // progress is one line with the progress of a task. A terminal rewrites the line; elsewhere each change is a new
 // line.
 type progress struct {
 	env   *cliEnv
 	what  string
 	last  string
-	drawn bool // the line is on the terminal
+	drawn bool            // the line is on the terminal
+	gone  *client.Waiting // the hosts for which the command does not wait any more
 }
 
 // show shows the progress of a task if it changed.
 func (p *progress) show(t client.Task) {
 	line := fmt.Sprintf("%s: %d done, %d failed, %d running of %d", p.what, t.Counts.Done, t.Counts.Failed,
 		t.Counts.Running, t.Counts.Targets)
+	if t.Waiting != nil {
+		line += "; waiting for " + offlineText(t.Waiting)
+	}
 	if line == p.last {
 		return
 	}
@@ -121,112 +173,4 @@ func (p *progress) clear() {
 	if p.drawn {
 		_, _ = fmt.Fprint(p.env.errs, "\r\x1b[K")
 	}
-}
-
-// printTask prints the failures and the summary of a task. Its error is the exit code.
-func (env *cliEnv) printTask(o *taskFlags, what string, t *client.Task) error {
-	if o.output.structured() {
-		if err := o.output.write(env.out, t); err != nil {
-			return err
-		}
-		return taskExitCode(&t.Counts)
-	}
-
-	// Collect the failures.
-	table, n := newTable("HOST", "NAMESPACE", "NAME", "CODE", "MESSAGE"), 0
-	for i := range t.Attempts {
-		a := &t.Attempts[i]
-		if a.Verdict != client.Failed {
-			continue
-		}
-		if n++; n <= maxFailures {
-			table.add(refName(a.Host), a.Namespace, a.Name, codeText(a),
-				a.Message)
-		}
-	}
-
-	// Print them, and the summary.
-	if n > 0 {
-		if err := table.write(env.out); err != nil {
-			return err
-		}
-	}
-
-	if n > maxFailures {
-		env.remark("%d of %d failures; \"gozzard task %s -o json\" lists all", maxFailures, n, printable(t.ID))
-	}
-	line := summary(what, t)
-	if o.note != "" {
-		line += " (" + o.note + ")"
-	}
-	if err := checkWrite(fmt.Fprintln(env.out, line)); err != nil {
-		return err
-	}
-
-	return taskExitCode(&t.Counts)
-}
-
-// codeText is the code of an attempt, or its state if it never ran.
-func codeText(a *client.Attempt) string {
-	if a.Code == "" {
-		return a.State
-	}
-	return string(a.Code)
-}
-
-// summary is the last line of the output, such as "start: 19 done (2 already running), 1 failed of 20".
-func summary(what string, t *client.Task) string {
-	// Count the attempts that had nothing to do.
-	var b strings.Builder
-	fmt.Fprintf(&b, "%s: %d done", what, t.Counts.Done)
-	notes, adopted := map[gozzard.Code]int{}, 0
-	for i := range t.Attempts {
-		if a := &t.Attempts[i]; a.Verdict == client.Noted {
-			notes[a.Code]++
-			if _, _, detail, _ := gozzard.SplitStateMessage(a.Message); detail == gozzard.SupervisedNow {
-				adopted++
-			}
-		}
-	}
-
-	// Name what they found.
-	var parts []string
-	for _, n := range []struct {
-		code gozzard.Code
-		text string
-	}{{gozzard.CodeAlreadyRunning, "already running"}, {gozzard.CodeNotRunning, "not running before"},
-		{gozzard.CodeAlreadyRegistered, "registered before"}} {
-		if notes[n.code] > 0 {
-			parts = append(parts, strconv.Itoa(notes[n.code])+" "+n.text)
-		}
-		if n.code == gozzard.CodeAlreadyRunning && adopted > 0 {
-			parts = append(parts, strconv.Itoa(adopted)+" of them supervised from now on")
-		}
-	}
-
-	if len(parts) > 0 {
-		b.WriteString(" (" + strings.Join(parts, ", ") + ")")
-	}
-
-	// Add the other counts.
-	if t.Counts.Failed > 0 {
-		fmt.Fprintf(&b, ", %d failed", t.Counts.Failed)
-	}
-	if t.Counts.Running > 0 {
-		fmt.Fprintf(&b, ", %d running", t.Counts.Running)
-	}
-
-	fmt.Fprintf(&b, " of %d", t.Counts.Targets)
-	return b.String()
-}
-
-// taskExitCode is the exit code of a task that is done.
-func taskExitCode(c *client.Counts) error {
-	switch {
-	case c.Failed == 0:
-		return nil
-	case c.Done > 0:
-		return &exitError{exitPartly, nil}
-	}
-	return &exitError{exitFailed, nil}
 }

@@ -92,7 +92,7 @@ needs the package bash-completion. ` + "`source <(gozzard completion bash)`" + `
 		{exitNotRunning, "A process or an agent is not running."},
 		{exitNotAllowed, "The caller is not allowed to do this."}, {exitNoMatch, "Nothing matched."},
 		{exitPartly, "The command failed on some hosts."},
-		{exitTimedOut, "The command did not finish within `--timeout`."},
+		{exitTimedOut, "The command did not finish within `--timeout`, or a host went offline before it answered. The task continues."},
 		{exitStorage, "A disk failed while a server or an agent wrote to it; the program ended."},
 		{exitDetached, "Ctrl-C ended the wait. The task continues."},
 	} {

@@ -60,6 +60,14 @@ func playOperations(_ *testing.T, r *recorder) {
 		Counts: record.TaskCounts{Done: 3, Noted: 1, Failed: 1, Running: 1}}}}
 	r.send("GET", "/api/v1/tasks?limit=1&name=web", "")
 	r.send("GET", "/api/v1/tasks?state=lost", "")
+
+	const retry = "/api/v1/tasks/GSETASK:20240102030405:7/retry"
+	r.send("POST", retry, "{}")
+	r.plane.failed = []gozzard.Item{{Action: gozzard.ActionStart, Key: gozzard.Key{Namespace: "shop", Name: "web"},
+		Targets: []gozzard.Target{{Agent: "a2"}}}}
+	r.send("POST", retry, `{"dry_run":true}`)
+	r.send("POST", retry, `{"confirm":1}`)
+	r.send("POST", "/api/v1/tasks/GSETASK:20240102030405:8/retry", "{}")
 }
 
 func playTopology(t *testing.T, r *recorder) {

@@ -12,7 +12,6 @@ import (
 	"github.com/gozzard/gozzard/internal/specjson"
 	"github.com/gozzard/gozzard/internal/strictjson"
 	"github.com/gozzard/gozzard/internal/suggest"
-	"github.com/gozzard/gozzard/internal/taskname"
 )
 
 // defaultNamespace is the namespace of a document that names none.
@@ -147,14 +146,7 @@ func (a *api) operate(w http.ResponseWriter, r *http.Request, caller gozzard.Cal
 		return a.preview(w, r, op)
 	}
 
-	// Create the task.
-	task, err := a.Plane.Operate(r.Context(), op)
-	if err != nil {
-		return err
-	}
-
-	w.Header().Set("Location", "/api/v1/tasks/"+taskname.Of(task.ID))
-	return answer(w, http.StatusAccepted, client.Accepted{TaskID: taskname.Of(task.ID), Targets: task.Targets})
+	return a.accept(w, r, op)
 }
 
 // readSpec reads a definition. Unknown fields are faults.

@@ -37,6 +37,7 @@ type plane struct {
 	log     func(gozzard.Target, gozzard.LogQuery) (gozzard.LogChunk, error)
 
 	listedMax int
+	failed    []gozzard.Item // what FailedItems answers
 	ring      *control.EventRing
 }
 
@@ -100,6 +101,11 @@ func (p *plane) Results(_ context.Context, caller gozzard.Caller, id gozzard.Tas
 func (p *plane) Tasks(_ context.Context, _ gozzard.Caller, f record.TaskFilter, limit int) (record.TaskPage, error) {
 	p.listed, p.listedMax = f, limit
 	return p.list, nil
+}
+
+func (p *plane) FailedItems(ctx context.Context, caller gozzard.Caller, id gozzard.TaskID) ([]gozzard.Item, error) {
+	_, err := p.Results(ctx, caller, id)
+	return p.failed, err
 }
 
 func (p *plane) Await(ctx context.Context, caller gozzard.Caller, id gozzard.TaskID,

@@ -64,6 +64,17 @@ func operationRoutes() []Route {
 				text("show", `Which attempts are listed: "all" (the default), "failed" or "none". Counts cover all attempts.`),
 			},
 			Answers: answers(http.StatusOK, client.Task{}, "The task."), Errors: []gozzard.ErrorKind{gozzard.ErrNotFound}},
+
+		{Method: http.MethodPost, Path: "/api/v1/tasks/{id}/retry", Access: AccessCaller, serve: (*api).postRetry,
+			Summary: "Repeat the failed attempts of a task as a new task. Attempts that are running, or that a newer operation " +
+				"replaced, are not repeated. Rights and confirmations are those of a new operation.",
+			Parameters: append([]Parameter{inPath("id", "The id of the task.")}, idempotency()...),
+			Body:       jsonBody(client.RetryRequest{}),
+			Answers: append(answers(http.StatusAccepted, client.Accepted{},
+				"The new task is recorded. Location is the path of the task."),
+				answers(http.StatusOK, client.Preview{},
+					"Nothing was done: nothing has failed, or with dry_run, what the request would do.")...),
+			Errors: taskErrors()},
 	}
 }
 

@@ -43,7 +43,51 @@ func (a *api) getTask(w http.ResponseWriter, r *http.Request, caller gozzard.Cal
 		return err
 	}
 
-	return answer(w, http.StatusOK, renderTask(&res, show))
+	t := renderTask(&res, show)
+	t.Waiting = a.waiting(caller, &res)
+	return answer(w, http.StatusOK, t)
+}
+
+// maxWaiting limits the hosts that a task names.
+const maxWaiting = 5
+
+// waiting finds the hosts that have attempts of a task and are offline. Those that the caller may not see are left out.
+func (a *api) waiting(caller gozzard.Caller, res *record.TaskResults) *client.Waiting {
+	var w client.Waiting
+	var newest time.Time
+	offline := map[gozzard.AgentID]bool{}
+	for i := range res.Attempts {
+		// An attempt that was not sent yet expires soon, or waits as long as its caller asked for.
+		at := &res.Attempts[i]
+		if at.State.Final() || at.State == gozzard.AttemptPending {
+			continue
+		}
+
+		off, seen := offline[at.Agent]
+		if !seen {
+			host, known := a.Plane.Resolve(caller, gozzard.Target{Agent: at.Agent})
+			off = known && !host.Online
+			offline[at.Agent] = off
+			if off {
+				w.Hosts++
+				if host.LastSeen.After(newest) {
+					newest = host.LastSeen
+				}
+				if w.Hosts <= maxWaiting {
+					w.Named = append(w.Named, client.OfflineHost{Host: hostRef(at.Agent, at.Addr), Since: client.At(host.LastSeen)})
+				}
+			}
+		}
+		if off {
+			w.Attempts++
+		}
+	}
+
+	if w.Attempts == 0 {
+		return nil
+	}
+	w.Seconds = max(0, int(time.Since(newest).Seconds()))
+	return &w
 }
 
 func readPoll(q *query) time.Duration {

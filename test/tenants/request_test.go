@@ -397,6 +397,8 @@ func (m *maker) native(rt route, r *request) {
 		spec := m.spec()
 		delete(spec, "process_group")
 		body = object{"namespace": m.namespace(), "name": m.name(), "hosts": m.some(hosts), "spec": spec}
+	case strings.HasSuffix(rt.path, "/retry"):
+		body = object{"dry_run": m.IntN(3) == 0}
 	case strings.HasPrefix(rt.path, "/api/v1/topology/"):
 		r.body = m.topology()
 	case strings.HasPrefix(rt.path, "/api/v1/rolls/"):

@@ -1,0 +1,64 @@
+package api
+
+import (
+	"net/http"
+	"reflect"
+
+	"github.com/gozzard/gozzard"
+	"github.com/gozzard/gozzard/client"
+	"github.com/gozzard/gozzard/internal/strictjson"
+	"github.com/gozzard/gozzard/internal/taskname"
+)
+
+// postRetry repeats the failed attempts of a task as a new task, with the rights and the guards of a new operation.
+func (a *api) postRetry(w http.ResponseWriter, r *http.Request, caller gozzard.Caller) error {
+	// Read the request.
+	key, err := idempotencyKey(r.Header)
+	if err != nil {
+		return err
+	}
+	body, err := readBody(w, r, maxOperationBody)
+	if err != nil {
+		return err
+	}
+	var faults strictjson.Faults
+	root, err := readObject(body, &faults)
+	if err != nil {
+		return err
+	}
+	root.Only(fieldNames(reflect.TypeFor[client.RetryRequest]())...)
+	wait, confirm, dryRun := readWait(&root), root.Get("confirm"), root.Get("dry_run")
+	confirmed, dry := int(confirm.OptInt(0, 1, maxList)), dryRun.OptBool(false)
+	if err := faults.Err(); err != nil {
+		return err
+	}
+
+	// Find what failed.
+	items, err := a.Plane.FailedItems(r.Context(), caller, taskname.Parse(r.PathValue("id")))
+	if err != nil {
+		return err
+	}
+	if len(items) == 0 {
+		return answer(w, http.StatusOK, client.Preview{Processes: []client.PreviewRow{}})
+	}
+
+	op := &gozzard.Operation{
+		Caller: caller, Door: Door, Items: items, IdempotencyKey: key, RequestHash: requestHash(r, body),
+		WaitOffline: wait, Confirm: confirmed, Adopt: true,
+	}
+	if dry {
+		return a.preview(w, r, op)
+	}
+	return a.accept(w, r, op)
+}
+
+// accept creates the task of an operation.
+func (a *api) accept(w http.ResponseWriter, r *http.Request, op *gozzard.Operation) error {
+	task, err := a.Plane.Operate(r.Context(), op)
+	if err != nil {
+		return err
+	}
+
+	w.Header().Set("Location", "/api/v1/tasks/"+taskname.Of(task.ID))
+	return answer(w, http.StatusAccepted, client.Accepted{TaskID: taskname.Of(task.ID), Targets: task.Targets})
+}
