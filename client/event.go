@@ -25,10 +25,16 @@ type Event struct {
 	Kind      gozzard.EventKind `json:"kind"`
 	At        Time              `json:"at"`
 	PID       int               `json:"pid"`
-	Code      int               `json:"code"` // exit code; -1 if a signal ended the process
-	Signal    string            `json:"signal,omitempty"`
-	Core      bool              `json:"core,omitempty"` // the process left a core dump
-	Message   string            `json:"message,omitempty"`
+	// exit code of kinds exited and ran; null if it is not known, or if a signal ended the process
+	Code    *int   `json:"code"`
+	Signal  string `json:"signal,omitempty"`
+	Core    bool   `json:"core,omitempty"` // the process left a core dump
+	Message string `json:"message,omitempty"`
+	// the task that caused it, and the app and user that asked for it; missing: none did, or the caller may not read
+	// that task
+	Task string `json:"task_id,omitempty"`
+	App  string `json:"app,omitempty"`
+	User string `json:"user,omitempty"`
 }
 
 // EventQuery selects events. Every field that is not empty must match, and a field matches if one of its values does.

@@ -110,11 +110,8 @@ var flagWords = map[string][]string{
 
 // eventKinds are the kinds of events.
 func eventKinds() (words []string) {
-	for _, k := range []gozzard.EventKind{gozzard.EventStarted, gozzard.EventExited, gozzard.EventRestarted,
-		gozzard.EventRestartFailed, gozzard.EventRestartCancelled, gozzard.EventLimitExceeded,
-		gozzard.EventGroupLimitExceeded, gozzard.EventHealth, gozzard.EventRan, gozzard.EventOrphaned,
-		gozzard.EventForeignAddress, gozzard.EventPolicyChanged} {
-		words = append(words, string(k))
+	for _, k := range gozzard.EventKinds() {
+		words = append(words, string(k.Kind))
 	}
 	return words
 }

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -31,8 +32,14 @@ func newEventsCommand(env *cliEnv) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "events [NAME...]",
 		Short: "List events of processes",
-		Long: `List events of processes: started, exited, restarted by the agent, over a limit. The server holds
-the newest events in memory. NAME may be a pattern: * is any text, ? is one character.`,
+		Long: `List events of processes: what started, ended, was restarted by the agent or exceeded a limit. The server
+holds the newest events in memory. NAME may be a pattern: * is any text, ? is one character.
+
+An event that an operation caused ends with its task and the person that asked for it, if you may read that task. The
+code of an end is left out if nobody saw it, and null in JSON.
+
+The kinds of events:
+` + eventKindsHelp(),
 		Example: `  gozzard events
   gozzard events -n shop 'web-*' -f
   gozzard events --kind exited --since 10m
@@ -47,13 +54,22 @@ the newest events in memory. NAME may be a pattern: * is any text, ? is one char
 	f.StringArrayVarP(&o.namespaces, "namespace", "n", nil,
 		"`NAMESPACE`, or a pattern such as 'shop-*'; may be repeated")
 	f.StringArrayVar(&o.hosts, "host", nil, "`HOST` as cloud:ip, an IP address or an agent id; may be repeated")
-	f.StringArrayVar(&o.kinds, "kind", nil, "`KIND` of event, such as exited; may be repeated")
+	f.StringArrayVar(&o.kinds, "kind", nil, "`KIND` of event, such as exited (all kinds are above); may be repeated")
 	f.StringVar(&o.since, "since", "",
 		"only events since this time, such as 2026-01-02T15:04:05Z, or since this long ago, such as 10m")
 	f.IntVar(&o.limit, "limit", 100, "list at most this many, the newest")
 	f.BoolVarP(&o.follow, "follow", "f", false, "continue with new events until Ctrl-C")
 	o.output.register(cmd, f, "table", "json")
 	return cmd
+}
+
+// eventKindsHelp lists the kinds of events with their meanings.
+func eventKindsHelp() string {
+	var b strings.Builder
+	for _, k := range gozzard.EventKinds() {
+		fmt.Fprintf(&b, "  %-36s %s\n", k.Kind, k.Meaning)
+	}
+	return strings.TrimSuffix(b.String(), "\n")
 }
 
 // events prints the newest events, and with --follow the ones that come.
@@ -174,12 +190,15 @@ func eventText(e *client.Event, parts ...string) string {
 		parts = append(parts, e.Signal+" (core dumped)")
 	case e.Signal != "":
 		parts = append(parts, e.Signal)
-	case e.Kind == gozzard.EventExited || e.Kind == gozzard.EventRan:
-		parts = append(parts, "code "+strconv.Itoa(e.Code))
+	case e.Code != nil:
+		parts = append(parts, "code "+strconv.Itoa(*e.Code))
 	}
 
 	if e.Message != "" {
 		parts = append(parts, e.Message)
+	}
+	if e.Task != "" {
+		parts = append(parts, "by "+cmp.Or(e.User, e.App)+" ("+e.Task+")")
 	}
 
 	// Remove what a terminal would obey.

@@ -138,7 +138,7 @@ func checkOp(in *gozzard.Op) (out gozzard.Outcome, rejected bool) {
 
 // supervisorOp is the operation as the supervisor runs it.
 func (a *Agent) supervisorOp(op *operation, in *gozzard.Op) supervise.Op {
-	t := supervise.Op{ID: op.id, Action: op.action, Key: op.key, Labels: in.Labels, Spec: in.Spec,
+	t := supervise.Op{ID: op.id, Ref: op.ref, Action: op.action, Key: op.key, Labels: in.Labels, Spec: in.Spec,
 		Adopt: in.Adopt}
 	if a.o.Policy != nil {
 		t.Account = a.o.Policy.KeptAccount

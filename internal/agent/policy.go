@@ -40,6 +40,10 @@ func (a *Agent) checkPolicy(op *operation, given []byte, account string) error {
 		a.queueResult(op)
 	case gozzard.MayBegin(op.phase):
 		a.writeTombstone(op, out)
+		if op.action == gozzard.ActionStart || op.action == gozzard.ActionRestart {
+			a.addEvent(gozzard.Event{Key: op.key, Kind: gozzard.EventStartFailed, Message: out.Message,
+				Cause: gozzard.Cause{Op: op.id, Ref: op.ref}})
+		}
 	}
 
 	return fmt.Errorf("%w: %w", errForbidden, err)

@@ -2,16 +2,16 @@ package api
 
 import (
 	"net/http"
+	"slices"
 	"strconv"
+	"strings"
 	"time"
 
 	"github.com/gozzard/gozzard"
 	"github.com/gozzard/gozzard/client"
 	"github.com/gozzard/gozzard/internal/record"
+	"github.com/gozzard/gozzard/internal/taskname"
 )
-
-// maxKind is the longest word for a kind of event.
-const maxKind = 64
 
 // getEvents lists the newest events that match, oldest first.
 func (a *api) getEvents(w http.ResponseWriter, r *http.Request, caller gozzard.Caller) error {
@@ -42,8 +42,8 @@ func (a *api) eventFilter(caller gozzard.Caller, q *query) (f record.EventFilter
 	f.Namespaces, f.Names = q.patterns("namespace"), q.patterns("name")
 	q.each("kind", func(s string) string {
 		f.Kinds = append(f.Kinds, gozzard.EventKind(s))
-		if s == "" || len(s) > maxKind {
-			return "must be the word for a kind of event, such as " + string(gozzard.EventExited)
+		if !slices.ContainsFunc(gozzard.EventKinds(), func(k gozzard.EventKindInfo) bool { return string(k.Kind) == s }) {
+			return "must be one of " + strings.Join(eventKinds(), ", ") + ", is " + strconv.Quote(clip(s))
 		}
 		return ""
 	})
@@ -59,6 +59,14 @@ func (a *api) eventFilter(caller gozzard.Caller, q *query) (f record.EventFilter
 	return f, none
 }
 
+// eventKinds are the words for the kinds of events.
+func eventKinds() (words []string) {
+	for _, k := range gozzard.EventKinds() {
+		words = append(words, string(k.Kind))
+	}
+	return words
+}
+
 func parseSince(s string) (time.Time, bool) {
 	if ms, err := strconv.ParseInt(s, 10, 64); err == nil {
 		return time.UnixMilli(ms), ms > 0
@@ -68,7 +76,15 @@ func parseSince(s string) (time.Time, bool) {
 }
 
 func renderEvent(e *record.Event) client.Event {
-	return client.Event{ID: e.ID, Host: hostRef(e.Agent, e.Addr),
-		Namespace: e.Key.Namespace, Name: e.Key.Name, Kind: e.Kind, At: client.MilliTime(e.At), PID: e.PID, Code: e.Code,
-		Signal: e.Signal, Core: e.Core, Message: e.Message}
+	var code *int
+	if n, known := e.ExitCode(); known && (e.Kind == gozzard.EventExited || e.Kind == gozzard.EventRan) {
+		code = &n
+	}
+	out := client.Event{ID: e.ID, Host: hostRef(e.Agent, e.Addr),
+		Namespace: e.Key.Namespace, Name: e.Key.Name, Kind: e.Kind, At: client.MilliTime(e.At), PID: e.PID,
+		Code: code, Signal: e.Signal, Core: e.Core, Message: e.Message, App: e.App, User: e.User}
+	if e.Task != "" {
+		out.Task = taskname.Of(e.Task)
+	}
+	return out
 }

@@ -19,7 +19,7 @@ func (s *server) happen(agent gozzard.AgentID, seq uint64, name string, kind goz
 	s.ring.Add(agent, at(0, "10.0.0.1"), []gozzard.Event{{
 		Seq: seq, Key: gozzard.Key{Namespace: "shop", Name: name}, Kind: kind,
 		At: 1_700_000_000_000 + int64(seq)*1000, PID: 7, Code: 3, Message: "line\nbreak",
-	}})
+	}}, nil)
 }
 
 func TestEventsAreListed(t *testing.T) {
@@ -44,7 +44,7 @@ func TestEventsAreListed(t *testing.T) {
 		}
 	}
 
-	for _, path := range []string{"?since=yesterday", "?limit=0", "?kind=", "?name=a/b", "?odd=1", "?host=a%2Fb"} {
+	for _, path := range []string{"?since=yesterday", "?limit=0", "?kind=", "?kind=nonsense", "?name=a/b", "?odd=1", "?host=a%2Fb"} {
 		if r := s.call(http.MethodGet, "/api/v1/events"+path, ""); r.code != http.StatusBadRequest {
 			t.Errorf("%s: %d %s", path, r.code, r.body)
 		}

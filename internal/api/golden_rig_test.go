@@ -144,7 +144,13 @@ func goldenPlane() *plane {
 		{Seq: 1, Key: gozzard.Key{Namespace: "shop", Name: "web"}, Kind: gozzard.EventStarted, At: 1700000000000, PID: 77},
 		{Seq: 2, Key: gozzard.Key{Namespace: "shop", Name: "web"}, Kind: gozzard.EventExited, At: 1700000000001,
 			Code: -1, Signal: "SIGSEGV", Core: true, Message: "core <dumped>"},
-	})
+	}, nil)
+	cause := gozzard.Cause{Op: gozzard.OpID{1}, Ref: gozzard.AttemptRef{Task: 1}}
+	web := gozzard.Key{Namespace: "shop", Name: "web"}
+	p.ring.Add("a1", at(0, "10.0.0.1"), []gozzard.Event{
+		{Seq: 3, Key: web, Kind: gozzard.EventExited, At: 1700000000002, PID: 78, Known: true, Cause: cause},
+	}, map[gozzard.AttemptRef]record.EventCause{cause.Ref: {Op: cause.Op, Agent: "a1", Key: web, Task: "21260701020304:1",
+		App: "app", User: "me"}})
 	p.log = func(gozzard.Target, gozzard.LogQuery) (gozzard.LogChunk, error) {
 		return gozzard.LogChunk{Data: []byte("one\ntwo <3>\n"), Offset: 7, Next: 19}, nil
 	}

@@ -36,6 +36,7 @@ func playFleet(_ *testing.T, r *recorder) {
 	r.send("GET", "/api/v1/definitions?host=10.9.9.9", "")
 	r.send("GET", "/api/v1/events?limit=1", "")
 	r.send("GET", "/api/v1/events", "")
+	r.send("GET", "/api/v1/events?kind=health", "")
 	r.send("GET", "/api/v1/events?kind=none", "")
 	r.send("GET", "/api/v1/events/stream?since=1", "")
 	r.send("GET", "/api/v1/logs?namespace=shop&name=web&host=a1", "")

@@ -36,7 +36,7 @@ func OpenAPI(header string) []byte {
 				"errors. Every error is an ErrorAnswer, whose kind says what the caller can do."}}
 
 	// Add every route.
-	schemas := &openapi.Schemas{Describe: describer(),
+	schemas := &openapi.Schemas{Describe: describer(), Words: wordsOf,
 		Plain: []string{reflect.TypeFor[client.Task]().PkgPath(), reflect.TypeFor[gozzard.Task]().PkgPath()}}
 	for _, rt := range Routes() {
 		if doc.Paths[rt.Path] == nil {
@@ -90,13 +90,21 @@ func describer() func(t reflect.Type, field string) string {
 	}
 }
 
+// wordsOf lists the values of types that have only some.
+func wordsOf(t reflect.Type) []string {
+	if t == reflect.TypeFor[gozzard.EventKind]() {
+		return eventKinds()
+	}
+	return nil
+}
+
 // operation describes one route.
 func operation(rt *Route, schemas *openapi.Schemas) *openapi.Operation {
 	op := &openapi.Operation{ID: operationID(rt), Summary: rt.Summary, Tags: []string{tag(rt.Path)},
 		Security: security(rt.Access), Responses: make(map[string]openapi.Response)}
 
 	for _, p := range rt.Parameters {
-		schema := &openapi.Schema{Type: openapi.Type(p.Type)}
+		schema := &openapi.Schema{Type: openapi.Type(p.Type), Enum: p.Words}
 		if p.Repeated {
 			schema = &openapi.Schema{Type: "array", Items: schema}
 		}

@@ -50,7 +50,8 @@ type Parameter struct {
 	Type     ParameterType
 	Meaning  string // one sentence
 	Required bool
-	Repeated bool // it may be given several times
+	Repeated bool     // it may be given several times
+	Words    []string // the values that it may have; nil: any
 }
 
 // Body is the body of a request. The zero value means that the route reads none.
@@ -151,6 +152,12 @@ func numbers(name, meaning string) Parameter {
 
 func flag(name, meaning string) Parameter {
 	return Parameter{In: InQuery, Name: name, Type: TypeFlag, Meaning: meaning}
+}
+
+// oneOf limits a parameter to some words.
+func oneOf(p Parameter, words []string) Parameter {
+	p.Words = words
+	return p
 }
 
 // pageParams are the parameters of a route that answers page by page.

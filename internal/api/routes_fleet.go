@@ -96,7 +96,7 @@ func eventParams() []Parameter {
 		texts("namespace", "A namespace, or a pattern with * and ?."),
 		texts("name", "A name, or a pattern with * and ?."),
 		texts("host", "A host: cloud:ip, an IP address, or an agent id."),
-		texts("kind", "A kind of event, such as exited."),
+		oneOf(texts("kind", "A kind of event, such as exited."), eventKinds()),
 	}
 }
 

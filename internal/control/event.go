@@ -2,6 +2,7 @@ package control
 
 import (
 	"cmp"
+	"context"
 	"slices"
 	"strings"
 	"sync"
@@ -31,7 +32,8 @@ func NewEventRing(most int, now time.Time) *EventRing {
 }
 
 // Add adds events of an agent; those that the agent repeats are ignored.
-func (r *EventRing) Add(agent gozzard.AgentID, addr gozzard.HostAddr, events []gozzard.Event) {
+func (r *EventRing) Add(agent gozzard.AgentID, addr gozzard.HostAddr, events []gozzard.Event,
+	causes map[gozzard.AttemptRef]record.EventCause) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 
@@ -44,7 +46,7 @@ func (r *EventRing) Add(agent gozzard.AgentID, addr gozzard.HostAddr, events []g
 		e.Message, e.Signal, e.Kind = strings.Clone(e.Message), strings.Clone(e.Signal),
 			gozzard.EventKind(strings.Clone(string(e.Kind)))
 		e.Key = gozzard.Key{Namespace: strings.Clone(e.Key.Namespace), Name: strings.Clone(e.Key.Name)}
-		r.put(agent, addr, e)
+		r.put(agent, addr, e, causes[e.Cause.Ref])
 	}
 
 	r.wakeReaders()
@@ -54,14 +56,19 @@ func (r *EventRing) Add(agent gozzard.AgentID, addr gozzard.HostAddr, events []g
 func (r *EventRing) Note(agent gozzard.AgentID, addr gozzard.HostAddr, e gozzard.Event) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	r.put(agent, addr, e)
+	r.put(agent, addr, e, record.EventCause{})
 	r.wakeReaders()
 }
 
-// put adds one event. mu is held.
-func (r *EventRing) put(agent gozzard.AgentID, addr gozzard.HostAddr, e gozzard.Event) {
+// put adds one event. An agent may claim any cause, so the claim counts only if the record has that very operation for
+// this agent and this process. mu is held.
+func (r *EventRing) put(agent gozzard.AgentID, addr gozzard.HostAddr, e gozzard.Event, cause record.EventCause) {
 	r.lastID++
 	ev := record.Event{ID: r.lastID, Agent: agent, Addr: addr, Event: e}
+	if !e.Cause.IsZero() && cause.Op == e.Cause.Op && cause.Agent == agent && cause.Key == e.Key {
+		ev.Task, ev.App, ev.User = cause.Task, cause.App, cause.User
+	}
+	ev.Cause = gozzard.Cause{}
 	if id, dropped := r.list.Add(e.Key.Namespace, ev.ID, ev); dropped {
 		r.dropped = max(r.dropped, id)
 	}
@@ -126,14 +133,29 @@ func (r *EventRing) After(f record.EventFilter, sees func(*record.Event) bool, i
 
 // Events gives the newest events that fit and the caller may see, oldest first.
 func (p *Plane) Events(caller gozzard.Caller, f record.EventFilter, limit int) record.EventPage {
-	return p.events.Newest(f, p.eventSight(caller), limit)
+	page := p.events.Newest(f, p.eventSight(caller), limit)
+	hideCauses(caller, page.Events)
+	return page
 }
 
 // EventsAfter gives events that fit behind a number. The channel is closed when there may be more; with a full page
 // there may be more at once.
 func (p *Plane) EventsAfter(caller gozzard.Caller, f record.EventFilter, id uint64, limit int) (record.EventPage,
 	<-chan struct{}) {
-	return p.events.After(f, p.eventSight(caller), id, limit)
+	page, changed := p.events.After(f, p.eventSight(caller), id, limit)
+	hideCauses(caller, page.Events)
+	return page, changed
+}
+
+// hideCauses removes the tasks that a caller may not read (Results), and the people behind them. A task of another
+// person with the same app is shown to callers that see everything: for others the whole task would have to be read.
+func hideCauses(caller gozzard.Caller, events []record.Event) {
+	for i := range events {
+		e := &events[i]
+		if e.Task != "" && (e.App != caller.App || e.User != caller.User && !caller.Rights.SeesAll()) {
+			e.Task, e.App, e.User = "", "", ""
+		}
+	}
 }
 
 func (p *Plane) eventSight(caller gozzard.Caller) func(*record.Event) bool {
@@ -155,7 +177,34 @@ func (p *Plane) receiveEvents(from gozzard.AgentID, cloud int, r *gozzard.Report
 		addr = h.Info.Addrs[0]
 	}
 
-	p.events.Add(from, addr, r.Events)
+	causes, err := p.eventCauses(r.Events)
+	if err != nil { // not acknowledged: the agent sends them again
+		p.o.Log.Warn("cannot read which operations caused events", "agent", from, "err", err)
+		return
+	}
+	p.events.Add(from, addr, r.Events, causes)
 	last := r.Events[len(r.Events)-1].Seq
 	p.acknowledge(from, cloud, &gozzard.Command{Session: r.Session, AckEvents: last})
+}
+
+// causeTime is how long the record may take to answer which operations caused the events of a report.
+const causeTime = 5 * time.Second
+
+// eventCauses reads what the record has about the operations that events name.
+func (p *Plane) eventCauses(events []gozzard.Event) (map[gozzard.AttemptRef]record.EventCause, error) {
+	asked := map[gozzard.AttemptRef]bool{}
+	var refs []gozzard.AttemptRef
+	for i := range events {
+		if ref := events[i].Cause.Ref; ref.Task > 0 && ref.Index >= 0 && !asked[ref] {
+			asked[ref] = true
+			refs = append(refs, ref)
+		}
+	}
+	if len(refs) == 0 {
+		return nil, nil
+	}
+
+	ctx, cancel := context.WithTimeout(context.Background(), causeTime)
+	defer cancel()
+	return p.o.Store.EventCauses(ctx, refs)
 }

@@ -49,6 +49,8 @@ type Store interface {
 	TaskItems(ctx context.Context, tasks []gozzard.TaskSeq) (map[gozzard.TaskSeq][]record.TaskItem, error)
 	TaskVerdicts(ctx context.Context, tasks []gozzard.TaskSeq) ([]record.TaskVerdict, error)
 	TaskPlaces(ctx context.Context, tasks []gozzard.TaskSeq) ([]record.TaskPlace, error)
+	// EventCauses reads the attempts that events name as their causes. Those that are not recorded are left out.
+	EventCauses(ctx context.Context, refs []gozzard.AttemptRef) (map[gozzard.AttemptRef]record.EventCause, error)
 
 	// Open lists the attempts that are not final: of one agent, or of all with "".
 	Open(ctx context.Context, agent gozzard.AgentID) ([]gozzard.Attempt, error)

@@ -19,6 +19,9 @@ type Schemas struct {
 	// Describe returns the description of a type, or of a field if field is not "". It may return "".
 	Describe func(t reflect.Type, field string) string
 
+	// Words returns the values that a type of texts may have, nil if it may have any. It may be nil.
+	Words func(t reflect.Type) []string
+
 	Named map[string]*Schema // by name; filled by Of
 }
 
@@ -38,7 +41,11 @@ func (s *Schemas) Of(t reflect.Type) *Schema {
 	case reflect.Map:
 		return &Schema{Type: "object", Additional: s.Of(t.Elem())}
 	case reflect.String:
-		return &Schema{Type: "string"}
+		schema := &Schema{Type: "string"}
+		if s.Words != nil {
+			schema.Enum = s.Words(t)
+		}
+		return schema
 	case reflect.Bool:
 		return &Schema{Type: "boolean"}
 	case reflect.Float32, reflect.Float64:

@@ -13,6 +13,21 @@ type Event struct {
 	Agent gozzard.AgentID
 	Addr  gozzard.HostAddr
 	gozzard.Event
+
+	// The task that caused it, checked against the record. Zero: none is known, or the reader may not read that task.
+	Task gozzard.TaskID
+	App  string
+	User string
+}
+
+// EventCause is an attempt that may have caused an event, as the record has it.
+type EventCause struct {
+	Op    gozzard.OpID
+	Agent gozzard.AgentID
+	Key   gozzard.Key
+	Task  gozzard.TaskID
+	App   string
+	User  string
 }
 
 // EventFilter chooses events; every field that is not empty must fit, and a list fits when one of its values does.

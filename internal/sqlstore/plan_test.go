@@ -47,7 +47,7 @@ func TestPlans(t *testing.T) {
 		"returned": returnProcesses, "rejected": removeRejected, "refused": selectRefused, "refused items": refusedItems,
 		"processes": selectProcesses, "groups": selectGroups, "keys": deleteTaskKeys, "tasks": deleteTaskRows,
 		"task items": selectTaskItems, "task places": selectTaskPlaces, "task verdicts": s.d.taskVerdicts,
-		"items": selectItems, "specs": selectSpecs, "services": selectServices,
+		"items": selectItems, "causes of events": selectCauses, "specs": selectSpecs, "services": selectServices,
 		"removed sets": dropSets, "removed modules": dropModules,
 		"removed services": dropServices, "removed numbers": dropNumbers,
 		"job tasks": updateJobTasks, "removed jobs": deleteJobRows} {

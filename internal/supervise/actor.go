@@ -28,6 +28,7 @@ type actor struct {
 	// The goroutine owns everything below. The next goroutine takes it over through mu.
 
 	state
+	cause     gozzard.Cause   // the operation in progress, if the server asked for it
 	operating bool            // an operation or pull-up is in progress and causes the changes that are seen
 	delaying  bool            // a start command runs: events are collected in delayed
 	delayed   []gozzard.Event // events that sendDelayedEvents sends later
@@ -106,6 +107,7 @@ func (a *actor) wakeOrStart() bool {
 func (a *actor) work(ctx context.Context) {
 	for more := true; more && ctx.Err() == nil; {
 		if !a.s.guard(&a.key, func() { more = a.step(ctx) }) {
+			a.cause = gozzard.Cause{}
 			a.operating, a.stopping, a.starting, a.restoring = false, false, false, false // after a panic, go on with the next step
 		}
 	}

@@ -13,11 +13,35 @@ func (a *actor) announce(e gozzard.Event) {
 		return
 	}
 	e.Key, e.At, e.Message = a.key, a.s.now().UnixMilli(), gozzard.Clip(e.Message, maxStatusBytes)
+	if a.caused(e.Kind) {
+		e.Cause = a.cause
+	}
 	if a.delaying {
 		a.delayed = append(a.delayed, e)
 		return
 	}
 	a.merger.add(e)
+}
+
+// caused reports whether the operation in progress causes an event of a kind that happens now. What only happens at the
+// same time, such as the crash of a process while its definition is replaced, has no cause.
+func (a *actor) caused(kind gozzard.EventKind) bool {
+	switch kind {
+	case gozzard.EventStartFailed, gozzard.EventRestartCancelled:
+		return true
+	case gozzard.EventStarted:
+		return a.starting
+	case gozzard.EventExited, gozzard.EventRan:
+		return a.starting || a.stopping
+	}
+	return false
+}
+
+// announceStartFailure reports that an operation could not start the process.
+func (a *actor) announceStartFailure(action gozzard.Action, out gozzard.Outcome) {
+	if startsProcess(action) && out.Code != gozzard.CodeOK && out.Code != gozzard.CodeAlreadyRunning {
+		a.announce(gozzard.Event{Kind: gozzard.EventStartFailed, Message: out.Message})
+	}
 }
 
 // sendDelayedEvents reports what happened while a start command ran. It drops events about a script of the command that
@@ -61,11 +85,11 @@ func (a *actor) announceExit(p Proc, e Exit) {
 	}
 
 	ev := gozzard.Event{
-		Kind: kind, PID: p.PID, Code: e.Code, Signal: e.Signal, Core: e.Core,
+		Kind: kind, PID: p.PID, Code: e.Code, Known: e.Known, Signal: e.Signal, Core: e.Core,
 		Message: "the process " + exitText(e),
 	}
 	if e.Signal != "" {
-		ev.Code = -1
+		ev.Code, ev.Known = -1, false
 	}
 	a.announce(ev)
 }

@@ -48,6 +48,59 @@ func TestEventsOfALife(t *testing.T) {
 	})
 }
 
+// by is the cause of an event that an operation of the rig caused.
+func by(a gozzard.Action) gozzard.Cause {
+	return gozzard.Cause{Op: gozzard.OpID{byte(a)}, Ref: gozzard.AttemptRef{Task: gozzard.TaskSeq(a)}}
+}
+
+// TestEventsNameTheirCause: what an operation causes names the operation. What happens by itself names none, also while
+// an operation is in progress that has nothing to do with it.
+func TestEventsNameTheirCause(t *testing.T) {
+	bubble(t, func(r *rig) {
+		r.want(gozzard.ActionStart, definition(nil), gozzard.CodeOK, true)
+		if e := r.kinds(gozzard.EventStarted)[0]; e.Cause != by(gozzard.ActionStart) {
+			t.Errorf("start: %+v", e)
+		}
+
+		r.after(2 * time.Minute)
+		r.end(supervise.Exit{Known: true})
+		r.after(10 * time.Second)
+		es := r.kinds(gozzard.EventExited, gozzard.EventStarted, gozzard.EventRestarted)
+		for _, e := range es {
+			if !e.Cause.IsZero() {
+				t.Errorf("it happened by itself: %+v", e)
+			}
+		}
+		if code, known := es[0].ExitCode(); code != 0 || !known {
+			t.Errorf("exit with 0: %+v", es[0])
+		}
+
+		r.want(gozzard.ActionStop, nil, gozzard.CodeOK, false)
+		if e := r.kinds(gozzard.EventExited)[0]; e.Cause != by(gozzard.ActionStop) {
+			t.Errorf("stop: %+v", e)
+		}
+		r.want(gozzard.ActionUpdate, definition(nil), gozzard.CodeOK, false)
+		r.kinds()
+	})
+}
+
+// TestEventOfAFailedStart: a start that fails is an event with its reason.
+func TestEventOfAFailedStart(t *testing.T) {
+	bubble(t, func(r *rig) {
+		out := r.do(gozzard.ActionStart, start("fail 3 no such config"))
+		if out.Code == gozzard.CodeOK {
+			t.Fatalf("%+v", out)
+		}
+		e := r.kinds(gozzard.EventStartFailed)[0]
+		if !strings.Contains(e.Message, "no such config") || e.Cause != by(gozzard.ActionStart) {
+			t.Errorf("%+v", e)
+		}
+		if _, known := e.ExitCode(); known {
+			t.Errorf("a start that failed has an exit code: %+v", e)
+		}
+	})
+}
+
 func TestEventOfAFailingPullUp(t *testing.T) {
 	bubble(t, func(r *rig) {
 		r.want(gozzard.ActionHost, start("fail 3 no such config"), gozzard.CodeOK, true)

@@ -25,9 +25,16 @@ func (a *actor) operate(ctx context.Context, op Op) {
 	}
 
 	// Take the definition that comes with the operation.
+	if op.Ref.Task != 0 {
+		a.cause = gozzard.Cause{Op: op.ID, Ref: op.Ref}
+		defer func() { a.cause = gozzard.Cause{} }()
+	}
 	was := before{rec: a.rec, managed: a.managed, pullUpPlanned: a.pullUpPlanned()}
 	if rejection, rejected := a.applyDefinition(op); rejected {
 		rejection.Hosted = was.rec.Hosted && was.managed
+		if was.managed {
+			a.announceStartFailure(op.Action, rejection)
+		}
 		op.Done(rejection, nil, false)
 		return
 	}
@@ -48,6 +55,8 @@ type before struct {
 
 // finish draws the conclusions from the outcome of an operation and answers it.
 func (a *actor) finish(op Op, out gozzard.Outcome, was before) {
+	a.announceStartFailure(op.Action, out)
+
 	// Bring the record up to date.
 	after := flagsAfter(flags{a.rec.Hosted, a.rec.Wanted}, op.Action, out.Code, op.Adopt)
 	a.rec.Hosted, a.rec.Wanted = after.hosted, after.wanted
@@ -192,6 +201,10 @@ func (a *actor) conclude(action gozzard.Action, out gozzard.Outcome) {
 
 // unregister stops managing the process. The process keeps running.
 func (a *actor) unregister(op Op) {
+	if op.Ref.Task != 0 {
+		a.cause = gozzard.Cause{Op: op.ID, Ref: op.Ref}
+		defer func() { a.cause = gozzard.Cause{} }()
+	}
 	wasManaged := a.managed
 	op.Done(ok(), nil, true)
 

@@ -29,6 +29,7 @@ func (r Record) equal(o Record) bool {
 // Op is one operation on one process.
 type Op struct {
 	ID     gozzard.OpID
+	Ref    gozzard.AttemptRef // its place in the server's record; zero: the server did not ask for it
 	Action gozzard.Action
 	Key    gozzard.Key
 	Labels map[string]string // empty: use the present labels

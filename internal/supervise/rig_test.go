@@ -121,7 +121,8 @@ func (r *rig) down() {
 func (r *rig) apply(a gozzard.Action, key gozzard.Key, spec []byte) <-chan gozzard.Outcome {
 	done := make(chan gozzard.Outcome, 1)
 	r.s.Apply(supervise.Op{
-		ID: gozzard.NewOpID(), Action: a, Key: key, Spec: spec, Begin: func() error { return nil },
+		ID: gozzard.OpID{byte(a)}, Ref: gozzard.AttemptRef{Task: gozzard.TaskSeq(a)}, Action: a, Key: key, Spec: spec,
+		Begin: func() error { return nil },
 		Done: func(out gozzard.Outcome, rec *supervise.Record, removed bool) {
 			r.mu.Lock()
 			defer r.mu.Unlock()

@@ -185,7 +185,9 @@ func (a *actor) launch(ctx context.Context, l launch) gozzard.Outcome {
 		a.awaitStarted(ctx)
 		if mayEnd(a.spec.Policy) && a.ended == nil && !a.running() { // the command was the whole run
 			a.announce(gozzard.Event{
-				Kind: gozzard.EventRan, Code: t.res.ExitCode, Signal: t.res.Signal, Message: out.Message,
+				Kind: gozzard.EventRan, Code: t.res.ExitCode, Known: t.res.Signal == "" && t.res.ExitCode >= 0,
+				Signal:  t.res.Signal,
+				Message: out.Message,
 			})
 		}
 	}
@@ -357,7 +359,7 @@ func (a *actor) setExit(res Result) {
 	a.complete(e)
 	for i := range a.delayed {
 		if h := &a.delayed[i]; h.Kind != gozzard.EventStarted {
-			h.Code, h.Signal, h.Message = e.Code, e.Signal, "the process "+a.lastExit
+			h.Code, h.Known, h.Signal, h.Message = e.Code, e.Signal == "", e.Signal, "the process "+a.lastExit
 		}
 	}
 }
@@ -381,7 +383,7 @@ func (a *actor) completedRun(t launched, final bool) (out gozzard.Outcome, ended
 	case a.run == t.run && final:
 		a.ended = &Exit{Known: true}
 		a.complete(*a.ended)
-		a.announce(gozzard.Event{Kind: gozzard.EventRan, Message: commandDone})
+		a.announce(gozzard.Event{Kind: gozzard.EventRan, Known: true, Message: commandDone})
 		out.Message = commandDone
 	default:
 		return gozzard.Outcome{}, false

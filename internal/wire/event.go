@@ -18,6 +18,10 @@ func appendEvent(b []byte, num protowire.Number, e *gozzard.Event) []byte {
 	b = appendString(b, 8, e.Signal)
 	b = appendBool(b, 9, e.Core)
 	b = appendString(b, 10, e.Message)
+	b = appendBool(b, 11, e.Known)
+	b = appendID(b, 12, e.Cause.Op)
+	b = appendInt(b, 13, int64(e.Cause.Ref.Task))
+	b = appendInt(b, 14, int64(e.Cause.Ref.Index))
 	return end(b, start)
 }
 
@@ -44,6 +48,14 @@ func decodeEvent(d decoder, e *gozzard.Event) error {
 			e.Core = d.bool()
 		case 10:
 			e.Message = d.string()
+		case 11:
+			e.Known = d.bool()
+		case 12:
+			e.Cause.Op = d.id()
+		case 13:
+			e.Cause.Ref.Task = gozzard.TaskSeq(d.int64())
+		case 14:
+			e.Cause.Ref.Index = d.int32()
 		default:
 			d.skip()
 		}

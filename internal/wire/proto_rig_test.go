@@ -101,6 +101,7 @@ type nameSet = map[protoreflect.FullName]bool
 var flat = map[reflect.Type]string{
 	reflect.TypeFor[gozzard.Key]():        "",
 	reflect.TypeFor[gozzard.AttemptRef](): "",
+	reflect.TypeFor[gozzard.Cause]():      "",
 	reflect.TypeFor[gozzard.JournalPos](): "Journal",
 }
 

@@ -105,6 +105,13 @@ func reports() map[string]*gozzard.Report {
 			},
 			{Seq: 6, Kind: gozzard.EventLimitExceeded}, {},
 		}},
+		"events-cause": {Version: 1, Kind: gozzard.ReportEvents, Session: 8, Journal: journal, Events: []gozzard.Event{
+			{
+				Seq: 7, Key: gozzard.Key{Namespace: "gse", Name: "web"}, Kind: gozzard.EventExited, At: 1700000000123,
+				PID: 77, Known: true, Message: "exited with 0",
+				Cause: gozzard.Cause{Op: opID(3), Ref: gozzard.AttemptRef{Task: 42, Index: 7}},
+			},
+		}},
 		"update": {Version: 1, Kind: gozzard.ReportUpdate, Session: 8, Journal: journal, Update: &gozzard.UpdateReport{
 			Roll: 3, Version: "1.2.3-rc.1", State: gozzard.UpdateRolledBack, Reason: "not welcomed within 1m0s",
 		}},

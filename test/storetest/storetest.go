@@ -55,6 +55,7 @@ func Run(t *testing.T, open func(t *testing.T) control.Store) {
 		{"session: description", sessionDescription},
 		{"session: lifts the generations of an agent", sessionLifts},
 		{"open: of one and of all", openAttempts},
+		{"events: what caused them", eventCauses},
 		{"processes: register and list", processesList},
 		{"processes: many pages", processesPages},
 		{"rebind", rebind},
