@@ -62,7 +62,9 @@ func TestMetrics(t *testing.T) {
 	s.call("GET", "/api/v1/hosts", "")
 	s.call("GET", "/no/such/path", "")
 	s.metrics.TaskAccepted(3)
-	s.metrics.AttemptSettled(gozzard.AttemptFailed, "made up by an agent")
+	s.metrics.AttemptSettled(gozzard.ActionStart, gozzard.AttemptFailed, "made up by an agent")
+	s.metrics.AttemptSettled(gozzard.ActionStart, gozzard.AttemptFailed, gozzard.CodeAlreadyRunning)
+	s.metrics.AttemptSettled(gozzard.ActionReload, gozzard.AttemptFailed, gozzard.CodeNotRunning)
 	s.metrics.ObserveStore("accept", time.Millisecond, io.EOF)
 	s.metrics.ObserveFabric("send", time.Millisecond)
 	s.metrics.ReportRefused("session")
@@ -78,6 +80,8 @@ func TestMetrics(t *testing.T) {
 		`gozzard_http_requests_total{code="404",route="other"} 1`,
 		`gozzard_tasks_accepted_total 1`, `gozzard_attempts_accepted_total 3`,
 		`gozzard_attempts_settled_total{code="other",state="failed"} 1`,
+		`gozzard_attempts_settled_total{code="already_running",state="noted"} 1`,
+		`gozzard_attempts_settled_total{code="not_running",state="failed"} 1`,
 		`gozzard_agents{online="true"} 2`, `gozzard_live_rows{state="running"} 6`,
 		`gozzard_store_errors_total{call="accept"} 1`,
 		`gozzard_fabric_messages_total{what="sent"} 5`, `gozzard_security_refused_total{rule="session"} 1`,

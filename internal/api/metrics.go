@@ -112,8 +112,8 @@ func (m *Metrics) TaskAccepted(targets int) {
 
 // AttemptSettled counts a verdict. A code that the program does not know counts as "other", because an agent can
 // report any text.
-func (m *Metrics) AttemptSettled(state gozzard.AttemptState, code gozzard.Code) {
-	m.settled.WithLabelValues(state.String(), codeLabel(code)).Inc()
+func (m *Metrics) AttemptSettled(action gozzard.Action, state gozzard.AttemptState, code gozzard.Code) {
+	m.settled.WithLabelValues(stateText(action, state, code), codeLabel(code)).Inc()
 }
 
 // ReportRefused counts a request or a message that a security rule rejected. rule is a word of the program.

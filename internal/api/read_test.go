@@ -67,6 +67,11 @@ func TestTask(t *testing.T) {
 	if diff := cmp.Diff(want, got.List[4]); diff != "" {
 		t.Errorf("attempt differs (-want +got):\n%s", diff)
 	}
+	for i, state := range []string{"ok", "noted", "noted", "failed", "not_executed"} {
+		if got.List[i]["state"] != state {
+			t.Errorf("attempt %d has the state %v, not %s", i, got.List[i]["state"], state)
+		}
+	}
 	if read("?show=failed"); len(got.List) != 2 || got.Counts.Targets != 7 {
 		t.Errorf("failed ones are %+v", got)
 	}

@@ -135,7 +135,7 @@ func renderTask(res *record.TaskResults, show client.Show) client.Task {
 func renderAttempt(at *gozzard.Attempt, verdict client.Verdict) client.Attempt {
 	out := client.Attempt{
 		Host:      hostRef(at.Agent, at.Addr),
-		Namespace: at.Key.Namespace, Name: at.Key.Name, Action: at.Action.String(), State: at.State.String(),
+		Namespace: at.Key.Namespace, Name: at.Key.Name, Action: at.Action.String(), State: stateText(at.Action, at.State, at.Outcome.Code),
 		Verdict: verdict,
 	}
 	if at.State.Final() {
@@ -144,6 +144,14 @@ func renderAttempt(at *gozzard.Attempt, verdict client.Verdict) client.Attempt {
 		out.Detail = client.NewDetail(o.Detail)
 	}
 	return out
+}
+
+// stateText is the state of an attempt. One that found nothing to do has not failed.
+func stateText(action gozzard.Action, state gozzard.AttemptState, code gozzard.Code) string {
+	if state.Final() && state != gozzard.AttemptOK && gozzard.NothingToDo(action, code) {
+		return string(client.Noted)
+	}
+	return state.String()
 }
 
 // verdictOf is the verdict of an attempt. To start a running process or to stop a stopped one is not a failure.

@@ -86,7 +86,7 @@ func (o *Options) setDefaults() {
 // Observer is called when something happens, for metrics. Funcs that are nil are not called.
 type Observer struct {
 	Accepted func(targets int)
-	Settled  func(state gozzard.AttemptState, code gozzard.Code)
+	Settled  func(action gozzard.Action, state gozzard.AttemptState, code gozzard.Code)
 	Refused  func(rule string) // a report or request was rejected, by this rule
 	Update   func(from gozzard.AgentID, r gozzard.UpdateReport)
 

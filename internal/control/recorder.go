@@ -37,7 +37,7 @@ func (r recorder) Settle(ctx context.Context, list []delivery.Settlement) ([]boo
 		s := &list[i]
 		rows[i] = record.Settlement{Ref: s.Ref, Op: s.Op, Agent: s.Agent, To: s.To, From: s.From,
 			FromSession: s.FromSession, Outcome: s.Outcome, Journal: s.Journal, Process: r.processChange(s),
-			Rejected: rejectedProcess(s)}
+			Rejected: rejectedProcess(s), Action: s.Action}
 	}
 
 	changed, err := r.p.o.Store.Settle(ctx, rows)
@@ -93,7 +93,7 @@ func (r recorder) settled(row *record.Settlement) {
 		o.Live.Remove(row.Agent, row.Process.ID.Key)
 	}
 	if row.To.Final() && o.Observe.Settled != nil {
-		o.Observe.Settled(row.To, row.Outcome.Code)
+		o.Observe.Settled(row.Action, row.To, row.Outcome.Code)
 	}
 	if row.Outcome.Code == gozzard.CodeRefused {
 		o.Observe.rejected("refused_by_host") // by its policy, for the most part

@@ -62,6 +62,7 @@ type Settlement struct {
 	Journal     *gozzard.JournalPos // the agent's journal when it reported; recorded with the host if it is further
 	Process     *ProcessChange
 	Rejected    *gozzard.ProcID // the host did not take the definition that the attempt brought for this process
+	Action      gozzard.Action  // for metrics; it is not written
 }
 
 // ProcessChange is what a verdict means for the recorded process.

@@ -121,6 +121,11 @@ func presentObject(v map[string]any) any {
 		out["state"] = "unknown"
 	}
 
+	// An attempt that found nothing to do.
+	if out["verdict"] == "noted" {
+		out["state"] = "noted"
+	}
+
 	// The host of a process, and that of an attempt.
 	if _, process := out["namespace"]; process && out["agent"] != nil && out["cloud"] != nil {
 		out["host"] = map[string]any{"agent": out["agent"], "cloud": out["cloud"], "ip": out["ip"]}
