@@ -91,7 +91,23 @@ type Definition struct {
 	Name      string `json:"name"`
 	// Document is the definition in the form that can be registered again. What has its default is left out.
 	Document     json.RawMessage `json:"document"`
-	RegisteredAt Time            `json:"registered_at"`
+	RegisteredAt Time            `json:"registered_at"` // the first time; Origin has the last change
+	// Origin is what brought the definition as it is now. Missing: the server does not know it any more.
+	Origin *DefinitionOrigin `json:"origin,omitempty"`
+	// Defaults are the paths of the values in Effective that the definition does not say, such as restart.delay.
+	Defaults []string `json:"defaults,omitempty"`
+	// Effective is the definition with its defaults filled in. Missing unless it was asked for.
+	Effective json.RawMessage `json:"effective,omitempty"`
+}
+
+// DefinitionOrigin is what brought a definition. App, User and Task are only there for callers that may change the
+// definition.
+type DefinitionOrigin struct {
+	At   Time   `json:"at"`
+	Door string `json:"door"` // api, topology (a business document), or the API of BlueKing, such as gse or job.operate_proc
+	App  string `json:"app,omitempty"`
+	User string `json:"user,omitempty"`
+	Task string `json:"task,omitempty"` // its id
 }
 
 // DefinitionPage is one page of the definitions that match.
@@ -105,5 +121,14 @@ type DefinitionPage struct {
 func (c *Client) Definitions(ctx context.Context, q ProcessQuery, start, limit int) (DefinitionPage, error) {
 	var p DefinitionPage
 	err := c.get(ctx, "/api/v1/definitions", q.values(start, limit), &p)
+	return p, err
+}
+
+// EffectiveDefinitions is Definitions with the defaults filled in.
+func (c *Client) EffectiveDefinitions(ctx context.Context, q ProcessQuery, start, limit int) (DefinitionPage, error) {
+	var p DefinitionPage
+	v := q.values(start, limit)
+	v.Set("effective", "true")
+	err := c.get(ctx, "/api/v1/definitions", v, &p)
 	return p, err
 }

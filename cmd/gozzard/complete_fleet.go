@@ -86,7 +86,7 @@ func (env *cliEnv) namedFlags() map[string]cobra.CompletionFunc {
 		"set": env.ask(listSets), "module": env.ask(listModules),
 		"app": env.ask(listApps), "for-app": env.ask(listApps), "user": env.ask(listUsers),
 		"group": env.ask(listGroups), "account": env.ask(listAccounts), "label": env.ask(listLabels),
-		"allow-user": localNames("/etc/passwd"),
+		"allow-user": localNames("/etc/passwd"), "default-user": localNames("/etc/passwd"),
 	}
 }
 

@@ -217,12 +217,21 @@ func (env *cliEnv) checkDocuments(ctx context.Context, o *registerOptions, in io
 
 // remarkFaults prints the faults of a document, one in a line, and counts them.
 func (env *cliEnv) remarkFaults(d *document, err error) int {
+	lines := faultLines(d, err)
+	for _, l := range lines {
+		env.remark("%s:%s", fileName(d.file), l)
+	}
+	return len(lines)
+}
+
+// faultLines are the faults of a document, each with its line.
+func faultLines(d *document, err error) (lines []string) {
 	var e *gozzard.Error
 	if !errors.As(err, &e) {
-		return 0
+		return nil
 	}
 	for _, f := range e.Faults {
-		env.remark("%s:%d: %s", fileName(d.file), d.lineOf(f.Path), printable(f.String()))
+		lines = append(lines, fmt.Sprintf("%d: %s", d.lineOf(f.Path), printable(f.String())))
 	}
-	return len(e.Faults)
+	return lines
 }

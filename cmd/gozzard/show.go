@@ -16,7 +16,8 @@ import (
 // showOptions are the flags of `gozzard show`.
 type showOptions struct {
 	processFlags
-	output outputFlag
+	output    outputFlag
+	effective bool
 }
 
 // newShowCommand is `gozzard show`.
@@ -26,12 +27,18 @@ func newShowCommand(env *cliEnv) *cobra.Command {
 		Use:   "show NAME...",
 		Short: "Print definitions of processes",
 		Long: `Print the definitions that the server has: one YAML document for each process on each host. What has its
-default is left out. "gozzard register" accepts the output. Values of env are shown as *** to callers
-that may not change the definition.
+default is left out. "gozzard register" accepts the output. Above each stands what brought it: when, by
+whom and by which API, as far as the server still knows it.
+
+With --effective the defaults are filled in and marked. Registering that output fixes them.
+
+Values of env are shown as ***, and neither app nor user are shown, to callers that may not change the
+definition.
 
 Exit code: 0 printed, 5 there is no such definition.`,
 		Example: `  gozzard show web
   gozzard show web -n shop --host 10.0.0.1 >web.yaml
+  gozzard show web --effective
   gozzard show web -o json`,
 		Args: func(_ *cobra.Command, args []string) error {
 			if len(args) == 0 {
@@ -46,6 +53,7 @@ Exit code: 0 printed, 5 there is no such definition.`,
 	}
 
 	o.processFlags.register(env, cmd)
+	cmd.Flags().BoolVar(&o.effective, "effective", false, "fill in the defaults, and mark them")
 	o.output.register(cmd, cmd.Flags(), "yaml", "json")
 	return cmd
 }
@@ -62,24 +70,9 @@ func (env *cliEnv) show(ctx context.Context, o *showOptions, names []string) err
 	}
 
 	// Read the definitions.
-	var defs []client.Definition
-	err = env.withClient(func(c *client.Client) error {
-		for start := 0; ; {
-			page, err := c.Definitions(ctx, q, start, client.MaxPage)
-			if err != nil {
-				return err
-			}
-			defs = append(defs, page.Definitions...)
-			if start = page.Next; start == 0 {
-				return nil
-			}
-		}
-	})
+	defs, err := env.definitions(ctx, q, o.effective)
 	if err != nil {
 		return err
-	}
-	if len(defs) == 0 {
-		return &exitError{exitNoMatch, errors.New("no definition matches; see gozzard ps")}
 	}
 
 	// Print them.
@@ -92,11 +85,92 @@ func (env *cliEnv) show(ctx context.Context, o *showOptions, names []string) err
 			b.WriteString("---\n")
 		}
 		d := &defs[i]
-		doc, err := yaml.JSONToYAML(dropControls(d.Document))
+		text, err := definitionText(d)
 		if err != nil {
-			return failed(fmt.Errorf("cannot encode the output: %w", err))
+			return err
 		}
-		fmt.Fprintf(&b, "# registered %s\n%s", d.RegisteredAt.Format(time.RFC3339), doc)
+		fmt.Fprintf(&b, "# %s\n%s", originText(d), text)
 	}
 	return checkWrite(env.out.Write(b.Bytes()))
+}
+
+// definitions reads all definitions that match.
+func (env *cliEnv) definitions(ctx context.Context, q client.ProcessQuery, effective bool) ([]client.Definition, error) {
+	var defs []client.Definition
+	err := env.withClient(func(c *client.Client) error {
+		read := c.Definitions
+		if effective {
+			read = c.EffectiveDefinitions
+		}
+		for start := 0; ; {
+			page, err := read(ctx, q, start, client.MaxPage)
+			if err != nil {
+				return err
+			}
+			defs = append(defs, page.Definitions...)
+			if start = page.Next; start == 0 {
+				return nil
+			}
+		}
+	})
+	if err == nil && len(defs) == 0 {
+		err = &exitError{exitNoMatch, errors.New("no definition matches; see gozzard ps")}
+	}
+	return defs, err
+}
+
+// definitionText is a definition as YAML. Defaults that are filled in are marked.
+func definitionText(d *client.Definition) ([]byte, error) {
+	doc := d.Document
+	marks := yaml.CommentMap{}
+	if len(d.Effective) > 0 {
+		doc = d.Effective
+		for _, path := range d.Defaults {
+			marks["$."+path] = []*yaml.Comment{yaml.LineComment(" default")}
+		}
+	}
+
+	var v any
+	if err := yaml.UnmarshalWithOptions(dropControls(doc), &v, yaml.UseOrderedMap()); err != nil {
+		return nil, failed(fmt.Errorf("cannot decode the definition: %w", err))
+	}
+	text, err := yaml.MarshalWithOptions(v, yaml.WithComment(marks))
+	if err != nil {
+		return nil, failed(fmt.Errorf("cannot encode the output: %w", err))
+	}
+	return text, nil
+}
+
+// originText says what brought a definition, on one line.
+func originText(d *client.Definition) string {
+	text := "registered " + d.RegisteredAt.Format(time.RFC3339)
+	o := d.Origin
+	if o == nil {
+		return text + "; what brought it is unknown"
+	}
+
+	text += ", changed " + o.At.Format(time.RFC3339)
+	if !o.At.After(d.RegisteredAt.Time) { // by the task that registered it first
+		text = "registered " + o.At.Format(time.RFC3339)
+	}
+	switch {
+	case o.User != "" && o.App != "":
+		text += " by " + o.User + " with the app " + o.App
+	case o.User != "" || o.App != "":
+		text += " by " + o.User + o.App
+	}
+	switch o.Door {
+	case "api":
+		text += ", native API"
+	case "topology":
+		text += ", business document"
+	case "relay":
+		text += ", restored record"
+	default:
+		text += ", API " + o.Door
+	}
+	if o.Task != "" {
+		text += ", task " + o.Task
+	}
+	return printable(text)
 }

@@ -269,3 +269,38 @@ func TestSecondCtrlC(t *testing.T) {
 		t.Errorf("the second Ctrl-C: %v", cmd.ProcessState)
 	}
 }
+
+// TestEditAsks: at a terminal `gozzard edit` asks a person before it registers.
+func TestEditAsks(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	s := newScreen(t)
+	dev := s.start(t, dir, nil, "dev", "--listen", "127.0.0.1:0")
+	s.await(t, `^gozzard serves 1 host`)
+	if err := os.WriteFile(filepath.Join(dir, "web.yaml"), []byte("name: web\ncommand: sleep 60\nuser: root\n"),
+		0o600); err != nil {
+		t.Fatal(err)
+	}
+	gozzardHere(t, dir, "register", "-f", "web.yaml")
+
+	for _, c := range []struct{ answer, said, now string }{
+		{"n\n", `^nothing was registered$`, "sleep 60"}, {"y\n", `register web: 1 done of 1 \(1 changed\)$`, "sleep 61"}} {
+		person := newScreen(t)
+		cmd := person.start(t, dir, []string{"VISUAL=sed -i 's/sleep 60/sleep 61/'", "TMPDIR=" + dir}, "edit", "web")
+		person.await(t, `~ command: "sleep 60" -> "sleep 61"`)
+		person.await(t, `Register this\? \[y/N\] $`)
+		person.press(t, c.answer)
+		person.await(t, c.said)
+		if err := cmd.Wait(); err != nil {
+			t.Errorf("edit ends with %v:\n%s", err, person.text())
+		}
+		if text := gozzardHere(t, dir, "show", "web"); !strings.Contains(text, "command: "+c.now+"\n") {
+			t.Errorf("after %q the definition is\n%s", c.answer, text)
+		}
+	}
+
+	s.press(t, ctrlC)
+	if err := dev.Wait(); err != nil {
+		t.Errorf("dev ends with %v", err)
+	}
+}

@@ -3,12 +3,14 @@ package api
 import (
 	"encoding/json"
 	"net/http"
+	"slices"
 
 	"github.com/gozzard/gozzard"
 	"github.com/gozzard/gozzard/client"
 	"github.com/gozzard/gozzard/internal/fleet"
 	"github.com/gozzard/gozzard/internal/record"
 	"github.com/gozzard/gozzard/internal/specjson"
+	"github.com/gozzard/gozzard/internal/taskname"
 )
 
 // getDefinitions lists the recorded definitions of processes that match, in the order of the processes.
@@ -20,6 +22,7 @@ func (a *api) getDefinitions(w http.ResponseWriter, r *http.Request, caller gozz
 	}
 	f := fleet.Filter{Namespaces: q.patterns("namespace"), Names: q.patterns("name"), Clouds: q.clouds()}
 	start, limit := q.page()
+	effective := q.flag("effective")
 	agents, none := a.hostAgents(caller, q)
 	f.Agents = agents
 	if err := q.faults.Err(); err != nil {
@@ -34,7 +37,7 @@ func (a *api) getDefinitions(w http.ResponseWriter, r *http.Request, caller gozz
 			return err
 		}
 		for i := range defs {
-			d, err := renderDefinition(&defs[i])
+			d, err := renderDefinition(&defs[i], effective)
 			if err != nil {
 				return err
 			}
@@ -47,7 +50,7 @@ func (a *api) getDefinitions(w http.ResponseWriter, r *http.Request, caller gozz
 }
 
 // renderDefinition makes the document of a definition: registering it gives the same definition.
-func renderDefinition(d *record.Definition) (client.Definition, error) {
+func renderDefinition(d *record.Definition, effective bool) (client.Definition, error) {
 	spec, err := gozzard.DecodeSpec(d.Spec)
 	if err != nil {
 		return client.Definition{}, err
@@ -63,7 +66,25 @@ func renderDefinition(d *record.Definition) (client.Definition, error) {
 	}
 	fields = append(fields, specjson.Field{Key: "hosts", Value: []json.Marshaler{specjson.Object(host)}})
 
-	doc, err := specjson.Object(append(fields, specjson.Write(spec)...)).MarshalJSON()
-	return client.Definition{Namespace: d.ID.Key.Namespace, Name: d.ID.Key.Name, Document: doc,
-		RegisteredAt: client.At(d.RegisteredAt)}, err
+	doc, err := specjson.Object(append(slices.Clone(fields), specjson.Write(spec)...)).MarshalJSON()
+	out := client.Definition{Namespace: d.ID.Key.Namespace, Name: d.ID.Key.Name, Document: doc,
+		RegisteredAt: client.At(d.RegisteredAt), Origin: renderOrigin(d.Origin)}
+	if effective && err == nil {
+		var all []specjson.Field
+		all, out.Defaults = specjson.Effective(spec)
+		out.Effective, err = specjson.Object(append(fields, all...)).MarshalJSON()
+	}
+	return out, err
+}
+
+// renderOrigin is what brought a definition.
+func renderOrigin(t *gozzard.Task) *client.DefinitionOrigin {
+	if t == nil {
+		return nil
+	}
+	o := &client.DefinitionOrigin{At: client.At(t.At), Door: t.Door, App: t.Caller.App, User: t.Caller.User}
+	if t.ID != "" {
+		o.Task = taskname.Of(t.ID)
+	}
+	return o
 }

@@ -125,6 +125,7 @@ func fleetRoutes() []Route {
 				texts("name", "A name, or a pattern with * and ?."),
 				texts("host", "A host: cloud:ip, an IP address, or an agent id."),
 				numbers("cloud", "The number of a cloud area."),
+				flag("effective", "Whether to answer with the defaults filled in, too."),
 			}, pageParams()...),
 			Answers: answers(http.StatusOK, client.DefinitionPage{}, "One page of the definitions.")},
 

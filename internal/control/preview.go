@@ -65,19 +65,51 @@ func (p *Plane) Definitions(ctx context.Context, caller gozzard.Caller, f fleet.
 	}
 
 	var out []record.Definition
+	tasks := map[gozzard.TaskSeq]*gozzard.Task{}
 	for i, id := range ids {
 		rec, ok := recs[id]
 		if !ok {
 			continue
 		}
+		d := record.Definition{Addr: rows[i].Addr, Process: rec}
+		if d.Origin, err = p.origin(ctx, tasks, rec.Task); err != nil {
+			return 0, nil, err
+		}
 		if host, _ := p.o.Live.Host(id.Agent); !caller.Rights.MayOn(gozzard.ActionUpdate, id.Key.Namespace, host.Info.Ref()) {
-			if rec.Spec, err = hideEnv(rec.Spec); err != nil {
+			if d.Spec, err = hideEnv(rec.Spec); err != nil {
 				return 0, nil, err
 			}
+			d.Origin = hideCaller(d.Origin)
 		}
-		out = append(out, record.Definition{Addr: rows[i].Addr, Process: rec})
+		out = append(out, d)
 	}
 	return count, out, nil
+}
+
+// origin is the task that brought a definition; nil for one that is not known or pruned. known has those that were read.
+func (p *Plane) origin(ctx context.Context, known map[gozzard.TaskSeq]*gozzard.Task, seq gozzard.TaskSeq) (*gozzard.Task,
+	error) {
+	if t, ok := known[seq]; ok || seq == 0 {
+		return t, nil
+	}
+	task, err := p.o.Store.Task(ctx, seq)
+	switch {
+	case err == nil:
+		known[seq] = &task
+	case gozzard.KindOf(err) == gozzard.ErrNotFound:
+		known[seq] = nil
+	default:
+		return nil, err
+	}
+	return known[seq], nil
+}
+
+// hideCaller is when and by which door a definition came.
+func hideCaller(t *gozzard.Task) *gozzard.Task {
+	if t == nil {
+		return nil
+	}
+	return &gozzard.Task{At: t.At, Door: t.Door}
 }
 
 // hidden is in the place of values that a caller may not see.

@@ -46,12 +46,18 @@ type Process struct {
 	Wanted       gozzard.RunState
 	RegisteredAt time.Time
 	Attempt      int32 // of NewTask.Register: the index of the attempt that brings it. It is not read back
+	// Task brought the definition, as it is read back. 0: it is not known, for example because an earlier version did not
+	// record it, or because the definition is one that a host had before it rejected another.
+	Task gozzard.TaskSeq
 }
 
 // Definition is a registered process with the address of its host.
 type Definition struct {
 	Process
 	Addr gozzard.HostAddr
+	// Origin is the task that brought the definition. nil: it is not known any more. Without an app it is only when and by
+	// which door: the caller may not see more.
+	Origin *gozzard.Task
 }
 
 // GroupLimits is the resource pool of one process group on one host.

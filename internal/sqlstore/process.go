@@ -19,7 +19,8 @@ const (
 	formerKnown = 2 // it is in the row
 )
 
-const processColumns = `p.agent_id, p.namespace, p.name, p.labels, s.body, p.hosted, p.wanted, p.registered_at`
+const processColumns = `p.agent_id, p.namespace, p.name, p.labels, s.body, p.hosted, p.wanted, p.registered_at,
+	p.offer_task`
 
 var selectProcesses = withRows(`SELECT `+processColumns+` FROM v
 	JOIN processes p ON p.agent_id = v.a AND p.namespace = v.ns AND p.name = v.n LEFT
@@ -97,7 +98,7 @@ func scanProcess(r *sql.Rows, to *[]record.Process) error {
 	var p record.Process
 	var labels string
 	err := r.Scan(&p.ID.Agent, &p.ID.Namespace, &p.ID.Name, &labels, &p.Spec, &p.Hosted, &p.Wanted,
-		(*stamp)(&p.RegisteredAt))
+		(*stamp)(&p.RegisteredAt), &p.Task)
 	if err != nil {
 		return err
 	}

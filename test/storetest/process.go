@@ -31,8 +31,12 @@ func process(agent gozzard.AgentID, namespace, name string) record.Process {
 func processesList(t *testing.T, s control.Store) {
 	a, b, c, d := process("A", "ns", "甲"), process("a", "Ns", "z"), process("a", "ns", "B"), process("a", "ns", "a")
 	b.Labels, b.Spec, b.Hosted, b.Wanted = nil, nil, false, gozzard.StateStopped
-	register(t, s, d, b, a, c)
+	first := register(t, s, d, b, a, c)
 	equal(t, "all, in key order", processes(t, s, nil), []record.Process{a, b, c, d})
+	for p, err := range s.Processes(t.Context(), nil) {
+		must(t, err)
+		equal(t, "the task that brought "+p.ID.String(), p.Task, first.Task.Seq)
+	}
 	missing := process("a", "ns", "missing").ID
 	equal(t, "named", processes(t, s, []gozzard.ProcID{d.ID, missing, a.ID, d.ID}), []record.Process{a, d})
 	equal(t, "only missing ones", len(processes(t, s, []gozzard.ProcID{missing})), 0)
