@@ -9,8 +9,7 @@ import (
 // whether it runs. The numbers are sent, so they do not change.
 type Condition uint8
 
-// The conditions. An agent reports one of those up to ConditionStopped; agents of earlier versions report none. The
-// server adds the last two.
+// The conditions. Agents report all but the last; agents of earlier versions report none.
 const (
 	ConditionNone         Condition = 0
 	ConditionRunning      Condition = 1
@@ -22,7 +21,7 @@ const (
 	ConditionCompleted    Condition = 7  // it ended with 0, as it should
 	ConditionFailed       Condition = 8  // it ended badly or could not be started, and is not started again
 	ConditionStopped      Condition = 9  // nothing wants it to run
-	ConditionUnknown      Condition = 10 // its host does not report
+	ConditionUnknown      Condition = 10 // its host does not report, or its agent cannot say whether it runs
 	ConditionUnregistered Condition = 11 // its agent does not know it
 )
 
@@ -148,7 +147,7 @@ func (s *Status) ConditionOf() Condition {
 	switch {
 	case s.State == StateUnregistered:
 		return ConditionUnregistered
-	case s.Condition >= ConditionRunning && s.Condition <= ConditionStopped:
+	case s.Condition >= ConditionRunning && s.Condition <= ConditionUnknown:
 		return s.Condition
 	case s.State == StateRunning:
 		return ConditionRunning

@@ -36,7 +36,7 @@ func TestConditionOf(t *testing.T) {
 		{gozzard.Status{State: gozzard.StateStopped}, gozzard.ConditionStopped},
 		{gozzard.Status{State: gozzard.StateStopped, Condition: gozzard.ConditionCrashLoop}, gozzard.ConditionCrashLoop},
 		{gozzard.Status{State: gozzard.StateRunning, Condition: gozzard.ConditionUnhealthy}, gozzard.ConditionUnhealthy},
-		{gozzard.Status{State: gozzard.StateRunning, Condition: gozzard.ConditionUnknown}, gozzard.ConditionRunning},
+		{gozzard.Status{State: gozzard.StateRunning, Condition: gozzard.ConditionUnregistered}, gozzard.ConditionRunning},
 		{gozzard.Status{State: gozzard.StateStopped, Condition: 77}, gozzard.ConditionStopped},
 		{gozzard.Status{Condition: gozzard.ConditionRunning}, gozzard.ConditionUnregistered},
 	} {

@@ -60,7 +60,7 @@ const (
 	StateCompleted    = "completed"   // it ended with 0, as it should
 	StateFailed       = "failed"      // it ended with a failure or could not be started, and is not started again
 	StateStopped      = "stopped"
-	StateUnknown      = "unknown"      // its host does not report; see last_state
+	StateUnknown      = "unknown"      // its host does not report (see last_state), or its agent cannot say whether it runs
 	StateUnregistered = "unregistered" // its agent does not know it
 )
 

@@ -30,9 +30,9 @@ func (env *cliEnv) agentPs(ctx context.Context, c *agentsock.Client, o *outputFl
 	t := newTable(append(header, "MESSAGE")...)
 	for i := range found.Processes {
 		p := &found.Processes[i]
-		cells := []string{p.Namespace, p.Name, p.State, "", yesNo(p.Hosted), "", "", age(env.now(), p.Since),
+		cells := []string{p.Namespace, p.Name, stateWords(p.State), "", yesNo(p.Hosted), "", "", age(env.now(), p.Since),
 			strconv.Itoa(p.Restarts)}
-		if p.State == "running" {
+		if p.PID > 0 {
 			cells[3], cells[5], cells[6] = strconv.Itoa(int(p.PID)), percent(p.CPU), percent(p.Mem)
 		}
 		if wide {

@@ -182,6 +182,7 @@ func New(o Options) (*Agent, error) {
 		Removed: a.markChanged,
 		Event:   a.addEvent,
 		Held:    a.recordHeld,
+		Past:    a.recordPast,
 	}
 	if o.Policy != nil {
 		so.Permit = func(k gozzard.Key, s *gozzard.Spec) error { return o.Policy.Definition(k.Namespace, s) }
@@ -189,6 +190,7 @@ func New(o Options) (*Agent, error) {
 	a.sup = supervise.New(so)
 	a.sup.SetGroups(slices.Clone(a.state.groups))
 	a.state.forgetUnmanaged(o.Info.BootID, o.Host.Alive)
+	a.sup.Remember(a.state.pasts)
 	a.sup.Restore(a.state.records(), maps.Clone(a.state.held))
 	return a, nil
 }
@@ -341,6 +343,21 @@ func (a *Agent) recordHeld(key gozzard.Key, held supervise.Held) {
 	}
 }
 
+// recordPast stores how earlier runs of a process ended. It is not synced, as in recordHeld.
+func (a *Agent) recordPast(key gozzard.Key, past supervise.Past) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	if a.trial {
+		a.state.pasts[key] = past
+		return
+	}
+	held := a.state.held[key]
+	if _, err := a.keep(false, recordHeld, &entry{Key: &key, Held: &held, Past: &past}); err != nil {
+		a.state.pasts[key] = past
+		a.log.Warn("cannot record how the process ended", "ns", key.Namespace, "proc", key.Name, "err", err)
+	}
+}
+
 // endTrial writes what had to wait for the end of the trial.
 func (a *Agent) endTrial() {
 	a.mu.Lock()
@@ -354,8 +371,11 @@ func (a *Agent) endTrial() {
 	}
 
 	a.trial = false
-	for key, held := range a.state.held {
-		if _, err := a.write(false, recordHeld, &entry{Key: &key, Held: &held}); err != nil {
+	var held []entry // collected first, because write changes the maps
+	a.state.eachHeld(func(e entry) { held = append(held, e) })
+	for i := range held {
+		if _, err := a.write(false, recordHeld, &held[i]); err != nil {
+			key := held[i].Key
 			a.log.Warn("cannot record which process it is", "ns", key.Namespace, "proc", key.Name, "err", err)
 		}
 	}

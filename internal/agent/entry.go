@@ -31,7 +31,7 @@ const (
 
 	// The types from here on exist since journal format 3.
 
-	recordHeld // which process belongs to a definition
+	recordHeld // which process belongs to a definition, and how its earlier runs ended
 )
 
 // entry is the body of every record. Each type uses some of the fields.
@@ -51,6 +51,7 @@ type entry struct {
 	Event   *gozzard.Event    `json:"event,omitempty"`
 	Seq     uint64            `json:"seq,omitempty"`
 	Held    *supervise.Held   `json:"held,omitempty"`
+	Past    *supervise.Past   `json:"past,omitempty"` // beside Held; earlier versions ignore it
 }
 
 // opEntry is an operation in a record. The action is only for people that read the journal.

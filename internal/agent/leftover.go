@@ -48,7 +48,7 @@ func (a *Agent) keepStopped(op *operation) error {
 	rec, managed := a.state.procs[op.key]
 	held, known := a.state.held[op.key]
 	ended := op.action == gozzard.ActionStop || op.action == gozzard.ActionKill
-	if !ended || !managed || !rec.Hosted || !known || a.o.Host.Alive(held.Proc) {
+	if !ended || !managed || !rec.Hosted || !known || held.IsZero() || a.o.Host.Alive(held.Proc) {
 		return nil
 	}
 

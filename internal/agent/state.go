@@ -57,6 +57,7 @@ type state struct {
 	gens  map[gozzard.Key]uint64 // the newest generation that has begun; kept even for unregistered processes
 	procs map[gozzard.Key]supervise.Record
 	held  map[gozzard.Key]supervise.Held // of processes that are managed, or that ran when they were unregistered
+	pasts map[gozzard.Key]supervise.Past // of processes that are managed
 
 	groups []gozzard.Group
 	events eventLog
@@ -68,6 +69,7 @@ func newState() *state {
 		gens:  map[gozzard.Key]uint64{},
 		procs: map[gozzard.Key]supervise.Record{},
 		held:  map[gozzard.Key]supervise.Held{},
+		pasts: map[gozzard.Key]supervise.Past{},
 
 		events: newEventLog(),
 	}
@@ -105,6 +107,7 @@ func (s *state) apply(t journal.Type, e *entry, lsn uint64) {
 		switch {
 		case e.Removed:
 			delete(s.procs, e.Op.Key)
+			delete(s.pasts, e.Op.Key)
 		case e.Process != nil:
 			s.procs[e.Process.Key] = *e.Process
 		}
@@ -124,6 +127,9 @@ func (s *state) apply(t journal.Type, e *entry, lsn uint64) {
 		s.raiseGen(*e.Key, e.Gen)
 	case recordHeld:
 		s.held[*e.Key] = *e.Held
+		if e.Past != nil {
+			s.pasts[*e.Key] = *e.Past
+		}
 	case recordGroups:
 		s.groups = e.Groups
 	case recordEvent:
@@ -184,6 +190,22 @@ func (s *state) forgetUnmanaged(boot string, alive func(supervise.Proc) bool) {
 	})
 }
 
+// eachHeld calls f with the record of every process that is known by its identity or by its past.
+func (s *state) eachHeld(f func(entry)) {
+	for key, h := range s.held {
+		e := entry{Key: &key, Held: &h}
+		if p, ok := s.pasts[key]; ok {
+			e.Past = &p
+		}
+		f(e)
+	}
+	for key, p := range s.pasts {
+		if _, done := s.held[key]; !done {
+			f(entry{Key: &key, Held: &supervise.Held{}, Past: &p})
+		}
+	}
+}
+
 // snapshot is the shortest journal that restores this state. With held it has the identities of processes, which the
 // versions of the journal before 3 do not know.
 func (s *state) snapshot(held bool) []journal.Entry {
@@ -207,9 +229,7 @@ func (s *state) snapshot(held bool) []journal.Entry {
 	}
 
 	if held {
-		for key, h := range s.held {
-			put(recordHeld, entry{Key: &key, Held: &h})
-		}
+		s.eachHeld(func(e entry) { put(recordHeld, e) })
 	}
 
 	// The operations that are durable.

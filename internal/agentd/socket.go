@@ -117,9 +117,11 @@ func (a *Agent) localProcesses(most int) ([]agentsock.Process, int) {
 	rows := make([]agentsock.Process, len(lives))
 	for i, l := range lives {
 		rows[i] = agentsock.Process{
-			Namespace: l.Namespace, Name: l.Name, State: l.State.String(), Wanted: l.Wanted.String(),
+			Namespace: l.Namespace, Name: l.Name, State: l.ConditionOf().String(), Wanted: l.Wanted.String(),
 			Hosted: l.Hosted, PID: l.PID,
-			Since: l.Since, Restarts: l.Restarts, Version: l.Version, Message: l.Message,
+			Since: l.Since, Restarts: int(l.Restarts), Kind: l.Kind.String(),
+			Exit: l.Exit, NextAt: l.NextAt, LastRun: l.LastRun, Health: l.Health.String(), HealthMessage: l.HealthMessage,
+			MemBytes: l.MemBytes, Version: l.Version, Message: l.Message,
 			CPU: l.CPU, Mem: l.Mem, FD: l.FD, Disk: l.Disk, Net: l.Net,
 		}
 	}

@@ -67,12 +67,13 @@ type Journal struct {
 type Process struct {
 	Namespace string  `json:"namespace"`
 	Name      string  `json:"name"`
-	State     string  `json:"state"` // running or stopped
+	State     string  `json:"state"` // a gozzard.Condition
 	Wanted    string  `json:"wanted"`
 	Hosted    bool    `json:"hosted"`
 	PID       int32   `json:"pid"` // -1 if it is not running
 	Since     int64   `json:"since"`
-	Restarts  int     `json:"restarts"` // restarts without a request since the agent started
+	Restarts  int     `json:"restarts"` // without a request, since an operation last started or stopped it
+	Kind      string  `json:"kind"`
 	Version   string  `json:"version,omitempty"`
 	Message   string  `json:"message,omitempty"`
 	CPU       float32 `json:"cpu"` // percent of the whole machine, process tree
@@ -80,6 +81,13 @@ type Process struct {
 	FD        int32   `json:"fd"`
 	Disk      int64   `json:"disk"`
 	Net       int64   `json:"net"`
+	MemBytes  int64   `json:"mem_bytes"` // resident memory, process tree
+
+	Exit          gozzard.Ending  `json:"exit,omitzero"`
+	NextAt        int64           `json:"next_at,omitempty"` // Unix milliseconds
+	LastRun       gozzard.LastRun `json:"last_run,omitzero"`
+	Health        string          `json:"health"`
+	HealthMessage string          `json:"health_message,omitempty"`
 }
 
 // Processes are the first MaxProcesses processes by name, and how many there are in total.

@@ -109,6 +109,6 @@ func (s *server) putShop(t testing.TB) {
 	if r := s.call("PUT", "/api/v1/topology/2", shop, yamlBody); r.code != 200 {
 		t.Fatalf("answers %d %s", r.code, r.body)
 	}
-	s.Apply("a1", []gozzard.Status{{Key: topology.Key(2, "nginx", 1), State: gozzard.StateRunning, Hosted: true,
-		PID: 5, ReportedAt: 9, CPU: 1.5}}, nil)
+	s.Full("a1", 1, 0, 1, []gozzard.Status{{Key: topology.Key(2, "nginx", 1), State: gozzard.StateRunning, Hosted: true,
+		PID: 5, ReportedAt: 9, CPU: 1.5}})
 }

@@ -27,7 +27,7 @@ func (a *api) getInstances(w http.ResponseWriter, caller gozzard.Caller, q *quer
 	if q.values.Has("cloud") && len(s.Clouds) == 0 {
 		s.Clouds = q.clouds()
 	}
-	s.States = q.states()
+	s.Conditions = q.states()
 	if managed := q.managed(); managed != nil {
 		s.Hosted = []bool{*managed}
 	}
@@ -46,7 +46,9 @@ func (a *api) getInstances(w http.ResponseWriter, caller gozzard.Caller, q *quer
 		}
 		host := a.hostOf(caller, rows[i].Host)
 		for j := range rows[i].Instances {
-			page.Processes = append(page.Processes, a.renderInstance(caller, &rows[i], host, j))
+			if p := a.renderInstance(caller, &rows[i], host, j); hasState(s.Conditions, p.State) {
+				page.Processes = append(page.Processes, p)
+			}
 		}
 		shown++
 	}
@@ -68,8 +70,7 @@ func (a *api) renderInstance(caller gozzard.Caller, r *topology.Row, host gozzar
 		if row.HostKnown {
 			p.Host.Agent = row.Host.Info.Agent
 		}
-		p.State, p.LastState = renderState(&gozzard.Status{State: in.Status.State, ReportedAt: in.Status.ReportedAt},
-			in.Status.Stale)
+		p.State = in.Status.Condition.String()
 		p.Managed, p.PID, p.Stale = in.Status.Hosted, in.Status.PID, in.Status.Stale
 		p.ReportedAt = client.UnixTime(in.Status.ReportedAt)
 	}
@@ -81,6 +82,12 @@ func (a *api) renderInstance(caller gozzard.Caller, r *topology.Row, host gozzar
 		Inst: in.Inst, Priority: r.Priority,
 	}
 	return p
+}
+
+// hasState reports whether a state is one of the conditions; no condition means all.
+func hasState(conditions []gozzard.Condition, state string) bool {
+	return len(conditions) == 0 ||
+		slices.ContainsFunc(conditions, func(c gozzard.Condition) bool { return c.String() == state })
 }
 
 // hostOf names a host of a business: by its agent if the fleet has it, else by its address.

@@ -174,7 +174,7 @@ func (m *Metrics) RecordChecked(at time.Time, damaged int) {
 type Fleet interface {
 	HostCounts() (known, online int)
 	Unwritable() int // hosts whose agent cannot write its state folder
-	CountByState() map[gozzard.RunState]int
+	CountByCondition() map[gozzard.Condition]int
 	Dropped() uint64
 }
 
@@ -186,8 +186,7 @@ func (m *Metrics) Watch(fleet Fleet, fabric func() gozzard.FabricCounts) {
 		agents: prometheus.NewDesc("gozzard_agents", "Agents, by whether they are online.", []string{"online"}, nil),
 		unwritable: prometheus.NewDesc("gozzard_agents_state_unwritable",
 			"Agents that cannot write their state folder: they supervise, but cannot record.", nil, nil),
-		rows: prometheus.NewDesc("gozzard_live_rows", "Processes in memory, by the state that was last reported.",
-			[]string{"state"}, nil),
+		rows: prometheus.NewDesc("gozzard_processes", "Processes, by state.", []string{"state"}, nil),
 		left: prometheus.NewDesc("gozzard_live_rows_left_out_total", "Reported processes that were dropped: their key is invalid, or their host has too many.", nil,
 			nil),
 		messages: prometheus.NewDesc("gozzard_fabric_messages_total",
@@ -219,8 +218,8 @@ func (c *fleetCollector) Collect(ch chan<- prometheus.Metric) {
 	put(c.agents, prometheus.GaugeValue, float64(online), "true")
 	put(c.agents, prometheus.GaugeValue, float64(known-online), "false")
 	put(c.unwritable, prometheus.GaugeValue, float64(c.fleet.Unwritable()))
-	counts := c.fleet.CountByState()
-	for _, s := range []gozzard.RunState{gozzard.StateUnregistered, gozzard.StateRunning, gozzard.StateStopped} {
+	counts := c.fleet.CountByCondition()
+	for _, s := range gozzard.Conditions() {
 		put(c.rows, prometheus.GaugeValue, float64(counts[s]), s.String())
 	}
 

@@ -28,7 +28,7 @@ func (a *api) getProcesses(w http.ResponseWriter, r *http.Request, caller gozzar
 
 	// Read the query.
 	f := fleet.Filter{Namespaces: q.patterns("namespace"), Names: q.patterns("name"), Clouds: q.clouds(),
-		States: q.states(), Hosted: q.managed(), Labels: q.labels()}
+		Conditions: q.states(), Hosted: q.managed(), Labels: q.labels()}
 	start, limit := q.page()
 	agents, none := a.hostAgents(caller, q)
 	f.Agents = agents
@@ -70,11 +70,15 @@ func (q *query) clouds() (list []int) {
 	return list
 }
 
-func (q *query) states() (list []gozzard.RunState) {
+// states reads the words for states.
+func (q *query) states() (list []gozzard.Condition) {
 	q.each("state", func(s string) string {
-		state, fault := parseState(s)
-		list = append(list, state)
-		return fault
+		c, ok := gozzard.ParseCondition(s)
+		if !ok {
+			return "must be one of " + strings.Join(client.States(), ", ") + ", is " + strconv.Quote(clip(s))
+		}
+		list = append(list, c)
+		return ""
 	})
 	return list
 }
@@ -112,17 +116,6 @@ func (q *query) managed() *bool {
 	return &managed
 }
 
-func parseState(s string) (gozzard.RunState, string) {
-	var known []string
-	for _, st := range []gozzard.RunState{gozzard.StateUnregistered, gozzard.StateRunning, gozzard.StateStopped} {
-		if st.String() == s {
-			return st, ""
-		}
-		known = append(known, st.String())
-	}
-	return 0, "must be one of " + strings.Join(known, ", ") + ", is " + strconv.Quote(clip(s))
-}
-
 func renderProcess(r *fleet.Row) client.Process {
 	s := &r.Status
 	p := client.Process{
@@ -135,20 +128,18 @@ func renderProcess(r *fleet.Row) client.Process {
 		Health: s.Health.String(), HealthMessage: s.HealthMessage, Exit: renderExit(s.Exit), LastRun: renderRun(s.LastRun),
 	}
 
-	p.State, p.LastState = renderState(s, r.Stale)
+	if p.State = r.Condition.String(); r.Condition == gozzard.ConditionUnknown && s.ReportedAt != 0 {
+		p.LastState = lastState(s)
+	}
 	return p
 }
 
-// renderState renders the state of a process. A stale one has the state unknown and, if it was ever reported, the last
-// one that its agent reported.
-func renderState(s *gozzard.Status, stale bool) (state, last string) {
-	switch {
-	case !stale:
-		return s.ConditionOf().String(), ""
-	case s.ReportedAt == 0:
-		return client.StateUnknown, ""
+// lastState is the state that the agent of a process reported last, "" if the agent could not say.
+func lastState(s *gozzard.Status) string {
+	if c := s.ConditionOf(); c != gozzard.ConditionUnknown {
+		return c.String()
 	}
-	return client.StateUnknown, s.ConditionOf().String()
+	return ""
 }
 
 // renderExit is nil if no end is known.

@@ -188,7 +188,7 @@ func (t *businesses) complete(r *topology.Row, keys []gozzard.Key) []gozzard.Key
 
 	t.o.Live.Look(r.Host.Agent, r.Host.Addr(), keys, func(i int, b fleet.Brief) {
 		s := &r.Instances[i].Status
-		s.PID, s.ReportedAt, s.Stale = -1, b.ReportedAt, b.Stale
+		s.PID, s.ReportedAt, s.Stale, s.Condition = -1, b.ReportedAt, b.Stale, b.Condition
 		if b.State == s.State {
 			s.PID = b.PID
 		}

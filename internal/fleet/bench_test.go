@@ -118,7 +118,7 @@ func BenchmarkIndex(b *testing.B) {
 
 	b.Run("findStopped", func(b *testing.B) {
 		for b.Loop() {
-			x.Find(all, fleet.Filter{States: []gozzard.RunState{gozzard.StateStopped}}, 0, 100)
+			x.Find(all, fleet.Filter{Conditions: []gozzard.Condition{gozzard.ConditionStopped}}, 0, 100)
 		}
 	})
 }

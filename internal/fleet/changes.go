@@ -22,6 +22,8 @@ type Brief struct {
 	PID        int32 // -1 when not running
 	ReportedAt int64 // Unix seconds; 0: never
 	Stale      bool  // its host is not known, offline, or has not reported since the server started
+
+	Condition gozzard.Condition // as people see it
 }
 
 // Changed returns the hosts with processes that were added, removed, or changed their state or supervision since the
@@ -72,9 +74,13 @@ func (x *Index) Look(agent gozzard.AgentID, addr gozzard.HostAddr, keys []gozzar
 	}
 
 	for i, k := range keys {
-		b := Brief{PID: -1, Stale: e == nil || !e.Online || !e.reported}
+		b := Brief{PID: -1, Stale: e == nil || !e.Online || !e.reported, Condition: gozzard.ConditionUnknown}
 		if e != nil {
+			if e.fresh() && e.swept {
+				b.Condition = gozzard.ConditionUnregistered
+			}
 			if r := x.find(e, k); r != nil {
+				b.Condition = x.condition(r)
 				b.State, b.Hosted, b.PID, b.ReportedAt = r.state, r.flags&rowHosted != 0, r.pid, r.reported
 			}
 		}

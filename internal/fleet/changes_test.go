@@ -43,10 +43,17 @@ func TestChanged(t *testing.T) {
 	same := status("ns", "p")
 	same.CPU, same.PID, same.ReportedAt = 50, 7, 99
 	x.Apply("a1", []gozzard.Status{same}, nil)
-	x.SetOnline("a1", false, time.Unix(5, 0))
 	x.Touch("a2", time.Unix(5, 0))
 	x.PutHost(hostAt("a1", addr(0, 1), addr(0, 2)))
 	want("nothing that counts", nil)
+	x.SetOnline("a1", false, time.Unix(5, 0))
+	want("a host that is offline", a1, addr(0, 1), addr(0, 2))
+	x.PutHost(hostAt("a1", addr(0, 1), addr(0, 2)))
+	want("a host that is back", a1, addr(0, 1), addr(0, 2))
+	same.Condition = gozzard.ConditionUnhealthy
+	x.Apply("a1", []gozzard.Status{same}, nil)
+	want("bad health", a1, addr(0, 1), addr(0, 2))
+	same.Condition = gozzard.ConditionNone
 
 	same.State = gozzard.StateStopped
 	x.Apply("a1", []gozzard.Status{same}, nil)
@@ -64,7 +71,7 @@ func TestChanged(t *testing.T) {
 	x.Seed("a2", status("ns", "p"))
 	want("a recorded one", []gozzard.AgentID{"a2"}, addr(0, 3))
 	x.Full("a2", 1, 0, 1, nil)
-	want("a recorded one that the host has not seen yet", nil)
+	want("a recorded one that the host does not have", []gozzard.AgentID{"a2"}, addr(0, 3))
 	x.Apply("a2", []gozzard.Status{status("ns", "p")}, nil)
 	x.Full("a2", 2, 0, 1, nil)
 	want("a recorded one that the host manages no more", []gozzard.AgentID{"a2"}, addr(0, 3))
@@ -93,7 +100,7 @@ func TestLook(t *testing.T) {
 	x.PutHost(hostAt("a2", addr(0, 2)))
 	run, stop := status("ns", "run"), status("ns", "stop")
 	stop.State, stop.Hosted, stop.PID = gozzard.StateStopped, false, -1
-	x.Apply("a1", []gozzard.Status{run, stop}, nil)
+	x.Full("a1", 1, 0, 1, []gozzard.Status{run, stop})
 	keys := []gozzard.Key{stop.Key, {Namespace: "ns", Name: "none"}, run.Key}
 	look := func(agent gozzard.AgentID, a gozzard.HostAddr) (out []fleet.Brief) {
 		x.Look(agent, a, keys, func(i int, b fleet.Brief) {
@@ -106,10 +113,12 @@ func TestLook(t *testing.T) {
 	}
 
 	all := []fleet.Brief{
-		{State: gozzard.StateStopped, PID: -1, ReportedAt: 1700000000}, {PID: -1},
-		{State: gozzard.StateRunning, Hosted: true, PID: 42, ReportedAt: 1700000000},
+		{State: gozzard.StateStopped, PID: -1, ReportedAt: 1700000000, Condition: gozzard.ConditionStopped},
+		{PID: -1, Condition: gozzard.ConditionUnregistered},
+		{State: gozzard.StateRunning, Hosted: true, PID: 42, ReportedAt: 1700000000, Condition: gozzard.ConditionRunning},
 	}
-	none := []fleet.Brief{{PID: -1, Stale: true}, {PID: -1, Stale: true}, {PID: -1, Stale: true}}
+	unknown := fleet.Brief{PID: -1, Stale: true, Condition: gozzard.ConditionUnknown}
+	none := []fleet.Brief{unknown, unknown, unknown}
 	for _, c := range []struct {
 		words string
 		agent gozzard.AgentID

@@ -57,7 +57,7 @@ func TestRowComesBackAsReported(t *testing.T) {
 	if !ok {
 		t.Fatal("row not found")
 	}
-	if diff := cmp.Diff(fleet.Row{Agent: "a1", Addr: addr(3, 1), Status: want}, got,
+	if diff := cmp.Diff(fleet.Row{Agent: "a1", Addr: addr(3, 1), Status: want, Condition: gozzard.ConditionRunning}, got,
 		cmpopts.EquateComparable(gozzard.HostAddr{})); diff != "" {
 		t.Errorf("row differs (-want +got):\n%s", diff)
 	}
@@ -302,7 +302,7 @@ func TestReadersAndWritersTogether(t *testing.T) {
 					}
 				}
 				x.Find(all, fleet.Filter{Names: []string{"*9"}}, 0, 100)
-				x.CountByState()
+				x.CountByCondition()
 				x.Hosts(all)
 				time.Sleep(time.Millisecond) // the machine has few cores: leave some to the writers
 			}

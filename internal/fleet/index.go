@@ -25,6 +25,9 @@ type Row struct {
 	Addr   gozzard.HostAddr // the first address of the host; zero while the host is not known
 	Status gozzard.Status
 	Stale  bool // its host is offline or has not reported since the server started
+
+	// Condition is the state as people see it. If it is unknown, Status.ConditionOf says what the agent reported last.
+	Condition gozzard.Condition
 }
 
 // Filter selects rows. Every field that is not empty must match, and a field matches if one of its values does. Of the
@@ -35,7 +38,7 @@ type Filter struct {
 	Clouds     []int
 	IPs        []netip.Addr
 	Agents     []gozzard.AgentID
-	States     []gozzard.RunState
+	Conditions []gozzard.Condition
 	Hosted     *bool
 	Labels     []gozzard.LabelRule
 }
@@ -53,20 +56,22 @@ type Index struct {
 	known   int
 	online  int
 
-	rows     slab[row]
-	count    int
-	lastSeq  uint64
-	all      order
-	spaces   slab[space]
-	spaceIDs map[string]uint32
-	names    interner
-	versions interner
-	messages interner
-	labels   labelSets
-	states   [256]int
-	dropped  uint64
-	leftOut  func(agent gozzard.AgentID, tooMany, badKeys int) // nil: none
-	changes  changes
+	rows       slab[row]
+	count      int
+	lastSeq    uint64
+	all        order
+	spaces     slab[space]
+	spaceIDs   map[string]uint32
+	names      interner
+	versions   interner
+	messages   interner
+	labels     labelSets
+	histories  slab[history]
+	plans      slab[plan]
+	conditions [gozzard.ConditionUnregistered + 1]int
+	dropped    uint64
+	leftOut    func(agent gozzard.AgentID, tooMany, badKeys int) // nil: none
+	changes    changes
 }
 
 // host is a Host with the data of the index.
@@ -76,6 +81,8 @@ type host struct {
 	known    bool // PutHost was called; otherwise only rows were reported
 	reported bool
 	gone     bool     // Forget was called since: late reports are not used
+	current  bool     // it has reported in its present session
+	swept    bool     // it has sent a complete report in its present session
 	changed  bool     // recorded in changes
 	rows     []uint32 // in key order
 	full     fullReport
@@ -89,7 +96,7 @@ type space struct {
 
 // New returns an empty index.
 func New() *Index {
-	return &Index{
+	x := &Index{
 		byAgent:  make(map[gozzard.AgentID]uint32),
 		byAddr:   make(map[gozzard.HostAddr]uint32),
 		spaceIDs: make(map[string]uint32),
@@ -98,6 +105,9 @@ func New() *Index {
 		messages: newInterner(),
 		labels:   newLabelSets(),
 	}
+	x.histories.alloc() // 0
+	x.plans.alloc()     // 0
+	return x
 }
 
 // PutHost inserts or replaces a host. The host that was put last at an address owns the address. A new session discards
@@ -115,6 +125,7 @@ func (x *Index) PutHost(h Host) {
 	// Store the host.
 	if h.Session != e.Session {
 		e.full.forget()
+		x.recount(e, func() { e.current, e.swept = false, false })
 	}
 	if !e.known {
 		e.known, e.gone = true, false
@@ -136,13 +147,15 @@ func (x *Index) Forget(agent gozzard.AgentID) {
 	for _, id := range e.rows {
 		x.erase(id)
 	}
+	e.rows = nil // before anything counts them again
 	x.own(e, nil)
 	x.setOnline(e, false)
 	if e.known {
 		x.known--
 	}
-	e.Host, e.rows = Host{Info: gozzard.HostInfo{Agent: agent}}, nil
+	e.Host = Host{Info: gozzard.HostInfo{Agent: agent}}
 	e.known, e.reported, e.gone = false, false, true
+	e.current, e.swept = false, false
 	e.full.forget()
 }
 
@@ -289,7 +302,7 @@ func (x *Index) setOnline(e *host, online bool) {
 	if e.Online == online {
 		return
 	}
-	e.Online = online
+	x.recount(e, func() { e.Online = online })
 	if online {
 		x.online++
 	} else {

@@ -20,6 +20,8 @@ type model struct {
 	hosts  map[gozzard.AgentID]fleet.Host
 	owner  map[gozzard.HostAddr]gozzard.AgentID
 	talked map[gozzard.AgentID]bool
+	newest map[gozzard.AgentID]bool // it has reported in its session
+	swept  map[gozzard.AgentID]bool // it has sent a complete report in its session
 	rounds map[gozzard.AgentID]*modelRound
 	gone   map[gozzard.AgentID]bool
 	rows   []*modelRow
@@ -67,7 +69,7 @@ func (m *model) put(agent gozzard.AgentID, s gozzard.Status) *modelRow {
 }
 
 func (m *model) report(agent gozzard.AgentID, rows []gozzard.Status) {
-	m.talked[agent] = true
+	m.talked[agent], m.newest[agent] = true, true
 	for _, s := range rows {
 		m.put(agent, s).seen = true
 	}
@@ -75,6 +77,8 @@ func (m *model) report(agent gozzard.AgentID, rows []gozzard.Status) {
 
 func (r *modelRow) unmanage() {
 	r.seen = false
+	r.s.Condition, r.s.Restarts, r.s.Exit, r.s.NextAt = 0, 0, gozzard.Ending{}, 0
+	r.s.LastRun, r.s.MemBytes, r.s.Health, r.s.HealthMessage = gozzard.LastRun{}, 0, 0, ""
 	r.s.State, r.s.PID, r.s.FD, r.s.CPU, r.s.Mem, r.s.Disk, r.s.Net, r.s.StartedAt = 0, -1, 0, 0, 0, 0, 0, 0
 }
 
@@ -115,7 +119,7 @@ func (m *model) full(agent gozzard.AgentID, round uint64, part, parts uint32, ro
 		return false
 	}
 
-	open.done = true
+	open.done, m.swept[agent] = true, true
 	for _, r := range slices.Clone(m.rows) {
 		if r.agent != agent || open.fresh[r.s.Key] {
 			continue
@@ -143,6 +147,8 @@ func (m *model) seed(agent gozzard.AgentID, s gozzard.Status) {
 
 // forget: until the host is put again, or gets a row of the record, its reports have no effect.
 func (m *model) forget(agent gozzard.AgentID) {
+	delete(m.newest, agent)
+	delete(m.swept, agent)
 	m.gone[agent] = true
 	m.rows = slices.DeleteFunc(m.rows, func(r *modelRow) bool { return r.agent == agent })
 	for a, owner := range m.owner {
@@ -187,6 +193,8 @@ func (m *model) putHost(h fleet.Host) {
 
 	if old.Session != h.Session {
 		delete(m.rounds, h.Info.Agent)
+		delete(m.newest, h.Info.Agent)
+		delete(m.swept, h.Info.Agent)
 	}
 
 	m.hosts[h.Info.Agent] = h
@@ -195,11 +203,19 @@ func (m *model) putHost(h fleet.Host) {
 
 func (m *model) row(r *modelRow) fleet.Row {
 	h := m.hosts[r.agent]
-	out := fleet.Row{Agent: r.agent, Status: r.s, Stale: !h.Online || !m.talked[r.agent]}
+	out := fleet.Row{Agent: r.agent, Status: r.s, Stale: !h.Online || !m.talked[r.agent],
+		Condition: m.condition(r)}
 	if len(h.Info.Addrs) > 0 {
 		out.Addr = h.Info.Addrs[0]
 	}
 	return out
+}
+
+func (m *model) condition(r *modelRow) gozzard.Condition {
+	if !m.hosts[r.agent].Online || !m.newest[r.agent] || !r.seen && !m.swept[r.agent] {
+		return gozzard.ConditionUnknown
+	}
+	return r.s.ConditionOf()
 }
 
 func (m *model) query(keep func(*modelRow) bool, start, limit int) (total int, rows []fleet.Row) {
@@ -234,7 +250,7 @@ func (m *model) fits(f fleet.Filter, r *modelRow) bool {
 	}
 	return matches(f.Namespaces, r.s.Namespace) && matches(f.Names, r.s.Name) &&
 		(len(f.Agents) == 0 || slices.Contains(f.Agents, r.agent)) &&
-		(len(f.States) == 0 || slices.Contains(f.States, r.s.State)) &&
+		(len(f.Conditions) == 0 || slices.Contains(f.Conditions, m.condition(r))) &&
 		(f.Hosted == nil || *f.Hosted == r.s.Hosted) &&
 		!slices.ContainsFunc(f.Labels, func(l gozzard.LabelRule) bool { return !l.Match(r.s.Labels) })
 }
@@ -254,6 +270,7 @@ var (
 			Message: rapid.StringN(0, 4, -1).Draw(t, "message"), RegisteredAt: rapid.Int64().Draw(t, "registered"),
 			CPU:  rapid.Float32().Draw(t, "cpu"),
 			Disk: rapid.Int64().Draw(t, "disk"), StartedAt: 5, ReportedAt: 6, FD: 7, Net: 8, Mem: 9}
+		genHistory(t, &s)
 		s.Labels = rapid.SampledFrom([]map[string]string{nil, {"a": "b"}, {"a": "b", "c": "d"}, {"ab": ""},
 			{"a": "b\x01c"}}).Draw(t, "labels")
 		return s
@@ -287,7 +304,7 @@ var (
 			f.Agents = rapid.SliceOfN(genAgent, 1, 2).Draw(t, "agents")
 		}
 		if some("states") {
-			f.States = rapid.SliceOfN(genState, 1, 2).Draw(t, "states")
+			f.Conditions = rapid.SliceOfN(rapid.SampledFrom(gozzard.Conditions()), 1, 4).Draw(t, "states")
 		}
 		if some("hosted") {
 			b := rapid.Bool().Draw(t, "hosted")
@@ -303,12 +320,29 @@ var (
 	})
 )
 
+// genHistory draws what an agent of this version reports besides.
+func genHistory(t *rapid.T, s *gozzard.Status) {
+	s.Condition = gozzard.Condition(rapid.IntRange(0, 11).Draw(t, "condition"))
+	s.Kind = gozzard.ShownKind(rapid.IntRange(0, 3).Draw(t, "kind"))
+	s.Health = gozzard.Health(rapid.IntRange(0, 2).Draw(t, "health"))
+	s.MemBytes = rapid.Int64Range(0, 1<<32-1).Draw(t, "memory") << 10
+	end := rapid.SampledFrom([]gozzard.Ending{{}, {At: 5, Known: true, Code: -3, Core: true}, {Signal: "SIGKILL", OOM: true}})
+	s.Exit = end.Draw(t, "exit")
+	s.Restarts = rapid.SampledFrom([]uint32{0, 0, 7, 65535}).Draw(t, "restarts")
+	s.NextAt = rapid.SampledFrom([]int64{0, 0, 9}).Draw(t, "next")
+	s.HealthMessage = rapid.SampledFrom([]string{"", "", "SIGKILL", "refused"}).Draw(t, "sick")
+	if rapid.Bool().Draw(t, "ran") {
+		s.LastRun = gozzard.LastRun{StartedAt: 4, End: end.Draw(t, "run")}
+	}
+}
+
 // TestIndexAgainstModel makes the same calls on the index and the model and compares all answers.
 func TestIndexAgainstModel(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		x := fleet.New()
 		m := &model{hosts: map[gozzard.AgentID]fleet.Host{}, owner: map[gozzard.HostAddr]gozzard.AgentID{},
 			talked: map[gozzard.AgentID]bool{}, gone: map[gozzard.AgentID]bool{},
+			newest: map[gozzard.AgentID]bool{}, swept: map[gozzard.AgentID]bool{},
 			rounds: map[gozzard.AgentID]*modelRound{}}
 		statuses := rapid.SliceOfN(genStatus, 0, 6)
 		t.Repeat(map[string]func(*rapid.T){
@@ -393,16 +427,16 @@ func compare(t *rapid.T, x *fleet.Index, m *model) {
 	same("found total", wantTotal, total)
 	same("found", wantRows, rows)
 
-	counts := map[gozzard.RunState]int{}
+	counts := map[gozzard.Condition]int{}
 	for _, r := range m.rows {
-		counts[r.s.State]++
+		counts[m.condition(r)]++
 		got, ok := x.Get(r.agent, r.s.Key)
 		same("known", true, ok)
 		same("row", m.row(r), got)
 	}
 
 	same("length", len(m.rows), x.Len())
-	same("states", counts, x.CountByState())
+	same("states", counts, x.CountByCondition())
 	online := 0
 	for _, h := range m.hosts {
 		if h.Online {

@@ -67,19 +67,6 @@ func (x *Index) Len() int {
 	return x.count
 }
 
-// CountByState counts processes by their state. States without processes are not in the map.
-func (x *Index) CountByState() map[gozzard.RunState]int {
-	x.mu.RLock()
-	defer x.mu.RUnlock()
-	counts := make(map[gozzard.RunState]int)
-	for s, n := range x.states {
-		if n > 0 {
-			counts[gozzard.RunState(s)] = n
-		}
-	}
-	return counts
-}
-
 // orderOf returns the rows of a namespace, or of all for "", nil if there are none.
 func (x *Index) orderOf(namespace string) *order {
 	if namespace == "" {
@@ -98,7 +85,7 @@ type query struct {
 	start, limit int
 	spaces       globs
 	names        globs
-	states       [256]bool
+	conditions   [gozzard.ConditionUnregistered + 1]bool
 	anyState     bool
 	hosted       *bool
 	labels       []gozzard.LabelRule
@@ -120,11 +107,11 @@ const (
 func (x *Index) newQuery(rights *gozzard.Rights, f Filter, start, limit int) *query {
 	q := &query{
 		x: x, visibility: newVisibility(x, rights), start: start, limit: limit,
-		spaces: f.Namespaces, names: f.Names, anyState: len(f.States) == 0, hosted: f.Hosted,
+		spaces: f.Namespaces, names: f.Names, anyState: len(f.Conditions) == 0, hosted: f.Hosted,
 		labels: f.Labels,
 	}
-	for _, s := range f.States {
-		q.states[s] = true
+	for _, c := range f.Conditions {
+		q.conditions[c] = true
 	}
 	if len(f.Agents)+len(f.IPs)+len(f.Clouds) > 0 {
 		q.chooseHosts(f)
@@ -183,7 +170,7 @@ func (q *query) chooseHosts(f Filter) {
 
 // fits reports whether a row matches. It checks the cheap conditions first.
 func (q *query) fits(r *row) bool {
-	if !q.anyState && !q.states[r.state] || q.hosted != nil && *q.hosted != (r.flags&rowHosted != 0) {
+	if !q.anyState && !q.conditions[q.x.condition(r)] || q.hosted != nil && *q.hosted != (r.flags&rowHosted != 0) {
 		return false
 	}
 	if q.hosts != nil {

@@ -38,7 +38,7 @@ func (x *Index) Apply(agent gozzard.AgentID, rows []gozzard.Status, removed []go
 	if e.gone {
 		return
 	}
-	e.reported = true
+	x.noteReported(e)
 	x.applyRows(e, rows)
 
 	for _, k := range removed {
@@ -64,7 +64,7 @@ func (x *Index) Full(agent gozzard.AgentID, round uint64, part, parts uint32, ro
 	if e.gone {
 		return false
 	}
-	e.reported = true
+	x.noteReported(e)
 
 	if parts == 0 || parts > maxParts || part > parts {
 		x.applyRows(e, rows)
@@ -87,6 +87,9 @@ func (x *Index) Full(agent gozzard.AgentID, round uint64, part, parts uint32, ro
 
 	f.complete, f.seen = true, nil
 	x.sweep(e)
+	if !e.swept {
+		x.recount(e, func() { e.swept = true })
+	}
 	return true
 }
 
@@ -156,8 +159,10 @@ func (x *Index) Rebind(from, to gozzard.AgentID) {
 		}
 		x.noteHost(src.place)
 		x.noteHost(dst.place)
+		x.countRow(r, -1)
 		r.host, r.mark = dst.place, dst.full.mark
 		r.set(rowSeen, false) // the new host has not reported it
+		x.countRow(r, 1)
 		dst.rows = slices.Insert(dst.rows, i, id)
 	}
 
@@ -199,8 +204,8 @@ func (x *Index) applyRows(e *host, rows []gozzard.Status) {
 			tooMany++
 			continue
 		}
+		x.setSeen(r, true)
 		x.store(r, s)
-		r.set(rowSeen, true)
 		r.mark = e.full.mark
 	}
 }
@@ -227,9 +232,21 @@ func (x *Index) sweep(e *host) {
 // unmanage makes a row unregistered: the record has the process, but its host does not manage it.
 func (x *Index) unmanage(r *row) {
 	x.noteHost(r.host)
-	x.states[r.state]--
-	r.state = gozzard.StateUnregistered
-	x.states[r.state]++
-	r.pid, r.fd, r.cpu, r.mem, r.disk, r.net, r.started = -1, 0, 0, 0, 0, 0, 0
+	x.countRow(r, -1)
+	r.state, r.condition = gozzard.StateUnregistered, gozzard.ConditionNone
 	r.set(rowSeen, false)
+	x.countRow(r, 1)
+	r.setBits(rowHealthShift, uint8(gozzard.HealthNone))
+	r.memKB = 0
+	x.dropHistory(r)
+	r.pid, r.fd, r.cpu, r.mem, r.disk, r.net, r.started = -1, 0, 0, 0, 0, 0, 0
+}
+
+// setSeen notes whether the host of a row has reported it. mu is held.
+func (x *Index) setSeen(r *row, seen bool) {
+	if seen != (r.flags&rowSeen != 0) {
+		x.countRow(r, -1)
+		r.set(rowSeen, seen)
+		x.countRow(r, 1)
+	}
 }

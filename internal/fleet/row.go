@@ -2,6 +2,7 @@ package fleet
 
 import (
 	"cmp"
+	"math"
 	"slices"
 	"strings"
 	"unicode/utf8"
@@ -34,8 +35,11 @@ type row struct {
 	fd         int32
 	cpu, mem   float32
 	mark       uint32 // mark of the newest full report that it was in, or during which it changed
+	memKB      uint32 // KiB; at most 4 TiB
+	history    uint32 // in Index.histories; 0: none
 	wanted     gozzard.RunState
 	state      gozzard.RunState
+	condition  gozzard.Condition // as reported
 	flags      rowFlags
 }
 
@@ -46,6 +50,10 @@ const (
 	rowHosted rowFlags = 1 << iota
 	rowSeeded          // the record has it: only Remove removes it
 	rowSeen            // its host has reported it
+
+	rowKindShift            = 3 // two bits: gozzard.ShownKind
+	rowHealthShift          = 5 // two bits: gozzard.Health
+	rowTwoBits     rowFlags = 3
 )
 
 func (r *row) set(f rowFlags, on bool) {
@@ -55,6 +63,12 @@ func (r *row) set(f rowFlags, on bool) {
 		r.flags &^= f
 	}
 }
+
+func (r *row) setBits(shift int, v uint8) {
+	r.flags = r.flags&^(rowTwoBits<<shift) | (rowFlags(v)&rowTwoBits)<<shift
+}
+
+func (r *row) bits(shift int) uint8 { return uint8(r.flags >> shift & rowTwoBits) }
 
 func (x *Index) keyOf(r *row) gozzard.Key {
 	return gozzard.Key{Namespace: x.spaces.at(r.space).name, Name: x.names.text(r.name)}
@@ -98,7 +112,7 @@ func (x *Index) obtain(e *host, key gozzard.Key) *row {
 	e.rows = slices.Insert(e.rows, i, id)
 	x.all.push(r.seq, id)
 	x.spaces.at(r.space).push(r.seq, id)
-	x.states[r.state]++
+	x.countRow(r, 1)
 	x.count++
 	x.noteHost(e.place)
 	return r
@@ -125,7 +139,8 @@ func (x *Index) erase(id uint32) {
 	x.versions.drop(r.version)
 	x.messages.drop(r.message)
 	x.labels.drop(r.labels)
-	x.states[r.state]--
+	x.dropHistory(r)
+	x.countRow(r, -1)
 	x.count--
 	x.noteHost(r.host)
 	x.rows.release(id)
@@ -145,30 +160,34 @@ func (x *Index) spaceFor(name string) uint32 {
 
 // store writes the values of a status into its row.
 func (x *Index) store(r *row, s *gozzard.Status) {
-	if r.state != s.State || s.Hosted != (r.flags&rowHosted != 0) {
+	if r.state != s.State || r.condition != s.Condition || s.Hosted != (r.flags&rowHosted != 0) {
 		x.noteHost(r.host)
 	}
 
 	x.labels.swap(&r.labels, s.Labels)
 	x.versions.swap(&r.version, clip(s.Version, maxVersionBytes))
 	x.messages.swap(&r.message, clip(s.Message, maxMessageBytes))
-	x.states[r.state]--
-	x.states[s.State]++
-	r.wanted, r.state = s.Wanted, s.State
+	x.countRow(r, -1)
+	r.wanted, r.state, r.condition = s.Wanted, s.State, s.Condition
+	x.countRow(r, 1)
 	r.set(rowHosted, s.Hosted)
 	r.pid, r.fd = s.PID, s.FD
 	r.registered, r.started, r.reported = s.RegisteredAt, s.StartedAt, s.ReportedAt
 	r.cpu, r.mem = s.CPU, s.Mem
 	r.disk, r.net = s.Disk, s.Net
+	r.memKB = uint32(min(max(s.MemBytes, 0)>>10, math.MaxUint32))
+	r.setBits(rowKindShift, uint8(s.Kind))
+	r.setBits(rowHealthShift, uint8(s.Health))
+	x.storeHistory(r, s)
 }
 
 // load returns a row in the form for callers.
 func (x *Index) load(r *row) Row {
 	e := x.hosts[r.host]
-	return Row{
+	out := Row{
 		Agent: e.Info.Agent,
 		Addr:  firstAddr(e.Info.Addrs),
-		Stale: !e.Online || !e.reported,
+		Stale: !e.Online || !e.reported, Condition: x.condition(r),
 		Status: gozzard.Status{
 			Key:          x.keyOf(r),
 			Labels:       x.labels.set(r.labels),
@@ -186,8 +205,14 @@ func (x *Index) load(r *row) Row {
 			FD:           r.fd,
 			Disk:         r.disk,
 			Net:          r.net,
+			Condition:    r.condition,
+			Kind:         gozzard.ShownKind(r.bits(rowKindShift)),
+			Health:       gozzard.Health(r.bits(rowHealthShift)),
+			MemBytes:     int64(r.memKB) << 10,
 		},
 	}
+	x.loadHistory(r, &out.Status)
+	return out
 }
 
 // clip truncates a text to at most n bytes, between characters.

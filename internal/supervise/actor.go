@@ -109,6 +109,7 @@ func (a *actor) work(ctx context.Context) {
 		if !a.s.guard(&a.key, func() { more = a.step(ctx) }) {
 			a.cause = gozzard.Cause{}
 			a.operating, a.stopping, a.starting, a.restoring = false, false, false, false // after a panic, go on with the next step
+			a.launching, a.lateEnd = false, nil
 		}
 	}
 }
@@ -231,6 +232,9 @@ func (a *actor) handle(e event) {
 			a.message = gozzard.Clip(err.Error(), maxStatusBytes)
 		}
 		a.restoring, a.presumed = false, Proc{}
+		if a.looked {
+			a.noteMissed()
+		}
 		a.publish(true)
 	case eventExited:
 		if e.run == a.run && a.running() {

@@ -78,6 +78,7 @@ func (a *actor) announceStart(how identity.How, before Proc) {
 
 // announceExit reports that a process has ended. For a process that may end, that is the end of a run.
 func (a *actor) announceExit(p Proc, e Exit) {
+	a.noteEnd(p, e)
 	kind := gozzard.EventExited
 	if a.spec != nil && mayEnd(a.spec.Policy) && !a.stopping &&
 		(a.spec.Policy.Restart != gozzard.RestartOnFailure || endedWell(e)) {
@@ -109,11 +110,14 @@ func (a *actor) finishRestart(out gozzard.Outcome, why string) {
 		a.message = ""
 	case gozzard.CodeOK:
 		a.message = ""
-		a.restarts++
+		a.noteRestart()
 		text := restartText(name, why, "")
 		a.announce(gozzard.Event{Kind: gozzard.EventRestarted, PID: a.proc.PID, Message: text})
 	default:
 		a.message = gozzard.Clip(out.Message, maxStatusBytes)
+		if out.Code == gozzard.CodeCommandFailed || out.Code == gozzard.CodeCheckFailed {
+			a.noteRestart() // it was tried
+		}
 		a.announce(gozzard.Event{Kind: gozzard.EventRestartFailed, Message: restartText(name, why, out.Message)})
 		if !a.running() {
 			a.planPullUp(0, out.Message)

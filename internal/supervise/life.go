@@ -9,8 +9,7 @@ import (
 // Life is the status of a process for a reader on the same host. It has more than what is sent to the server.
 type Life struct {
 	gozzard.Status
-	Since    int64 // Unix seconds: when it started, or was first seen not running; 0 before the first look
-	Restarts int   // restarts without a request since the supervisor started
+	Since int64 // Unix seconds: when it started, or was first seen not running; 0 before the first look
 }
 
 // Lives returns the first processes in the order of their keys, at most the given number, and how many there are in
@@ -22,7 +21,7 @@ func (s *Supervisor) Lives(most int) (lives []Life, total int) {
 		if !v.managed {
 			continue
 		}
-		l := Life{Status: v.report(now), Restarts: v.restarts}
+		l := Life{Status: v.report(now)}
 		if !v.since.IsZero() {
 			l.Since = v.since.Unix()
 		}

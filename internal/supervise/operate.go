@@ -102,6 +102,7 @@ func (a *actor) resetCounts() {
 	a.downs, a.pullAt = 0, time.Time{}
 	a.limitActions, a.notes.limit, a.alerted = 0, "", false
 	a.health.restarts, a.health.restartAt = 0, time.Time{}
+	a.setPast(Past{Exit: a.past.Exit, Of: a.past.Of, Run: a.past.Run, Failed: a.past.Failed})
 }
 
 // applyDefinition makes the operation's definition and labels the present ones, or rejects the operation.
@@ -185,6 +186,9 @@ func (a *actor) perform(ctx context.Context, op Op) gozzard.Outcome {
 func (a *actor) conclude(action gozzard.Action, out gozzard.Outcome) {
 	switch out.Code {
 	case gozzard.CodeOK:
+		if startsAnew(action, false) {
+			a.noteFailed(false)
+		}
 		if !keepsMessage(action) {
 			a.message = ""
 		}
@@ -194,6 +198,7 @@ func (a *actor) conclude(action gozzard.Action, out gozzard.Outcome) {
 	case gozzard.CodeCommandFailed, gozzard.CodeCheckFailed:
 		a.message = gozzard.Clip(out.Message, maxStatusBytes)
 		if !a.running() && startsProcess(action) {
+			a.noteFailed(true)
 			a.planPullUp(0, out.Message)
 		}
 	}
@@ -230,7 +235,7 @@ func (a *actor) unregister(op Op) {
 func (a *actor) execute(f func() gozzard.Outcome) (out gozzard.Outcome) {
 	a.operating = true
 	defer func() {
-		a.operating, a.stopping, a.starting = false, false, false
+		a.operating, a.stopping, a.starting, a.launching, a.lateEnd = false, false, false, false, nil
 		a.sendDelayedEvents()
 		if v := recover(); v != nil {
 			a.log.Error("operation failed with a panic", "panic", v, "stack", string(debug.Stack()))

@@ -146,7 +146,7 @@ func (a *actor) awaitOrder(ctx context.Context) (gozzard.Outcome, bool) {
 // orderDelays reports whether a pull-up must wait for other processes. It looks again after a while.
 func (a *actor) orderDelays() bool {
 	name, why, _ := a.missing()
-	if name == "" {
+	if a.waiting = name != ""; !a.waiting {
 		return false
 	}
 	a.pullAt = time.Now().Add(afterSlow)

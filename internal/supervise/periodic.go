@@ -80,6 +80,9 @@ func (a *actor) startPlannedRun(ctx context.Context) {
 	}
 
 	a.message = gozzard.Clip(out.Message, maxStatusBytes)
+	if !a.running() {
+		a.noteFailed(out.Code != gozzard.CodeOK)
+	}
 	a.publish(false)
 }
 

@@ -24,7 +24,9 @@ type state struct {
 	oomKills  int       // Host.OOMKills when the process was found
 	lookedAt  time.Time // when a look last found no process
 	since     time.Time // when the process started, or when it was first seen not running
-	restarts  int       // restarts without a request since the agent started
+	past      Past      // what is on record about earlier runs
+	lateEnd   *pastEnd  // the newest end during a start in progress
+	looked    bool      // a look for the process has succeeded
 	stopWatch func()    // nil if the process is not watched
 	version   string    // what the version command printed
 	message   string    // what happened last
@@ -36,6 +38,8 @@ type state struct {
 	presumed  Proc      // what was on record and alive at Restore; it is shown until the first look
 	stopping  bool      // the process is being stopped on purpose
 	starting  bool      // a start or restart is in progress
+	launching bool      // an operation, a pull-up or a plan starts the process, and may still wait for others
+	waiting   bool      // its pull-up waits for others that must run before
 	began     time.Time // when it began
 
 	settleAt time.Time // when a process whose check was ended early counts as the main process; zero if it does already
@@ -93,6 +97,7 @@ func (a *actor) look() (Found, error) {
 	}
 
 	f, err := a.s.host.Find(a.query())
+	a.looked = a.looked || err == nil
 	if err == nil && f.Proc.IsZero() {
 		a.lookedAt = time.Now()
 	}
@@ -178,6 +183,8 @@ func (a *actor) adopt(f Found, exit Exit) Found {
 		a.message = ""
 	}
 	a.record(f)
+	a.noteFailed(false)
+	a.noteFoundRun()
 	a.announceStart(f.How, before)
 
 	// Watch it.

@@ -39,7 +39,9 @@ func (a *actor) start(ctx context.Context, l launch) gozzard.Outcome {
 	if out, rejected := a.beforeStart(l); rejected {
 		return out
 	}
+	a.launching = true
 	if !l.pullUp && len(a.spec.After) > 0 {
+		a.publish(false)
 		if out, ready := a.awaitOrder(ctx); !ready {
 			return out
 		}
@@ -84,6 +86,8 @@ func (a *actor) restart(ctx context.Context, id gozzard.OpID) gozzard.Outcome {
 		return out
 	}
 
+	a.launching = !a.running()
+
 	// Use the definition's own command.
 	if a.spec.Control.Restart != "" {
 		return a.bringUp(ctx, launch{id: id, action: gozzard.ActionRestart})
@@ -100,6 +104,7 @@ func (a *actor) restart(ctx context.Context, id gozzard.OpID) gozzard.Outcome {
 	}
 
 	// Start.
+	a.launching = true
 	out := a.bringUp(ctx, launch{id: id, action: gozzard.ActionStart})
 	out.Forced = forced
 	return out
@@ -114,8 +119,9 @@ func (a *actor) bringUp(ctx context.Context, l launch) gozzard.Outcome {
 	a.beginLaunch()
 	startedAt := a.s.now().Unix()
 	out := a.launch(ctx, l)
-	a.starting = false
+	a.starting, a.launching = false, false
 	out.Message += a.afterLaunch(l, out.Code)
+	a.noteLaunch(out.Code)
 
 	if out.Code == gozzard.CodeOK {
 		a.rec.LastStart = startedAt
@@ -140,6 +146,8 @@ func (a *actor) beginLaunch() {
 		h.Settled, h.Replaced, h.Done = false, true, false
 		a.setHeld(h)
 	}
+	a.noteRun()
+	a.publish(false)
 }
 
 // afterLaunch puts the started process on record. What a start that failed has started is ended, and the text says so: a
@@ -183,6 +191,9 @@ func (a *actor) launch(ctx context.Context, l launch) gozzard.Outcome {
 	}
 	if out.Code != "" {
 		a.awaitStarted(ctx)
+		if a.run == t.run && !a.running() && !t.res.TimedOut && (t.res.ExitCode != 0 || t.res.Signal != "") {
+			a.noteEnd(Proc{}, Exit{Known: true, Code: t.res.ExitCode, Signal: t.res.Signal})
+		}
 		if mayEnd(a.spec.Policy) && a.ended == nil && !a.running() { // the command was the whole run
 			a.announce(gozzard.Event{
 				Kind: gozzard.EventRan, Code: t.res.ExitCode, Known: t.res.Signal == "" && t.res.ExitCode >= 0,
@@ -236,6 +247,7 @@ func (a *actor) settleNow() {
 	if a.running() {
 		a.settle()
 	}
+	a.publish(false)
 }
 
 // clearDue reports whether it is time to try again to end what a failed start has started.
@@ -356,6 +368,7 @@ func (a *actor) goneWithCommand(t launched) bool {
 func (a *actor) setExit(res Result) {
 	e := Exit{Known: true, Code: res.ExitCode, Signal: res.Signal}
 	a.ended, a.lastExit = &e, exitText(e)
+	a.noteEnd(Proc{}, e)
 	a.complete(e)
 	for i := range a.delayed {
 		if h := &a.delayed[i]; h.Kind != gozzard.EventStarted {
@@ -382,6 +395,7 @@ func (a *actor) completedRun(t launched, final bool) (out gozzard.Outcome, ended
 		out.Message = commandDone
 	case a.run == t.run && final:
 		a.ended = &Exit{Known: true}
+		a.noteEnd(Proc{}, *a.ended)
 		a.complete(*a.ended)
 		a.announce(gozzard.Event{Kind: gozzard.EventRan, Known: true, Message: commandDone})
 		out.Message = commandDone

@@ -40,6 +40,10 @@ type Options struct {
 	// is valid.
 	Held func(gozzard.Key, Held)
 
+	// Past is called when what is on record about earlier runs of a process changes. The agent stores it. It must not
+	// block on the disk.
+	Past func(gozzard.Key, Past)
+
 	// Event is called for everything that happens to a process, in order for one process and kind. Events of one kind
 	// that are too many are merged into one with their number. The agent numbers and stores the events. It must not
 	// block.
@@ -86,6 +90,7 @@ type Supervisor struct {
 	overdueLogged time.Time
 
 	heldChanged func(gozzard.Key, Held)
+	pastChanged func(gozzard.Key, Past)
 	holdMu      sync.Mutex
 	holders     map[Proc]gozzard.Key // the processes that are on record
 
@@ -98,6 +103,7 @@ type Supervisor struct {
 	actors map[gozzard.Key]*actor
 	ready  []func(context.Context) // functions that Run must start
 	known  map[gozzard.Key]Held    // what is on record about processes that are not managed
+	pasts  map[gozzard.Key]Past    // what Remember was given and no actor has taken yet
 	fresh  []*actor                // actors whose process started after the last sample
 	ran    bool                    // Run was called
 	closed bool                    // Run is ending
@@ -111,6 +117,10 @@ func New(o Options) *Supervisor {
 		wake: make(chan struct{}, 1), probes: make(chan struct{}, maxProbes), healths: newTurns(),
 		pulls: make(chan struct{}, maxPullUps), actors: make(map[gozzard.Key]*actor),
 		heldChanged: o.Held, holders: make(map[Proc]gozzard.Key), known: make(map[gozzard.Key]Held),
+		pastChanged: o.Past, pasts: make(map[gozzard.Key]Past),
+	}
+	if s.pastChanged == nil {
+		s.pastChanged = func(gozzard.Key, Past) {}
 	}
 	if s.heldChanged == nil {
 		s.heldChanged = func(gozzard.Key, Held) {}
@@ -152,11 +162,13 @@ func (s *Supervisor) Restore(recs []Record, held map[gozzard.Key]Held) {
 		}
 	}
 
+	defer clear(s.pasts)
 	for _, rec := range recs {
 		a := s.actor(rec.Key)
 		if a == nil {
 			s.mu.Lock()
 			a = s.addActor(rec.Key)
+			a.past = s.pasts[rec.Key]
 			s.mu.Unlock()
 			a.post(event{kind: eventRestored})
 		}

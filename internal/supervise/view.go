@@ -30,8 +30,7 @@ type view struct {
 	next   time.Time // of a periodic process: the next run
 	madeAt time.Time // when next was planned
 
-	since    time.Time
-	restarts int
+	since time.Time
 }
 
 // publish renews the view and reports a visible change. With always it reports even if nothing has changed. It does
@@ -58,7 +57,7 @@ func (a *actor) updateView() (before, now view) {
 		managed: a.managed, status: a.status(), spec: a.spec,
 		run: a.run, proc: a.proc, watched: a.stopWatch != nil, held: a.held, starting: a.starting,
 		orphans: len(a.orphans), unclear: a.unclear != "",
-		health: a.health.text, ready: a.ready(), since: a.since, restarts: a.restarts,
+		health: a.health.text, ready: a.ready(), since: a.since,
 	}
 	if a.plan != nil {
 		v.next, v.madeAt = a.plan.next, a.plan.madeAt
@@ -108,7 +107,22 @@ func (a *actor) status() gozzard.Status {
 			st.StartedAt = max(st.StartedAt, a.procStart.Unix())
 		}
 	}
+
+	st.Condition, st.Kind = a.condition(), a.shownKind()
+	st.Restarts, st.Exit, st.NextAt = a.past.Restarts, a.past.Exit, a.nextAt(st.Condition)
+	if a.tracksRuns() {
+		st.LastRun = a.past.Run
+	}
+	st.Health, st.HealthMessage = a.healthNow()
 	return st
+}
+
+// shownKind is the kind of the process, none if its definition cannot be read.
+func (a *actor) shownKind() gozzard.ShownKind {
+	if a.spec == nil {
+		return gozzard.ShownNone
+	}
+	return a.spec.Policy.Shown()
 }
 
 // report adds the time and the usage to the status.
@@ -116,11 +130,14 @@ func (v view) report(now time.Time) gozzard.Status {
 	st := v.status
 	st.ReportedAt = now.Unix()
 	st.CPU, st.Mem, st.FD, st.Disk, st.Net = v.usage.CPU, v.usage.Mem, v.usage.FD, v.usage.Disk, v.usage.Net
+	st.MemBytes = v.usage.MemKB << 10
 	return st
 }
 
 func sameStatus(x, y gozzard.Status) bool {
 	return x.Wanted == y.Wanted && x.State == y.State && x.Hosted == y.Hosted && x.PID == y.PID &&
 		x.Version == y.Version && x.Message == y.Message &&
-		x.RegisteredAt == y.RegisteredAt && x.StartedAt == y.StartedAt && maps.Equal(x.Labels, y.Labels)
+		x.RegisteredAt == y.RegisteredAt && x.StartedAt == y.StartedAt && maps.Equal(x.Labels, y.Labels) &&
+		x.Condition == y.Condition && x.Kind == y.Kind && x.Restarts == y.Restarts && x.Exit == y.Exit &&
+		x.NextAt == y.NextAt && x.LastRun == y.LastRun && x.Health == y.Health && x.HealthMessage == y.HealthMessage
 }

@@ -21,6 +21,7 @@ type Query struct {
 	Clouds       []int
 	IPs          []netip.Addr // IPv4 addresses, exact
 	States       []gozzard.RunState
+	Conditions   []gozzard.Condition `json:",omitempty"` // of one instance at least
 	Hosted       []bool
 	Searches     []string // each must be part of the IPv4 address or of the cloud's name
 	SetNames     []string
@@ -116,6 +117,8 @@ type Status struct {
 	PID        int32
 	ReportedAt int64 // Unix seconds; 0: never
 	Stale      bool  // the agent has not reported for too long
+
+	Condition gozzard.Condition // as people see it
 }
 
 // Together combines the statuses of the instances of a process. The process is running, unregistered or hosted only if

@@ -109,6 +109,14 @@ func (d *decoder) atMost(limit uint64) uint64 {
 	return v
 }
 
+// orNone reads a number whose larger values only later versions know: they count as 0.
+func (d *decoder) orNone(limit uint64) uint64 {
+	if v := d.uint(); v <= limit {
+		return v
+	}
+	return 0
+}
+
 func (d *decoder) uint32() uint32 { return uint32(d.atMost(math.MaxUint32)) }
 
 func (d *decoder) int64() int64 { return protowire.DecodeZigZag(d.uint()) }

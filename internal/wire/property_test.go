@@ -89,6 +89,12 @@ var genStatus = rapid.Custom(func(t *rapid.T) gozzard.Status {
 	var s gozzard.Status
 	fill(t, &s)
 	s.Key, s.Labels = genKey.Draw(t, "key"), genLabels.Draw(t, "labels")
+	fill(t, &s.Exit)
+	fill(t, &s.LastRun)
+	fill(t, &s.LastRun.End)
+	s.Condition = gozzard.Condition(rapid.IntRange(0, int(gozzard.ConditionUnregistered)).Draw(t, "condition"))
+	s.Kind = gozzard.ShownKind(rapid.IntRange(0, int(gozzard.ShownOneShot)).Draw(t, "kind"))
+	s.Health = gozzard.Health(rapid.IntRange(0, int(gozzard.HealthFailing)).Draw(t, "health"))
 	s.Wanted, s.State = genState.Draw(t, "wanted"), genState.Draw(t, "state")
 	return s
 })

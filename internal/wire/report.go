@@ -165,6 +165,19 @@ func appendStatus(b []byte, num protowire.Number, s *gozzard.Status) []byte {
 	b = appendInt(b, 15, int64(s.FD))
 	b = appendInt(b, 16, s.Disk)
 	b = appendInt(b, 17, s.Net)
+	b = appendUint(b, 18, uint64(s.Condition))
+	b = appendUint(b, 19, uint64(s.Kind))
+	b = appendUint(b, 20, uint64(s.Restarts))
+	if !s.Exit.IsZero() {
+		b = appendEnding(b, 21, &s.Exit)
+	}
+	b = appendInt(b, 22, s.NextAt)
+	if s.LastRun != (gozzard.LastRun{}) {
+		b = appendLastRun(b, 23, &s.LastRun)
+	}
+	b = appendInt(b, 24, s.MemBytes)
+	b = appendUint(b, 25, uint64(s.Health))
+	b = appendString(b, 26, s.HealthMessage)
 	return end(b, start)
 }
 
@@ -206,6 +219,24 @@ func decodeStatus(d decoder, s *gozzard.Status) error {
 			s.Disk = d.int64()
 		case 17:
 			s.Net = d.int64()
+		case 18: // a value that only a later version knows counts as none
+			s.Condition = gozzard.Condition(d.orNone(uint64(gozzard.ConditionUnregistered)))
+		case 19:
+			s.Kind = gozzard.ShownKind(d.orNone(uint64(gozzard.ShownOneShot)))
+		case 20:
+			s.Restarts = d.uint32()
+		case 21:
+			d.nested(decodeEnding(d.message("exit"), &s.Exit))
+		case 22:
+			s.NextAt = d.int64()
+		case 23:
+			d.nested(decodeLastRun(d.message("last run"), &s.LastRun))
+		case 24:
+			s.MemBytes = d.int64()
+		case 25:
+			s.Health = gozzard.Health(d.orNone(uint64(gozzard.HealthFailing)))
+		case 26:
+			s.HealthMessage = d.string()
 		default:
 			d.skip()
 		}

@@ -95,7 +95,21 @@ func reports() map[string]*gozzard.Report {
 			{ID: opID(3), Phase: gozzard.PhaseDone, Outcome: gozzard.Outcome{Detail: &gozzard.Detail{}}},
 			{ID: opID(4), Phase: gozzard.PhaseNever},
 		}},
-		"status":    statusReport(3),
+		"status": statusReport(3),
+		"status-full": {Version: 1, Kind: gozzard.ReportStatus, Session: 8, Statuses: []gozzard.Status{
+			{
+				Key: gozzard.Key{Namespace: "gse", Name: "网关"}, State: gozzard.StateStopped,
+				Condition: gozzard.ConditionCrashLoop, Kind: gozzard.ShownResident, Restarts: 1 << 31, NextAt: 1700000000123,
+				Exit: gozzard.Ending{At: 1700000000001, Known: true, Code: -7, Core: true},
+			},
+			{
+				Key: gozzard.Key{Namespace: "gse", Name: "night"}, State: gozzard.StateRunning, MemBytes: 1 << 40,
+				Condition: gozzard.ConditionUnhealthy, Kind: gozzard.ShownPeriodic, Health: gozzard.HealthFailing,
+				HealthMessage: "refused", Exit: gozzard.Ending{Signal: "SIGKILL", OOM: true},
+				LastRun: gozzard.LastRun{StartedAt: 1700000000002, End: gozzard.Ending{At: 3, Known: true}},
+			},
+			{LastRun: gozzard.LastRun{StartedAt: 5}},
+		}},
 		"heartbeat": {Version: 1, Kind: gozzard.ReportHeartbeat, Session: 8, Journal: journal, Beat: 99},
 		"events": {Version: 1, Kind: gozzard.ReportEvents, Session: 8, Journal: journal, Events: []gozzard.Event{
 			{

@@ -99,15 +99,24 @@ type kind struct {
 	configs  []topology.ConfigRef // bound to the template
 }
 
-// status is the state of an instance, and in the highest bit whether it is supervised ("hosted").
+// status is the run state of an instance in two bits, its state as people see it in the next four, and in the highest
+// bit whether it is supervised ("hosted").
 type status uint8
 
-const statusHosted status = 0x80
+const (
+	statusHosted    status = 0x80
+	statusRun       status = 0x03
+	statusCondition status = 0x3c
+	conditionShift         = 2
+)
 
 func packStatus(s topology.Status) status {
 	p := status(s.State)
 	if s.State > gozzard.StateStopped { // queries know no other states
 		p = status(gozzard.StateUnregistered)
+	}
+	if s.Condition <= gozzard.ConditionUnregistered {
+		p |= status(s.Condition) << conditionShift
 	}
 	if s.Hosted {
 		p |= statusHosted
@@ -115,7 +124,15 @@ func packStatus(s topology.Status) status {
 	return p
 }
 
-func (s status) state() gozzard.RunState { return gozzard.RunState(s &^ statusHosted) }
+func (s status) state() gozzard.RunState { return gozzard.RunState(s & statusRun) }
+
+// condition is unknown for an instance that was never looked at.
+func (s status) condition() gozzard.Condition {
+	if c := gozzard.Condition(s & statusCondition >> conditionShift); c != gozzard.ConditionNone {
+		return c
+	}
+	return gozzard.ConditionUnknown
+}
 
 func (s status) hosted() bool { return s&statusHosted != 0 }
 

@@ -1,6 +1,8 @@
 package index
 
 import (
+	"slices"
+
 	"github.com/gozzard/gozzard"
 	"github.com/gozzard/gozzard/internal/topology"
 )
@@ -16,7 +18,7 @@ type scratch struct {
 const maxKeptPage = 1 << 16
 
 // Find returns a page of the processes that match a query, and how many match in total. A business that the index does
-// not have, has no processes. The page and the total are of one moment. ReportedAt, Stale and PID are zero: the index
+// not have, has no processes. The page and the total are of one moment. ReportedAt, Stale, PID and Condition are zero: the index
 // does not know them. Callers must not change Configs, which are shared.
 func (x *Index) Find(q topology.Query) (total int, rows []topology.Row) {
 	c := x.business(q.Biz)
@@ -110,16 +112,23 @@ func (c *columns) page(q *topology.Query, s *scratch, all bool) (total int, page
 }
 
 // stateFilter is the conditions on states. Each word is all ones when rows in that state match, otherwise 0.
-type stateFilter struct{ running, stopped, unregistered, hosted, unhosted uint64 }
+type stateFilter struct {
+	running, stopped, unregistered, hosted, unhosted uint64
+
+	conditions uint16 // a bit for each that matches; 0: all match
+}
 
 // newStateFilter returns nil when the query has no conditions on states.
 func newStateFilter(q *topology.Query) *stateFilter {
-	if len(q.States)+len(q.Hosted) == 0 {
+	if len(q.States)+len(q.Conditions)+len(q.Hosted) == 0 {
 		return nil
 	}
 
 	const ones = ^uint64(0)
-	m := &stateFilter{ones, ones, ones, ones, ones}
+	m := &stateFilter{running: ones, stopped: ones, unregistered: ones, hosted: ones, unhosted: ones}
+	for _, c := range q.Conditions {
+		m.conditions |= 1 << c
+	}
 
 	if len(q.States) > 0 {
 		m.running, m.stopped, m.unregistered = 0, 0, 0
@@ -157,6 +166,21 @@ func (m *stateFilter) narrow(rows rowSet, c *columns) {
 	for i := range rows {
 		r, s, h := running[i], stopped[i], hosted[i]
 		rows[i] &= (r&m.running | s&m.stopped | ^(r|s)&m.unregistered) & (h&m.hosted | ^h&m.unhosted)
+	}
+	if m.conditions != 0 {
+		m.narrowConditions(rows, c)
+	}
+}
+
+// narrowConditions removes the rows without an instance in one of the conditions.
+func (m *stateFilter) narrowConditions(rows rowSet, c *columns) {
+	for row := range uint32(len(c.ids)) {
+		if !rows.has(row) {
+			continue
+		}
+		if !slices.ContainsFunc(c.statusesOf(row), func(s status) bool { return m.conditions>>s.condition()&1 != 0 }) {
+			rows.assign(row, false)
+		}
 	}
 }
 
