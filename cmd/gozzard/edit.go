@@ -41,7 +41,7 @@ ends, the definition is checked, the changes are shown, and after your yes it is
 started or stopped; "gozzard restart" brings a running process its new definition.
 
 A definition with faults opens again, with the faults above it. To give up, leave the text as it is. What
-you have typed stays in a file until it is registered. If somebody else changed the definition meanwhile,
+you have typed stays in a file until it is registered. If another caller changed the definition meanwhile,
 nothing is registered.
 
 A process on several hosts is edited once, if its definition is the same there. Else choose one with
@@ -82,7 +82,7 @@ func (env *cliEnv) edit(ctx context.Context, o *editOptions, name string, in io.
 		return err
 	}
 	if f, ok := in.(*os.File); !o.yes && (!ok || !isatty.IsTerminal(f.Fd())) {
-		return usage("standard input is not a terminal, so nobody can say yes: give --yes")
+		return usage("standard input is not a terminal, so the command cannot ask: give --yes")
 	}
 
 	// Read the definition.
@@ -299,14 +299,14 @@ func (e *edited) confirm(plan []client.Preview) (bool, error) {
 	return true, nil
 }
 
-// register registers what was typed, unless somebody else changed the definition meanwhile.
+// register registers what was typed, unless another caller changed the definition meanwhile.
 func (e *edited) register(ctx context.Context, docs []document, plan []client.Preview) error {
 	now, err := e.env.definitions(ctx, e.query, false)
 	if err != nil {
 		return err
 	}
 	if !sameDefinitions(e.before, now) {
-		return failed(errors.New("somebody else changed the definition meanwhile; nothing was registered. " +
+		return failed(errors.New("another caller changed the definition meanwhile; nothing was registered. " +
 			"Look at it with gozzard show, then edit it again"))
 	}
 

@@ -36,7 +36,7 @@ func newEventsCommand(env *cliEnv) *cobra.Command {
 holds the newest events in memory. NAME may be a pattern: * is any text, ? is one character.
 
 An event that an operation caused ends with its task and the person that asked for it, if you may read that task. The
-code of an end is left out if nobody saw it, and null in JSON.
+code of an end is left out if it is not known, and null in JSON.
 
 The kinds of events:
 ` + eventKindsHelp(),

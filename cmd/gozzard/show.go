@@ -27,8 +27,8 @@ func newShowCommand(env *cliEnv) *cobra.Command {
 		Use:   "show NAME...",
 		Short: "Print definitions of processes",
 		Long: `Print the definitions that the server has: one YAML document for each process on each host. What has its
-default is left out. "gozzard register" accepts the output. Above each stands what brought it: when, by
-whom and by which API, as far as the server still knows it.
+default is left out. "gozzard register" accepts the output. Above each stands what brought it: when, which
+user and app, and by which API, as far as the server still knows it.
 
 With --effective the defaults are filled in and marked. Registering that output fixes them.
 
