@@ -32,6 +32,7 @@ var mayImport = map[string][]string{
 		"internal/agentsock",  // the client of the agent's socket, as package client is of the API
 		"internal/atomicfile", // checks that only the owner may read a secret
 		"internal/backup",     // keys and options of the verbs
+		"internal/language",   // the Chinese texts
 		"internal/release",    // reads a manifest before it is sent
 		"internal/selfupdate", // reads the state of updates, and a release in a folder
 		"internal/signing",    // lists and rotates keys in a data folder

@@ -181,15 +181,7 @@ func checkPO(t *testing.T, glob string, used func(english string) bool) {
 
 	seen := map[string]bool{}
 	for _, name := range names {
-		data, err := os.ReadFile(name)
-		if err != nil {
-			t.Fatal(err)
-		}
-		entries, err := language.ReadPO(string(data))
-		if err != nil {
-			t.Fatalf("%s: %v", name, err)
-		}
-		for _, e := range entries {
+		for _, e := range readPO(t, name) {
 			at := name + ":" + strconv.Itoa(e.Line)
 			switch {
 			case seen[e.English]:
@@ -198,6 +190,8 @@ func checkPO(t *testing.T, glob string, used func(english string) bool) {
 				untranslated(t, "%s: nothing says %q any more: remove it", at, e.English)
 			case !strings.ContainsFunc(e.Chinese, func(r rune) bool { return unicode.Is(unicode.Han, r) }):
 				t.Errorf("%s: %q has no Chinese text", at, e.English)
+			case !slices.Equal(quoted.FindAllString(e.English, -1), quoted.FindAllString(e.Chinese, -1)):
+				t.Errorf("%s: %q and %q name different values in backquotes", at, e.English, e.Chinese)
 			case !language.SameVerbs(e.English, e.Chinese):
 				t.Errorf("%s: %q and %q have different arguments", at, e.English, e.Chinese)
 			case strings.HasSuffix(e.English, "\n") != strings.HasSuffix(e.Chinese, "\n"):
@@ -207,6 +201,22 @@ func checkPO(t *testing.T, glob string, used func(english string) bool) {
 		}
 	}
 }
+
+func readPO(t *testing.T, name string) []language.Entry {
+	t.Helper()
+	data, err := os.ReadFile(name)
+	if err != nil {
+		t.Fatal(err)
+	}
+	entries, err := language.ReadPO(string(data))
+	if err != nil {
+		t.Fatalf("%s: %v", name, err)
+	}
+	return entries
+}
+
+// quoted finds the names of values, which the help shows beside a flag.
+var quoted = regexp.MustCompile("`[^`]*`")
 
 // isSentence finds two words in a row, isWord one word.
 var (
@@ -237,6 +247,13 @@ func messagesIn(f *ast.File, onlyCalls bool) (list []string) {
 				return false
 			case *ast.KeyValueExpr:
 				key, ok := n.Key.(*ast.Ident)
+				switch {
+				case ok && key.Name == "Example":
+					list = append(list, commentsIn(n.Value)...)
+					return false
+				case ok && key.Name == "Use": // the words that are typed
+					return false
+				}
 				look(n.Value, inside || ok && (key.Name == "Message" || key.Name == "Text"), false)
 				return false
 			case ast.Expr:
@@ -257,6 +274,22 @@ func messagesIn(f *ast.File, onlyCalls bool) (list []string) {
 	}
 
 	look(f, false, false)
+	return list
+}
+
+// commentsIn lists the comments of examples.
+func commentsIn(n ast.Node) (list []string) {
+	ast.Inspect(n, func(n ast.Node) bool {
+		if lit, ok := n.(*ast.BasicLit); ok && lit.Kind == token.STRING {
+			text, _ := strconv.Unquote(lit.Value)
+			for line := range strings.SplitSeq(text, "\n") {
+				if _, comment, ok := strings.Cut(line, "# "); ok {
+					list = append(list, comment)
+				}
+			}
+		}
+		return true
+	})
 	return list
 }
 

@@ -69,15 +69,15 @@ func join(cmd *cobra.Command, o agentd.JoinOptions) error {
 		return err
 	}
 
-	next := "start the agent with: gozzard agent --data " + o.Data
+	next := textIn(cmd.Context(), "start the agent with: gozzard agent --data %s", o.Data)
 	if j.Pending {
-		next = "an admin must approve it: gozzard hosts approve " + string(j.Agent)
+		next = textIn(cmd.Context(), "an admin must approve it: gozzard hosts approve %s", j.Agent)
 	}
 
 	if len(j.NotUsed) > 0 {
-		cmd.PrintErrf("not used: --ip %s. The server keeps the addresses that this agent has; an admin can change them "+
-			"with: gozzard hosts address %s\n", strings.Join(j.NotUsed, ","), j.Agent)
+		cmd.PrintErr(textIn(cmd.Context(), "not used: --ip %s. The server keeps the addresses that this agent has; "+
+			"an admin can change them with: gozzard hosts address %s\n", strings.Join(j.NotUsed, ","), j.Agent))
 	}
-	return checkWrite(fmt.Fprintf(cmd.OutOrStdout(), "this host joined as agent %s in cloud %d with address %s; policy %s; %s\n",
-		j.Agent, j.Cloud, j.IP, j.Policy, next))
+	return checkWrite(fmt.Fprint(cmd.OutOrStdout(), textIn(cmd.Context(),
+		"this host joined as agent %s in cloud %d with address %s; policy %s; %s\n", j.Agent, j.Cloud, j.IP, j.Policy, next)))
 }

@@ -80,17 +80,17 @@ func leave(cmd *cobra.Command, o agentd.LeaveOptions) error {
 		return err
 	}
 
-	text := "this host left the fleet"
+	text := textIn(cmd.Context(), "this host left the fleet")
 	if left.Server != "" {
-		text += " of " + left.Server
+		text += textIn(cmd.Context(), " of %s", left.Server)
 	}
-	word := "keep running"
+	word := textIn(cmd.Context(), "keep running")
 	if o.Stop {
-		word = "were stopped"
+		word = textIn(cmd.Context(), "were stopped")
 	}
-	text += fmt.Sprintf("; %d processes %s; %s is deleted", left.Processes, word, o.Data)
+	text += textIn(cmd.Context(), "; %d processes %s; %s is deleted", left.Processes, word, o.Data)
 	if len(left.Units) > 0 {
-		text += "; removed " + strings.Join(left.Units, ", ")
+		text += textIn(cmd.Context(), "; removed %s", strings.Join(left.Units, ", "))
 	}
 	return checkWrite(fmt.Fprintln(cmd.OutOrStdout(), text))
 }

@@ -35,7 +35,7 @@ Run it as the account of the agent: as root for the modes root and cap (with --p
 				return failed(err)
 			}
 			if changed {
-				cmd.PrintErrf("%s is written\n", path)
+				cmd.PrintErr(textIn(cmd.Context(), "%s is written\n", path))
 			}
 			return checkWrite(fmt.Fprintf(cmd.OutOrStdout(), "# %s\n%s", path, text))
 		},

@@ -51,7 +51,7 @@ Without --from the command shows which version is on trial and which versions fa
 				return failed(err)
 			}
 			if u.From == "" {
-				return failed(u.status(cmd.OutOrStdout()))
+				return failed(u.status(cmd.Context(), cmd.OutOrStdout()))
 			}
 			return failed(u.install(cmd.Context(), cmd.OutOrStdout(), cmd.ErrOrStderr()))
 		},
@@ -69,27 +69,27 @@ Without --from the command shows which version is on trial and which versions fa
 }
 
 // status prints what the host has on record about updates.
-func (u *updateCommand) status(out io.Writer) error {
+func (u *updateCommand) status(ctx context.Context, out io.Writer) error {
 	s, err := selfupdate.ReadState(u.Data)
 	if err != nil {
 		return err
 	}
 
-	key := "this host has a release key: updates are possible"
+	key := textIn(ctx, "this host has a release key: updates are possible")
 	if _, err := u.Policy.ReleaseKey(u.Data); err != nil {
 		key = err.Error()
 	}
 
 	lines := key + "\n"
 	if s.Highest != "" {
-		lines += "newest version that ran here: " + s.Highest + "\n"
+		lines += textIn(ctx, "newest version that ran here: %s\n", s.Highest)
 	}
 	if s.Trial != nil {
-		lines += fmt.Sprintf("on trial: %s, previous version %s\n", s.Trial.Version, s.Trial.From)
+		lines += textIn(ctx, "on trial: %s, previous version %s\n", s.Trial.Version, s.Trial.From)
 	}
 
 	for _, f := range s.Refused {
-		lines += fmt.Sprintf("rolled back at %s: %s, because %s\n", f.At.Format(time.RFC3339), f.Version,
+		lines += textIn(ctx, "rolled back at %s: %s, because %s\n", f.At.Format(time.RFC3339), f.Version,
 			printable(f.Reason))
 	}
 
@@ -106,9 +106,9 @@ func (u *updateCommand) install(ctx context.Context, out, errs io.Writer) error 
 	}
 
 	if !in.Running {
-		return checkWrite(fmt.Fprintf(out,
+		return checkWrite(fmt.Fprint(out, textIn(ctx,
 			"release %s is installed as %s; no agent is running from there, so the trial begins at the next start\n",
-			in.Version, in.Program))
+			in.Version, in.Program)))
 	}
 
 	return u.await(ctx, in, out)
@@ -131,9 +131,9 @@ func (u *updateCommand) await(ctx context.Context, in agentd.Installed, out io.W
 			}
 		}
 		if s.Trial == nil {
-			return checkWrite(fmt.Fprintf(out,
+			return checkWrite(fmt.Fprint(out, textIn(ctx,
 				"release %s is running and the server accepted it; the previous version was %s\n",
-				in.Version, in.Previous))
+				in.Version, in.Previous)))
 		}
 		select {
 		case <-ctx.Done():

@@ -40,7 +40,7 @@ data folder of a server, running or not. Root acts as the owner of that folder.`
 			if flags.data == "" {
 				return nil
 			}
-			return failed(actAsOwner(flags.data, env.errs))
+			return failed(actAsOwner(flags.data, noteWriter{env}))
 		},
 	}
 	cmd.PersistentFlags().StringVar(&flags.data, "data", "",

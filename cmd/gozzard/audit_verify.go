@@ -182,10 +182,10 @@ func (env *cliEnv) verifyAudit(ctx context.Context, flags *auditFlags, want map[
 	}
 
 	// Print the newest row for a later --expect.
-	text := fmt.Sprintf("%d rows, the chain is intact\n", check.Rows)
+	text := env.text("%d rows, the chain is intact\n", check.Rows)
 	if noted > 0 {
-		text += fmt.Sprintf("%d of them match their checkpoints\n", noted)
+		text += env.text("%d of them match their checkpoints\n", noted)
 	}
 
-	return checkWrite(fmt.Fprintf(env.out, "%snewest: %d:%s\n", text, check.Head.Seq, check.Head.Hash))
+	return env.say("%snewest: %d:%s\n", text, check.Head.Seq, check.Head.Hash)
 }

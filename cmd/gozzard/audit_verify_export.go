@@ -86,8 +86,8 @@ func (env *cliEnv) reportExport(c *client.ExportCheck, want gozzard.AuditHead) e
 	if !c.Start {
 		begins = "the middle of the audit"
 	}
-	err := checkWrite(fmt.Fprintf(env.out, "%d rows from %s, %d duplicates, %d gaps or changes\nnewest: %d:%s\n", c.Rows,
-		begins, c.Duplicates, c.Broken, c.Head.Seq, c.Head.Hash))
+	err := env.say("%d rows from %s, %d duplicates, %d gaps or changes\nnewest: %d:%s\n", c.Rows,
+		begins, c.Duplicates, c.Broken, c.Head.Seq, c.Head.Hash)
 	switch {
 	case err != nil:
 		return err

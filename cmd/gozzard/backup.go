@@ -111,7 +111,7 @@ func (env *cliEnv) bytesProgress() backup.Progress {
 			shown = now
 			text := step + " …"
 			if total > 0 {
-				text = fmt.Sprintf("%s: %d of %d MiB", step, done>>20, total>>20)
+				text = env.text("%s: %d of %d MiB", step, done>>20, total>>20)
 			}
 			_, _ = fmt.Fprintf(env.errs, "\r\x1b[K%s", text) // stderr may be closed
 		}

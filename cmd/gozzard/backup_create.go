@@ -2,7 +2,6 @@ package main
 
 import (
 	"context"
-	"fmt"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -34,7 +33,7 @@ Run this as the account of the server.`,
 			if err != nil {
 				return usage("%w", err)
 			}
-			if err := actAsOwner(data, env.errs); err != nil {
+			if err := actAsOwner(data, noteWriter{env}); err != nil {
 				return failed(err)
 			}
 			return failed(env.backupCreate(cmd.Context(), data, to, keys))
@@ -73,5 +72,5 @@ func (env *cliEnv) backupCreate(ctx context.Context, data, to string, keys []bac
 	}
 	env.remark("backed up %s as of %s; store this line elsewhere, it names the newest row of the audit: %d:%s", data,
 		m.Taken.Format(time.RFC3339), m.Audit.Seq, m.Audit.Hash)
-	return checkWrite(fmt.Fprintf(env.out, "%s\t%d bytes\n", note.File, note.Bytes))
+	return env.say("%s\t%d bytes\n", note.File, note.Bytes)
 }

@@ -87,14 +87,14 @@ func (env *cliEnv) printBackup(c *backup.Contents) error {
 		authority = "none: hosts join with the join secret"
 	}
 
-	return checkWrite(fmt.Fprintf(env.out, `taken      %s (%s ago) by gozzard %s
+	return env.say(`taken      %s (%s ago) by gozzard %s
 record     %d bytes: %d hosts, %d enrolled, %d processes, %d businesses, %d tasks (%d attempts open), %d apps, %d users
 audit      %d rows, unbroken; newest: %d:%s
 keys       signing key %s of epoch %d; authority %s
 ok         it can be restored by this program
 `, c.Taken.Format(time.RFC3339), shortDuration(env.now().Sub(c.Taken)), printable(c.Program),
 		c.Files[0].Size, r.Hosts, sum(r.Members), r.Processes, r.Businesses, r.Tasks, r.Open, r.Apps, r.Users,
-		r.AuditRows, c.Audit.Seq, c.Audit.Hash, key.ID(), key.Epoch, authority))
+		r.AuditRows, c.Audit.Seq, c.Audit.Hash, key.ID(), key.Epoch, authority)
 }
 
 func sum(counts map[string]int) (n int) {
@@ -172,12 +172,12 @@ func (env *cliEnv) backupRestore(ctx context.Context, o backup.RestoreOptions) e
 		return err
 	}
 
-	key := fmt.Sprintf("the signing key was rotated to %s of epoch %d", r.Signing.ID(), r.Signing.Epoch)
+	key := env.text("the signing key was rotated to %s of epoch %d", r.Signing.ID(), r.Signing.Epoch)
 	if r.Signing.Epoch == 0 {
-		key = "the signing key is in an external signer: when the server runs, use gozzard key rotate signing"
+		key = env.text("the signing key is in an external signer: when the server runs, use gozzard key rotate signing")
 	}
-	return checkWrite(fmt.Fprintf(env.out, `restored   into %s; %s
+	return env.say(`restored   into %s; %s
 next       start the server, check "gozzard hosts", revoke the hosts that were excluded after %s,
            then run: gozzard hosts confirm-restore
-`, abs, key, r.Taken.Format(time.RFC3339)))
+`, abs, key, r.Taken.Format(time.RFC3339))
 }

@@ -11,6 +11,7 @@ import (
 
 	"github.com/gozzard/gozzard"
 	"github.com/gozzard/gozzard/client"
+	"github.com/gozzard/gozzard/internal/language"
 )
 
 // cliEnv is the environment of a command that calls a server: its outputs, and how it finds the server.
@@ -22,6 +23,7 @@ type cliEnv struct {
 	lookup   func(string) (string, bool)
 	now      func() time.Time
 	size     func() (width, height int) // of the terminal
+	chinese  *language.Catalogue        // nil means English
 
 	url         string
 	credentials string
@@ -29,9 +31,9 @@ type cliEnv struct {
 }
 
 // addClientCommands adds the commands that call a server or work on its data folder.
-func addClientCommands(root *cobra.Command) {
+func addClientCommands(root *cobra.Command, chinese *language.Catalogue) {
 	env := &cliEnv{
-		out: os.Stdout, errs: os.Stderr, lookup: os.LookupEnv, now: time.Now, size: terminalSize,
+		out: os.Stdout, errs: os.Stderr, lookup: os.LookupEnv, now: time.Now, size: terminalSize, chinese: chinese,
 		terminal: isatty.IsTerminal(os.Stderr.Fd()) && os.Getenv("TERM") != "dumb",
 		screen:   isatty.IsTerminal(os.Stdout.Fd()) && os.Getenv("TERM") != "dumb",
 	}
@@ -96,7 +98,11 @@ func usage(format string, args ...any) error {
 
 // remark prints a note that is not data, on stderr.
 func (env *cliEnv) remark(format string, args ...any) {
-	_, _ = fmt.Fprintf(env.errs, format+"\n", args...) // stderr may be closed
+	text := env.text(format, args...)
+	if format == "%s" { // a finished text
+		text = env.chinese.Message(text)
+	}
+	_, _ = fmt.Fprintln(env.errs, text) // stderr may be closed
 }
 
 // parseHostFlag reads a value of --host: cloud:ip, an IP address, or an agent id.

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"context"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -51,7 +52,7 @@ folder finds this file by itself. Ctrl-C ends gozzard; your processes keep runni
 			o.Version, o.Log, o.Fatal = version, log, fatal(log)
 			var left atomic.Int64
 			o.NewAgent = func(h server.DevHost) (server.Part, error) { return newDevAgent(&o, h, &left) }
-			o.Ready = func(url, credentials string) error { return printReady(o.Hosts, url, credentials) }
+			o.Ready = func(url, credentials string) error { return printReady(cmd.Context(), o.Hosts, url, credentials) }
 			err = server.RunDev(cmd.Context(), o)
 			if err == nil {
 				part(cmd.Context(), os.Stderr, "%s", processesLeft(int(left.Load())))
@@ -83,9 +84,9 @@ func newDevAgent(o *server.DevOptions, h server.DevHost, left *atomic.Int64) (se
 }
 
 // printReady prints where the server is and what to try next.
-func printReady(hosts int, url, credentials string) error {
-	return checkWrite(fmt.Printf("gozzard serves %d host(s) at %s\ncredentials:  %s\ntry:          %s\n", hosts, url,
-		credentials, exampleCommand(credentials)))
+func printReady(ctx context.Context, hosts int, url, credentials string) error {
+	return checkWrite(fmt.Print(textIn(ctx, "gozzard serves %d host(s) at %s\ncredentials:  %s\ntry:          %s\n", hosts,
+		url, credentials, exampleCommand(credentials))))
 }
 
 // exampleCommand is a command line that works as it is printed.

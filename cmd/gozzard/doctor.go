@@ -24,7 +24,7 @@ host, use "gozzard agent doctor".`,
   gozzard doctor --data /var/lib/gozzard --backup-to /backup --tls-cert /etc/gozzard/api.pem`,
 		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			if err := actAsOwner(o.Data, env.errs); err != nil {
+			if err := actAsOwner(o.Data, noteWriter{env}); err != nil {
 				return failed(err)
 			}
 			o.Now = env.now()

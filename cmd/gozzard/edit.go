@@ -162,7 +162,7 @@ func (e *edited) run(ctx context.Context) error {
 		}
 		if bytes.Equal(typed, e.text) || len(typed) == 0 {
 			e.keep = false
-			return checkWrite(fmt.Fprintln(e.env.out, "nothing changed"))
+			return e.env.say("nothing changed\n")
 		}
 		e.keep = true
 		if bytes.Equal(typed, last) {
@@ -251,12 +251,12 @@ func (e *edited) check(ctx context.Context) (docs []document, plan []client.Prev
 		return nil, nil, []string{strings.Split(err.Error(), "\n")[0]}, nil
 	}
 	if len(docs) != 1 {
-		return nil, nil, []string{"there must be one definition"}, nil
+		return nil, nil, []string{e.env.text("there must be one definition")}, nil
 	}
 	var is struct{ Namespace, Name string }
 	if err := json.Unmarshal(docs[0].json, &is); err != nil || is.Name != e.before[0].Name ||
 		is.Namespace != e.before[0].Namespace {
-		return nil, nil, []string{fmt.Sprintf("name and namespace must stay %s and %s; gozzard register defines another process",
+		return nil, nil, []string{e.env.text("name and namespace must stay %s and %s; gozzard register defines another process",
 			e.before[0].Name, e.before[0].Namespace)}, nil
 	}
 
@@ -264,8 +264,8 @@ func (e *edited) check(ctx context.Context) (docs []document, plan []client.Prev
 	err = e.env.withClient(func(c *client.Client) error {
 		p, err := c.PreviewDocument(ctx, docs[0].json)
 		plan = []client.Preview{p}
-		for _, l := range faultLines(&docs[0], err) {
-			faults = append(faults, "line "+l)
+		for _, l := range e.env.faultLines(&docs[0], err) {
+			faults = append(faults, e.env.text("line %s", l))
 		}
 		if len(faults) > 0 {
 			return nil
@@ -285,7 +285,7 @@ func (e *edited) confirm(plan []client.Preview) (bool, error) {
 	if e.o.yes {
 		return true, nil
 	}
-	if err := checkWrite(fmt.Fprint(e.env.errs, "Register this? [y/N] ")); err != nil {
+	if err := checkWrite(fmt.Fprint(e.env.errs, e.env.text("Register this? [y/N] "))); err != nil {
 		return false, err
 	}
 	answer, err := e.in.ReadString('\n')
@@ -294,7 +294,7 @@ func (e *edited) confirm(plan []client.Preview) (bool, error) {
 	}
 	answer = strings.ToLower(strings.TrimSpace(answer))
 	if answer != "y" && answer != "yes" {
-		return false, checkWrite(fmt.Fprintln(e.env.out, "nothing was registered"))
+		return false, e.env.say("nothing was registered\n")
 	}
 	return true, nil
 }
@@ -310,7 +310,7 @@ func (e *edited) register(ctx context.Context, docs []document, plan []client.Pr
 			"Look at it with gozzard show, then edit it again"))
 	}
 
-	e.o.note = changeText(&plan[0])
+	e.o.note = e.env.changeText(&plan[0])
 	err = e.env.runTask(ctx, &e.o.taskFlags, "register "+docs[0].name, func(c *client.Client) (client.Accepted, error) {
 		return c.RegisterDocument(ctx, docs[0].json)
 	})

@@ -39,7 +39,7 @@ An event that an operation caused ends with its task and the person that asked f
 code of an end is left out if it is not known, and null in JSON.
 
 The kinds of events:
-` + eventKindsHelp(),
+` + env.eventKindsHelp(),
 		Example: `  gozzard events
   gozzard events -n shop 'web-*' -f
   gozzard events --kind exited --since 10m
@@ -64,10 +64,10 @@ The kinds of events:
 }
 
 // eventKindsHelp lists the kinds of events with their meanings.
-func eventKindsHelp() string {
+func (env *cliEnv) eventKindsHelp() string {
 	var b strings.Builder
 	for _, k := range gozzard.EventKinds() {
-		fmt.Fprintf(&b, "  %-36s %s\n", k.Kind, k.Meaning)
+		fmt.Fprintf(&b, "  %-36s %s\n", k.Kind, env.chinese.Text(k.Meaning))
 	}
 	return strings.TrimSuffix(b.String(), "\n")
 }

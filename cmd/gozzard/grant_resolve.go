@@ -40,7 +40,7 @@ namespaces becomes two grants.`,
 				}
 				r.Nets = append(r.Nets, p)
 			}
-			if err := actAsOwner(data, env.errs); err != nil {
+			if err := actAsOwner(data, noteWriter{env}); err != nil {
 				return failed(err)
 			}
 			left, err := server.ResolveGrant(cmd.Context(), data, r)
@@ -66,7 +66,7 @@ namespaces becomes two grants.`,
 // printLeft prints the commands for the grants that are left.
 func (env *cliEnv) printLeft(left []string) error {
 	if len(left) == 0 {
-		return checkWrite(fmt.Fprintln(env.out, "every grant is resolved: start the server"))
+		return env.say("every grant is resolved: start the server\n")
 	}
 	for _, command := range left {
 		if err := checkWrite(fmt.Fprintln(env.out, command)); err != nil {

@@ -62,8 +62,8 @@ func (env *cliEnv) forgetHosts(ctx context.Context, c *client.Client, names []st
 		if err != nil {
 			return err
 		}
-		err = checkWrite(fmt.Fprintf(env.out, "host %s is forgotten, with %d processes and %d waiting operations\n",
-			gone.Agent, gone.Processes, gone.Operations))
+		err = env.say("host %s is forgotten, with %d processes and %d waiting operations\n", gone.Agent, gone.Processes,
+			gone.Operations)
 		if err != nil {
 			return err
 		}

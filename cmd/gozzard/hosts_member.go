@@ -80,8 +80,7 @@ HOST is an agent id, an address that only one enrolled host has, or cloud:ip.`,
 				if err != nil {
 					return err
 				}
-				return checkWrite(fmt.Fprintf(env.out, "agent %s has the addresses %s\n", m.Agent,
-					strings.Join(m.IPs, ", ")))
+				return env.say("agent %s has the addresses %s\n", m.Agent, strings.Join(m.IPs, ", "))
 			})
 		},
 	}
@@ -121,7 +120,7 @@ func (env *cliEnv) setMemberState(ctx context.Context, hosts []string, state str
 		if err != nil {
 			return withExitCode(err)
 		}
-		if err := checkWrite(fmt.Fprintf(env.out, "agent %s is %s\n", m.Agent, m.State)); err != nil {
+		if err := env.say("agent %s is %s\n", m.Agent, m.State); err != nil {
 			return err
 		}
 	}

@@ -2,7 +2,6 @@ package main
 
 import (
 	"context"
-	"fmt"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -51,7 +50,7 @@ func (env *cliEnv) confirmRestore(ctx context.Context, confirm int) error {
 		if err := c.ConfirmRestore(ctx, confirm); err != nil {
 			return withExitCode(err)
 		}
-		return checkWrite(fmt.Fprintf(env.out, "%d host(s) confirmed\n", confirm))
+		return env.say("%d host(s) confirmed\n", confirm)
 	}
 
 	// List the hosts that wait.

@@ -39,7 +39,8 @@ func part(ctx context.Context, w io.Writer, format string, args ...any) {
 	if !errors.Is(context.Cause(ctx), errInterrupted) || !isTerminal(w) {
 		return
 	}
-	_, _ = fmt.Fprintf(w, "\n"+format+"\nStart it again with: %s\n", append(args, ownCommand(os.Args))...) // w may be closed
+	goesOn, again := finishedIn(ctx, fmt.Sprintf(format, args...)), textIn(ctx, "Start it again with: %s", ownCommand(os.Args))
+	_, _ = fmt.Fprintf(w, "\n%s\n%s\n", goesOn, again) // w may be closed
 }
 
 // processesLeft says how many processes keep running.

@@ -38,7 +38,7 @@ func newKeyListCommand(env *cliEnv) *cobra.Command {
 			if err := output.check(); err != nil {
 				return err
 			}
-			if err := actAsOwner(data, env.errs); err != nil {
+			if err := actAsOwner(data, noteWriter{env}); err != nil {
 				return failed(err)
 			}
 			return failed(env.listKeys(data, &output))

@@ -2,7 +2,6 @@ package main
 
 import (
 	"context"
-	"fmt"
 
 	"github.com/spf13/cobra"
 
@@ -70,15 +69,15 @@ func newKeyRotateCommand(env *cliEnv) *cobra.Command {
 
 // rotateFolder rotates the signing key in a data folder.
 func (env *cliEnv) rotateFolder(data string) error {
-	if err := actAsOwner(data, env.errs); err != nil {
+	if err := actAsOwner(data, noteWriter{env}); err != nil {
 		return failed(err)
 	}
 	old, next, err := signing.Rotate(data, nil)
 	if err != nil {
 		return failed(err)
 	}
-	return checkWrite(fmt.Fprintf(env.out, "key %s of epoch %d replaces %s; restart the server to use it\n",
-		next.ID(), next.Epoch, old.ID()))
+	return env.say("key %s of epoch %d replaces %s; restart the server to use it\n",
+		next.ID(), next.Epoch, old.ID())
 }
 
 // rotateSigning rotates the signing key of the running server.
@@ -93,7 +92,7 @@ func (env *cliEnv) rotateSigning(ctx context.Context) error {
 	if err != nil {
 		return withExitCode(err)
 	}
-	return checkWrite(fmt.Fprintf(env.out, "key %s of epoch %d replaces %s and is in use\n", k.ID, k.Epoch, k.Replaces))
+	return env.say("key %s of epoch %d replaces %s and is in use\n", k.ID, k.Epoch, k.Replaces)
 }
 
 // rotateAuthority begins or ends the rotation of the authority.
@@ -109,13 +108,13 @@ func (env *cliEnv) rotateAuthority(ctx context.Context, finish bool, confirm int
 		if m, err = c.RotateAuthority(ctx); err != nil {
 			return withExitCode(err)
 		}
-		return checkWrite(fmt.Fprintf(env.out, "authority %s follows %s; %d host(s) move to it when they renew their "+
-			"certificates: see gozzard key status\n", m.Next, m.Authority, len(m.Waiting)+len(m.Offline)))
+		return env.say("authority %s follows %s; %d host(s) move to it when they renew their "+
+			"certificates: see gozzard key status\n", m.Next, m.Authority, len(m.Waiting)+len(m.Offline))
 	}
 
 	if m, err = c.FinishAuthority(ctx, confirm); err != nil {
 		return withExitCode(err)
 	}
-	return checkWrite(fmt.Fprintf(env.out, "authority %s is the only one; %d host(s) moved, %d cut off\n", m.Authority,
-		m.Moved, len(m.Waiting)+len(m.Offline)))
+	return env.say("authority %s is the only one; %d host(s) moved, %d cut off\n", m.Authority,
+		m.Moved, len(m.Waiting)+len(m.Offline))
 }

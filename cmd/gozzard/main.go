@@ -11,6 +11,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/gozzard/gozzard/internal/agentd"
+	"github.com/gozzard/gozzard/internal/language"
 )
 
 // version is set by the linker.
@@ -28,9 +29,10 @@ func main() {
 
 // run is the program; it returns the exit code.
 func run(ctx context.Context, args []string) int {
-	root := newRoot()
+	chinese := catalogueOf(os.Getenv)
+	root := newRootIn(chinese)
 	root.SetArgs(args)
-	err := root.ExecuteContext(ctx)
+	err := root.ExecuteContext(withCatalogue(ctx, chinese))
 	if err == nil {
 		return exitOK
 	}
@@ -38,17 +40,20 @@ func run(ctx context.Context, args []string) int {
 	var ex *exitError
 	if errors.As(err, &ex) {
 		if ex.err != nil {
-			fmt.Fprintln(os.Stderr, "gozzard:", ex.err)
+			fmt.Fprintln(os.Stderr, "gozzard:", errorText(chinese, ex.err))
 		}
 		return ex.code
 	}
 
-	fmt.Fprintln(os.Stderr, "gozzard:", err)
+	fmt.Fprintln(os.Stderr, "gozzard:", errorText(chinese, err))
 	return exitUsage // errors of cobra are about flags and arguments
 }
 
-// newRoot is the command `gozzard` with all its verbs.
-func newRoot() *cobra.Command {
+// newRoot is the command `gozzard` with all its verbs, in English.
+func newRoot() *cobra.Command { return newRootIn(nil) }
+
+// newRootIn is newRoot with Chinese texts, or English ones if there is no catalogue.
+func newRootIn(chinese *language.Catalogue) *cobra.Command {
 	root := &cobra.Command{
 		Use:   "gozzard",
 		Short: "Start, supervise and watch the processes of a fleet",
@@ -63,6 +68,7 @@ In production: gozzard server, gozzard agent    one server, and an agent on ever
 		Version:       version,
 	}
 	root.AddCommand(newDevCommand(), newServerCommand(), newAgentCommand(), newSimCommand())
-	addClientCommands(root)
+	addClientCommands(root, chinese)
+	translateHelp(root, chinese)
 	return root
 }

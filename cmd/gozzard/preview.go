@@ -27,11 +27,11 @@ func (env *cliEnv) printPreview(o *outputFlag, what string, p *client.Preview) e
 	if len(p.Processes) < p.Targets {
 		env.remark("%d of %d processes", len(p.Processes), p.Targets)
 	}
-	line := fmt.Sprintf("dry run: %s would touch %d", what, p.Targets-p.Rejected)
+	line := env.text("dry run: %s would touch %d", what, p.Targets-p.Rejected)
 	if p.Rejected > 0 {
-		line += fmt.Sprintf(", and be rejected for %d", p.Rejected)
+		line += env.text(", and be rejected for %d", p.Rejected)
 	}
-	return checkWrite(fmt.Fprintln(env.out, line+"; nothing was done"))
+	return checkWrite(fmt.Fprintln(env.out, line+env.text("; nothing was done")))
 }
 
 // definitionSigns are the marks of plans.
@@ -59,14 +59,14 @@ func (env *cliEnv) printPlan(p *client.Preview) error {
 }
 
 // changeText says what a document does to definitions, such as "1 new, 2 unchanged".
-func changeText(p *client.Preview) string {
+func (env *cliEnv) changeText(p *client.Preview) string {
 	var parts []string
 	for _, c := range []struct {
 		n    int
 		text string
-	}{{p.New, "new"}, {p.Changed, "changed"}, {p.Unchanged, "unchanged"}} {
+	}{{p.New, "%d new"}, {p.Changed, "%d changed"}, {p.Unchanged, "%d unchanged"}} {
 		if c.n > 0 {
-			parts = append(parts, fmt.Sprintf("%d %s", c.n, c.text))
+			parts = append(parts, env.text(c.text, c.n))
 		}
 	}
 	return strings.Join(parts, ", ")

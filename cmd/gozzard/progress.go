@@ -112,25 +112,25 @@ func (env *cliEnv) printGone(o *taskFlags, what string, t *client.Task, w *clien
 		return err
 	}
 
-	env.remark("stopped waiting for %s", offlineText(w))
+	env.remark("stopped waiting for %s", env.offlineText(w))
 	env.remark("the verdict is unknown so far: it was carried out once or not at all. The task continues, and gets its verdict "+
 		"when the host is back; follow it with: gozzard task %s", printable(shortTask(t.ID)))
 	return &exitError{exitTimedOut, nil}
 }
 
 // offlineText names the hosts that a task waits for, such as "1 host that is offline: 0:10.0.0.5 since 15:04:05Z".
-func offlineText(w *client.Waiting) string {
+func (env *cliEnv) offlineText(w *client.Waiting) string {
 	var names []string
 	for _, h := range w.Named {
-		names = append(names, refName(h.Host)+" since "+h.Since.UTC().Format(time.RFC3339))
+		names = append(names, env.text("%s since %s", refName(h.Host), h.Since.UTC().Format(time.RFC3339)))
 	}
-	text := "1 host that is offline: "
+	text := env.text("1 host that is offline: ")
 	if w.Hosts > 1 {
-		text = fmt.Sprintf("%d hosts that are offline: ", w.Hosts)
+		text = env.text("%d hosts that are offline: ", w.Hosts)
 	}
 	text += strings.Join(names, ", ")
 	if w.Hosts > len(names) {
-		text += fmt.Sprintf(" and %d more", w.Hosts-len(names))
+		text += env.text(" and %d more", w.Hosts-len(names))
 	}
 	return printable(text)
 }
@@ -147,10 +147,10 @@ type progress struct {
 
 // show shows the progress of a task if it changed.
 func (p *progress) show(t client.Task) {
-	line := fmt.Sprintf("%s: %d done, %d failed, %d running of %d", p.what, t.Counts.Done, t.Counts.Failed,
+	line := p.env.text("%s: %d done, %d failed, %d running of %d", p.what, t.Counts.Done, t.Counts.Failed,
 		t.Counts.Running, t.Counts.Targets)
 	if t.Waiting != nil {
-		line += "; waiting for " + offlineText(t.Waiting)
+		line += p.env.text("; waiting for %s", p.env.offlineText(t.Waiting))
 	}
 	if line == p.last {
 		return

@@ -90,7 +90,7 @@ func (v *psView) table(l *listing, room int) (lines, notes []string) {
 	}
 	rows, notes := cut(l.rows, limit, l.total, v.noun())
 	if l.next > 0 && len(notes) > 0 {
-		notes[0] += "; these are the first that were registered, --sort sorts all"
+		notes[0] = notes[0] + "; these are the first that were registered, --sort sorts all"
 	}
 	table := v.env.processTable
 	if v.q.Biz != 0 {

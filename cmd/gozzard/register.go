@@ -117,7 +117,7 @@ func (env *cliEnv) register(ctx context.Context, o *registerOptions, in io.Reade
 	// Register them.
 	var worst error
 	for i, doc := range docs {
-		o.note = changeText(&plan[i])
+		o.note = env.changeText(&plan[i])
 		err := env.runTask(ctx, &o.taskFlags, "register "+doc.name, func(c *client.Client) (client.Accepted, error) {
 			a, err := c.RegisterDocument(ctx, doc.json)
 			if err != nil && len(docs) > 1 {
@@ -173,11 +173,11 @@ func (env *cliEnv) printPlans(o *outputFlag, plans []client.Preview) error {
 		sum.Unchanged += p.Unchanged
 	}
 
-	line := "dry run: " + changeText(&sum)
+	line := env.text("dry run: %s", env.changeText(&sum))
 	if sum.Rejected > 0 {
-		line = fmt.Sprintf("%s, %d would be rejected", line, sum.Rejected)
+		line = env.text("%s, %d would be rejected", line, sum.Rejected)
 	}
-	return checkWrite(fmt.Fprintln(env.out, line+"; nothing was registered"))
+	return checkWrite(fmt.Fprintln(env.out, line+env.text("; nothing was registered")))
 }
 
 // checkDocuments reads the documents of a file and asks the server about each, without registering any. It prints the
@@ -217,7 +217,7 @@ func (env *cliEnv) checkDocuments(ctx context.Context, o *registerOptions, in io
 
 // remarkFaults prints the faults of a document, one in a line, and counts them.
 func (env *cliEnv) remarkFaults(d *document, err error) int {
-	lines := faultLines(d, err)
+	lines := env.faultLines(d, err)
 	for _, l := range lines {
 		env.remark("%s:%s", fileName(d.file), l)
 	}
@@ -225,13 +225,15 @@ func (env *cliEnv) remarkFaults(d *document, err error) int {
 }
 
 // faultLines are the faults of a document, each with its line.
-func faultLines(d *document, err error) (lines []string) {
+func (env *cliEnv) faultLines(d *document, err error) (lines []string) {
 	var e *gozzard.Error
 	if !errors.As(err, &e) {
 		return nil
 	}
 	for _, f := range e.Faults {
-		lines = append(lines, fmt.Sprintf("%d: %s", d.lineOf(f.Path), printable(f.String())))
+		line := d.lineOf(f.Path)
+		f.Text = env.chinese.Message(f.Text)
+		lines = append(lines, fmt.Sprintf("%d: %s", line, printable(f.String())))
 	}
 	return lines
 }

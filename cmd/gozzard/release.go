@@ -93,8 +93,8 @@ func (env *cliEnv) publish(ctx context.Context, c *client.Client, dir string, ma
 		env.remark("%s: uploaded", f.Name)
 	}
 
-	return checkWrite(fmt.Fprintf(env.out, "release %s is published for %d platforms, until %s\n", r.Version,
-		len(r.Files), r.Expires.Format(time.RFC3339)))
+	return env.say("release %s is published for %d platforms, until %s\n", r.Version,
+		len(r.Files), r.Expires.Format(time.RFC3339))
 }
 
 // upload sends one program.

@@ -129,14 +129,13 @@ func (env *cliEnv) printUpgrade(r *client.Upgrade, output *outputFlag) error {
 		counts[h.State]++
 	}
 
-	words := fmt.Sprintf("upgrade %d to release %s is %s: %d of %d hosts have it", r.ID, r.Version, r.State,
+	words := env.text("upgrade %d to release %s is %s: %d of %d hosts have it", r.ID, r.Version, r.State,
 		counts["done"], len(r.Hosts))
 	if r.Reason != "" {
 		words += "; " + r.Reason
 	}
 	if r.State == "waiting" {
-		words += "; it was created by " + r.By +
-			" and another person must approve it: gozzard release approve " + r.Version
+		words += env.text("; it was created by %s and another person must approve it: gozzard release approve %s", r.By, r.Version)
 	}
 	if err := checkWrite(fmt.Fprintln(env.out, printable(words))); err != nil {
 		return err

@@ -2,7 +2,6 @@ package main
 
 import (
 	"context"
-	"fmt"
 	"strconv"
 	"time"
 
@@ -114,5 +113,5 @@ func (env *cliEnv) decideRequest(ctx context.Context, number, state, digest stri
 	if r.Result != "" {
 		text += ", " + r.Result
 	}
-	return checkWrite(fmt.Fprintf(env.out, "request %d: %s\n", r.ID, printable(text)))
+	return env.say("request %d: %s\n", r.ID, printable(text))
 }

@@ -2,7 +2,6 @@ package main
 
 import (
 	"fmt"
-	"strconv"
 	"strings"
 
 	"github.com/gozzard/gozzard"
@@ -59,14 +58,14 @@ func (env *cliEnv) printFailures(o *taskFlags, t *client.Task) error {
 
 // printSummary prints the counts and the id of a task. Its error is the exit code.
 func (env *cliEnv) printSummary(o *taskFlags, what string, t *client.Task) error {
-	line := summary(what, t)
+	line := env.summary(what, t)
 	if o.note != "" {
 		line += " (" + o.note + ")"
 	}
 	id := printable(shortTask(t.ID))
-	line += "\ntask " + id
+	line += env.text("\ntask %s", id)
 	if t.Counts.Failed > 0 {
-		line += "; repeat what failed with: gozzard task " + id + " --retry-failed"
+		line += env.text("; repeat what failed with: gozzard task %s --retry-failed", id)
 	}
 	if err := checkWrite(fmt.Fprintln(env.out, line)); err != nil {
 		return err
@@ -83,10 +82,10 @@ func codeText(a *client.Attempt) string {
 }
 
 // summary is the last line of the output, such as "start: 19 done (2 already running), 1 failed of 20".
-func summary(what string, t *client.Task) string {
+func (env *cliEnv) summary(what string, t *client.Task) string {
 	// Count the attempts that had nothing to do.
 	var b strings.Builder
-	fmt.Fprintf(&b, "%s: %d done", what, t.Counts.Done)
+	b.WriteString(env.text("%s: %d done", what, t.Counts.Done))
 	notes, adopted := map[gozzard.Code]int{}, 0
 	for i := range t.Attempts {
 		if a := &t.Attempts[i]; a.Verdict == client.Noted {
@@ -102,13 +101,13 @@ func summary(what string, t *client.Task) string {
 	for _, n := range []struct {
 		code gozzard.Code
 		text string
-	}{{gozzard.CodeAlreadyRunning, "already running"}, {gozzard.CodeNotRunning, "not running before"},
-		{gozzard.CodeAlreadyRegistered, "registered before"}} {
+	}{{gozzard.CodeAlreadyRunning, "%d already running"}, {gozzard.CodeNotRunning, "%d not running before"},
+		{gozzard.CodeAlreadyRegistered, "%d registered before"}} {
 		if notes[n.code] > 0 {
-			parts = append(parts, strconv.Itoa(notes[n.code])+" "+n.text)
+			parts = append(parts, env.text(n.text, notes[n.code]))
 		}
 		if n.code == gozzard.CodeAlreadyRunning && adopted > 0 {
-			parts = append(parts, strconv.Itoa(adopted)+" of them supervised from now on")
+			parts = append(parts, env.text("%d of them supervised from now on", adopted))
 		}
 	}
 
@@ -118,13 +117,13 @@ func summary(what string, t *client.Task) string {
 
 	// Add the other counts.
 	if t.Counts.Failed > 0 {
-		fmt.Fprintf(&b, ", %d failed", t.Counts.Failed)
+		b.WriteString(env.text(", %d failed", t.Counts.Failed))
 	}
 	if t.Counts.Running > 0 {
-		fmt.Fprintf(&b, ", %d running", t.Counts.Running)
+		b.WriteString(env.text(", %d running", t.Counts.Running))
 	}
 
-	fmt.Fprintf(&b, " of %d", t.Counts.Targets)
+	b.WriteString(env.text(" of %d", t.Counts.Targets))
 	return b.String()
 }
 

@@ -2,7 +2,6 @@ package main
 
 import (
 	"context"
-	"fmt"
 
 	"github.com/gozzard/gozzard"
 	"github.com/gozzard/gozzard/client"
@@ -71,7 +70,7 @@ func (env *cliEnv) followRetry(ctx context.Context, c *client.Client, o *taskOpt
 		if o.output.structured() {
 			return o.output.write(env.out, a)
 		}
-		return checkWrite(fmt.Fprintf(env.out, "nothing to repeat: no attempt of task %s failed\n", printable(shortTask(of))))
+		return env.say("nothing to repeat: no attempt of task %s failed\n", printable(shortTask(of)))
 	}
 
 	if o.detach {

@@ -206,8 +206,8 @@ func (env *cliEnv) writePlan(a *client.Applied) error {
 		return nil
 	}
 
-	return checkWrite(fmt.Fprintf(env.out, "plan: %d added, %d changed, %d removed\n", len(a.Plan.Added),
-		len(a.Plan.Changed), len(a.Plan.Removed)))
+	return env.say("plan: %d added, %d changed, %d removed\n", len(a.Plan.Added),
+		len(a.Plan.Changed), len(a.Plan.Removed))
 }
 
 // printApplied prints what was applied.
@@ -223,10 +223,10 @@ func (env *cliEnv) printApplied(o *applyOptions, a *client.Applied) error {
 
 	switch {
 	case a.Applied:
-		return checkWrite(fmt.Fprintf(env.out, "applied: business %d is at version %d\n", a.Biz, a.Version))
+		return env.say("applied: business %d is at version %d\n", a.Biz, a.Version)
 	case a.Plan.Empty():
-		return checkWrite(fmt.Fprintf(env.out, "nothing to change: business %d is at version %d\n", a.Biz, a.Version))
+		return env.say("nothing to change: business %d is at version %d\n", a.Biz, a.Version)
 	}
 
-	return checkWrite(fmt.Fprintln(env.out, "dry run: nothing was changed"))
+	return env.say("dry run: nothing was changed\n")
 }

@@ -2,7 +2,6 @@ package main
 
 import (
 	"fmt"
-	"io"
 
 	"github.com/spf13/cobra"
 
@@ -34,7 +33,7 @@ can still join with, work that has not ended, and event streams.`,
 				if output.structured() {
 					return output.write(env.out, o)
 				}
-				return writeOffboarded(env.out, &o)
+				return env.writeOffboarded(&o)
 			})
 		},
 	}
@@ -44,27 +43,27 @@ can still join with, work that has not ended, and event streams.`,
 }
 
 // writeOffboarded prints what ended, and a line with its remedy for everything that remains.
-func writeOffboarded(w io.Writer, o *client.Offboarded) error {
-	if err := checkWrite(fmt.Fprintf(w, "ended for user %s: %d sessions, %d tokens, %d grants\n", o.User, o.Sessions,
-		o.Tokens, o.Grants)); err != nil {
+func (env *cliEnv) writeOffboarded(o *client.Offboarded) error {
+	if err := env.say("ended for user %s: %d sessions, %d tokens, %d grants\n", o.User, o.Sessions,
+		o.Tokens, o.Grants); err != nil {
 		return err
 	}
 
 	t := newTable("REMAINS", "WHICH", "WHAT TO DO")
 	for _, code := range o.Apps {
-		t.add("app secret that the user saw", code, "gozzard app rotate "+code+", then gozzard app retire "+code)
+		t.add(env.text("app secret that the user saw"), code, env.text("gozzard app rotate %[1]s, then gozzard app retire %[1]s", code))
 	}
 	for _, code := range o.AppsBefore {
-		t.add("app secret from before this was recorded", code, "gozzard app rotate "+code+", if the user may know it")
+		t.add(env.text("app secret from before this was recorded"), code, env.text("gozzard app rotate %s, if the user may know it", code))
 	}
 	for _, k := range o.EnrolTokens {
-		t.add("enrolment token", k.ID, "gozzard token revoke "+k.ID)
+		t.add(env.text("enrolment token"), k.ID, "gozzard token revoke "+k.ID)
 	}
 	for _, work := range o.Work {
-		t.add("running", work, "it continues; look at it with gozzard task")
+		t.add("running", work, env.text("it continues; look at it with gozzard task"))
 	}
 	if o.Streams > 0 {
-		t.add("event streams", fmt.Sprint(o.Streams), "the server ends them")
+		t.add(env.text("event streams"), fmt.Sprint(o.Streams), env.text("the server ends them"))
 	}
-	return t.write(w)
+	return t.write(env.out)
 }

@@ -49,7 +49,7 @@ password and no session. If you have a second factor already, give a code of it.
 					return output.write(env.out, e)
 				}
 
-				_, err = fmt.Fprintf(env.out, "secret: %s\naddress: %s\nrecovery codes, each works once:\n", e.Secret, e.URI)
+				err = env.say("secret: %s\naddress: %s\nrecovery codes, each works once:\n", e.Secret, e.URI)
 				for _, r := range e.Recovery {
 					if err == nil {
 						_, err = fmt.Fprintf(env.out, "  %s\n", r)

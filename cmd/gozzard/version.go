@@ -1,7 +1,6 @@
 package main
 
 import (
-	"fmt"
 	"runtime"
 
 	"github.com/spf13/cobra"
@@ -30,8 +29,8 @@ func newVersionCommand(env *cliEnv) *cobra.Command {
 				}{version, runtime.Version(), runtime.GOOS, runtime.GOARCH})
 			}
 
-			return checkWrite(fmt.Fprintf(env.out, "gozzard %s %s %s/%s\n", version, runtime.Version(), runtime.GOOS,
-				runtime.GOARCH))
+			return env.say("gozzard %s %s %s/%s\n", version, runtime.Version(), runtime.GOOS,
+				runtime.GOARCH)
 		},
 	}
 

@@ -5,6 +5,7 @@ import (
 	"embed"
 	"fmt"
 	"io/fs"
+	"regexp"
 	"slices"
 	"strconv"
 	"strings"
@@ -45,7 +46,7 @@ func load(glob string) *Catalogue {
 			panic(fmt.Errorf("language: cannot read %s: %w", name, err))
 		}
 		for _, e := range entries {
-			c.add(e, strings.HasPrefix(name, "zh/messages-"))
+			c.add(e)
 		}
 	}
 
@@ -54,9 +55,9 @@ func load(glob string) *Catalogue {
 }
 
 // add adds an entry. Finished messages are found by their pattern too.
-func (c *Catalogue) add(e Entry, message bool) {
+func (c *Catalogue) add(e Entry) {
 	c.exact[e.English] = e.Chinese
-	if message && strings.Contains(e.English, "%") {
+	if strings.Contains(e.English, "%") {
 		c.patterns = append(c.patterns, newPattern(e))
 	}
 }
@@ -81,10 +82,27 @@ func (c *Catalogue) Has(english string) bool {
 	return ok
 }
 
-// Textf is Text with arguments.
+// Textf is Text with arguments. An argument of the verb t in the Chinese text is looked up too.
 func (c *Catalogue) Textf(format string, args ...any) string {
-	return fmt.Sprintf(c.Text(format), args...)
+	chinese := c.Text(format)
+	if chinese == format {
+		return fmt.Sprintf(format, args...)
+	}
+
+	args = slices.Clone(args)
+	for _, v := range takeApart(chinese).verbs {
+		if v.letter != 't' || v.arg >= len(args) {
+			continue
+		}
+		if text, ok := args[v.arg].(string); ok {
+			args[v.arg] = c.Message(text)
+		}
+	}
+	return fmt.Sprintf(lookUpVerb.ReplaceAllString(chinese, "${1}v"), args...)
 }
+
+// lookUpVerb is the verb t with its index.
+var lookUpVerb = regexp.MustCompile(`(%(?:\[\d+\])?)t`)
 
 // maxMessage limits the messages that are looked up by their pattern. Only the output of programs is longer.
 const maxMessage = 16 << 10
@@ -109,6 +127,21 @@ func (c *Catalogue) message(text string, depth int) string {
 		}
 	}
 
+	return c.blocks(text, depth-1)
+}
+
+// blocks is a text that is put together from known texts, the first of which ends before an empty line.
+func (c *Catalogue) blocks(text string, depth int) string {
+	for at := 1; at < len(text); at++ {
+		end := strings.Index(text[at:], "\n\n")
+		if end < 0 {
+			break
+		}
+		at += end
+		if first, ok := c.exact[text[:at]]; ok {
+			return first + c.message(text[at:], depth)
+		}
+	}
 	return text
 }
 

@@ -35,6 +35,13 @@ func TestMessage(t *testing.T) {
 		}
 	}
 
+	if got := c.Textf("must be %s, is %s", "a list", "true or false"); got != "必须是列表，实际为true 或 false" {
+		t.Errorf("arguments of Textf: %q", got)
+	}
+	if got := c.Textf("%[2]s %[1]d", 1, "x"); got != "x 1" {
+		t.Errorf("a text that is not there: %q", got)
+	}
+
 	var none *language.Catalogue
 	if got := none.Message("required") + none.Text("required") + none.Textf("%d", 1); got != "requiredrequired1" {
 		t.Errorf("no catalogue: %q", got)

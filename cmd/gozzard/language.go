@@ -1,0 +1,172 @@
+package main
+
+import (
+	"bytes"
+	"context"
+	"fmt"
+	"io"
+	"regexp"
+	"strings"
+
+	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
+
+	"github.com/gozzard/gozzard/internal/language"
+)
+
+// Texts of this program are English in the code. The catalogue has the Chinese ones; a nil catalogue leaves them as
+// they are. JSON, YAML, headers of tables and states are the same in every language.
+
+// catalogueOf is the catalogue for the language of the environment.
+func catalogueOf(getenv func(string) string) *language.Catalogue {
+	if language.OfEnvironment(getenv) != language.Chinese {
+		return nil
+	}
+	return language.CommandLine()
+}
+
+type catalogueKey struct{}
+
+// withCatalogue hands the catalogue to commands that have no cliEnv.
+func withCatalogue(ctx context.Context, chinese *language.Catalogue) context.Context {
+	return context.WithValue(ctx, catalogueKey{}, chinese)
+}
+
+func catalogueIn(ctx context.Context) *language.Catalogue {
+	chinese, _ := ctx.Value(catalogueKey{}).(*language.Catalogue)
+	return chinese
+}
+
+// textIn is a text in the language of a command.
+func textIn(ctx context.Context, format string, args ...any) string {
+	return translate(catalogueIn(ctx), format, args...)
+}
+
+// finishedIn is a finished text in the language of a command.
+func finishedIn(ctx context.Context, text string) string { return catalogueIn(ctx).Message(text) }
+
+// text is a text for people, in their language.
+func (env *cliEnv) text(format string, args ...any) string {
+	return translate(env.chinese, format, args...)
+}
+
+// say prints a text for people, in their language.
+func (env *cliEnv) say(format string, args ...any) error {
+	return checkWrite(fmt.Fprint(env.out, env.text(format, args...)))
+}
+
+// noteWriter writes finished notes to stderr, in the language of the reader.
+type noteWriter struct{ env *cliEnv }
+
+func (w noteWriter) Write(note []byte) (int, error) {
+	_, err := io.WriteString(w.env.errs, w.env.chinese.Message(string(note)))
+	return len(note), err
+}
+
+// translate is a text with its arguments.
+func translate(chinese *language.Catalogue, format string, args ...any) string {
+	if chinese == nil {
+		return fmt.Sprintf(format, args...) // so go vet checks the arguments of all callers
+	}
+	return chinese.Textf(format, args...)
+}
+
+// errorText is the text of an error. Errors of the server come as finished texts: the message first, then its faults
+// after semicolons, each with its place.
+func errorText(chinese *language.Catalogue, err error) string {
+	text := err.Error()
+	if whole := chinese.Message(text); whole != text || chinese == nil {
+		return whole
+	}
+
+	var lines []string
+	for line := range strings.SplitSeq(text, "\n") {
+		parts := strings.Split(line, "; ")
+		for i, part := range parts {
+			parts[i] = faultText(chinese, part)
+		}
+		lines = append(lines, strings.Join(parts, "; "))
+	}
+	return strings.Join(lines, "\n")
+}
+
+// faultText is one fault, such as "hosts[3].ip: required".
+func faultText(chinese *language.Catalogue, fault string) string {
+	if text := chinese.Message(fault); text != fault {
+		return text
+	}
+	if place, rest, ok := strings.Cut(fault, ": "); ok {
+		return place + ": " + chinese.Message(rest)
+	}
+	return fault
+}
+
+// translateHelp puts Chinese texts into the help of a command and of all commands below it.
+func translateHelp(root *cobra.Command, chinese *language.Catalogue) {
+	if chinese == nil {
+		return
+	}
+
+	root.InitDefaultHelpCmd()
+	root.InitDefaultCompletionCmd()
+	usage := root.UsageFunc()
+	root.SetUsageFunc(func(cmd *cobra.Command) error { return writeUsage(cmd, usage, chinese) })
+	eachCommand(root, func(cmd *cobra.Command) {
+		cmd.InitDefaultHelpFlag()
+		cmd.InitDefaultVersionFlag()
+		cmd.Short, cmd.Long, cmd.Example = chinese.Message(cmd.Short), chinese.Message(cmd.Long), exampleText(chinese, cmd.Example)
+		for _, g := range cmd.Groups() {
+			g.Title = chinese.Message(g.Title)
+		}
+		for _, flags := range []*pflag.FlagSet{cmd.Flags(), cmd.PersistentFlags()} {
+			flags.VisitAll(func(f *pflag.Flag) { f.Usage, f.Deprecated = chinese.Message(f.Usage), chinese.Message(f.Deprecated) })
+		}
+	})
+}
+
+// eachCommand calls do for a command and for all commands below it.
+func eachCommand(cmd *cobra.Command, do func(*cobra.Command)) {
+	do(cmd)
+	for _, c := range cmd.Commands() {
+		eachCommand(c, do)
+	}
+}
+
+// exampleText translates the comments of examples. The commands stay.
+func exampleText(chinese *language.Catalogue, example string) string {
+	lines := strings.Split(example, "\n")
+	for i, line := range lines {
+		if begin, comment, ok := strings.Cut(line, "# "); ok {
+			lines[i] = begin + "# " + chinese.Message(comment)
+		}
+	}
+	return strings.Join(lines, "\n")
+}
+
+// usageDefault finds the default value that follows the text of a flag.
+var usageDefault = regexp.MustCompile(`(?m)\(default .*\)$`)
+
+// writeUsage prints what cobra prints, with its own words in Chinese: they stand alone on their lines.
+func writeUsage(cmd *cobra.Command, usage func(*cobra.Command) error, chinese *language.Catalogue) error {
+	out := cmd.OutOrStderr()
+	var b bytes.Buffer
+	cmd.SetOut(&b)
+	cmd.SetErr(&b)
+	err := usage(cmd)
+	cmd.SetOut(out)
+	cmd.SetErr(nil)
+	if err != nil {
+		return err
+	}
+
+	text := usageDefault.ReplaceAllStringFunc(b.String(), chinese.Message)
+	for line := range strings.Lines(text) {
+		if plain, end := strings.CutSuffix(line, "\n"); end && !strings.HasPrefix(line, " ") {
+			line = chinese.Message(plain) + "\n"
+		}
+		if _, err := fmt.Fprint(out, line); err != nil {
+			return err
+		}
+	}
+	return nil
+}

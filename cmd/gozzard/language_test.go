@@ -1,0 +1,80 @@
+package main
+
+import (
+	"bytes"
+	"strings"
+	"testing"
+	"unicode"
+
+	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
+
+	"github.com/gozzard/gozzard/internal/language"
+)
+
+// TestEveryHelpIsTranslated walks through all commands: every text that the help shows has a Chinese one, also those
+// that are put together at run time, and names of values and defaults stay.
+func TestEveryHelpIsTranslated(t *testing.T) {
+	english, chinese := newRoot(), newRootIn(language.CommandLine())
+	english.InitDefaultHelpCmd()
+	english.InitDefaultCompletionCmd()
+	looked := 0
+	check := func(at, before, after string) {
+		if looked++; before != "" && !isChinese(after) {
+			t.Errorf("%s: %q has no Chinese text", at, before)
+		}
+	}
+
+	var walk func(en, zh *cobra.Command)
+	walk = func(en, zh *cobra.Command) {
+		at := en.CommandPath()
+		check(at, en.Short, zh.Short)
+		check(at, en.Long, zh.Long)
+		for i, g := range en.Groups() {
+			check(at, g.Title, zh.Groups()[i].Title)
+		}
+
+		flags := zh.Flags()
+		en.Flags().VisitAll(func(f *pflag.Flag) {
+			other := flags.Lookup(f.Name)
+			check(at+" --"+f.Name, f.Usage, other.Usage)
+			name, _ := pflag.UnquoteUsage(f)
+			if otherName, _ := pflag.UnquoteUsage(other); name != otherName {
+				t.Errorf("%s --%s: the value is called %q and %q", at, f.Name, name, otherName)
+			}
+		})
+
+		if len(en.Commands()) != len(zh.Commands()) {
+			t.Fatalf("%s: %d and %d commands", at, len(en.Commands()), len(zh.Commands()))
+		}
+		for i, c := range en.Commands() {
+			walk(c, zh.Commands()[i])
+		}
+	}
+
+	walk(english, chinese)
+	if looked < 500 {
+		t.Errorf("only %d texts were found", looked)
+	}
+}
+
+// TestUsageInChinese: no English word of the library is left in the help of any command.
+func TestUsageInChinese(t *testing.T) {
+	eachCommand(newRootIn(language.CommandLine()), func(cmd *cobra.Command) {
+		var b bytes.Buffer
+		cmd.SetOut(&b)
+		if err := cmd.Help(); err != nil {
+			t.Fatal(err)
+		}
+		for line := range strings.Lines(b.String()) {
+			line = strings.TrimRight(line, "\n")
+			if strings.HasSuffix(line, ":") && !strings.HasPrefix(line, " ") && !strings.HasPrefix(line, "####") || strings.Contains(line, "(default ") {
+				t.Errorf("%s: %q is English", cmd.CommandPath(), line)
+			}
+		}
+	})
+}
+
+func isChinese(s string) bool {
+	return strings.ContainsFunc(s, func(r rune) bool { return unicode.Is(unicode.Han, r) })
+}

@@ -1,0 +1,166 @@
+package gozzard_test
+
+import (
+	"maps"
+	"regexp"
+	"slices"
+	"testing"
+
+	"github.com/gozzard/gozzard/internal/language"
+)
+
+// libraryTexts are the words of the library that reads the command line. They are in cli-cobra.po.
+const libraryTexts = "internal/language/zh/cli-cobra.po"
+
+// plainTexts are texts of the command line that stay as they are: names of fields, states, and what is typed.
+var plainTexts = map[string]string{
+	// The value of a field in a view of several lines. Its name is a word like the header of a column.
+	"open for %s (number %d)":         inField,
+	"none for %s":                     inField,
+	", since the agent started":       inField,
+	"root rejected":                   inField,
+	"root allowed":                    inField,
+	"%d (uid %d, mode %s), up for %s": inField,
+	"%s connections of other accounts to the local socket": inField,
+	"%s, cloud %d, %s": inField,
+	"%s, epoch %d":     inField,
+	"%s at %d":         inField,
+	"until %s":         inField,
+	"%s (row %d)":      inField,
+	"of row":           inField,
+	"%s %s/%s on %d host(s), account %s, definition %.12s": inField,
+	"definition %s:\n  %s\n":                               inField,
+	"hosts (%d):\n":                                        inField,
+	"data folder":                                          inField,
+	"external signer":                                      inField,
+	"signing %d":                                           inField,
+	"next authority":                                       inField,
+	" and %d more":                                         inField,
+
+	"open files":          inField,
+	"%s ago":              inField,
+	" (named by the app)": inField,
+	"%s (%d times)":       inField,
+	"alone and apps":      inField,
+	"app %s":              inField,
+	"user %s":             inField,
+	"group %s":            inField,
+	"agent %s":            inField,
+	"uid %s":              inField,
+	"set %s":              inField,
+	"pid %s":              inField,
+	"code %s":             inField,
+	"%s (core dumped)":    inField,
+	"%s (was %s)":         inField,
+	"in %s":               inField,
+	"%s on %s":            inField,
+	"%s %s/%s on %s":      inField,
+	"%s %s, %s ago":       inField,
+
+	// The view of status.
+	"\nevents cannot be shown: %s\n":     inField,
+	"\noutput cannot be shown: %s\n":     inField,
+	"\nlast events:\n":                   inField,
+	"\nlast output:\n":                   inField,
+	"%s (%s ago)":                        inField,
+	"processes   %s on %s":               inField,
+	"states      %s":                     inField,
+	"restarts    %s":                     inField,
+	"versions    %s":                     inField,
+	"out of memory":                      inField,
+	"core dumped":                        inField,
+	"code not known":                     inField,
+	"the server has no definition of it": inField,
+	" for %s":                            inField,
+	": its host has not reported it yet": inField,
+	": its host does not report, for %s": inField,
+	"next start":                         inField,
+	"next run":                           inField,
+	"last run":                           inField,
+	"last exit":                          inField,
+	"%s% of the machine":                 inField,
+	"cannot be shown: %s":                inField,
+	"memory %s":                          inField,
+	"cpu %s cores":                       inField,
+	"cpu %s":                             inField,
+	"not ended yet":                      inField,
+	", took %s":                          inField,
+
+	// Why a value of a flag is not completed. Only a test reads it.
+	"state folder": unread, "an address of a server": unread, "an address to listen on": unread,
+	"an address of this server": unread, "a name of this server": unread, "an address of another system": unread,
+	"a name in a certificate": unread, "a public key": unread, "is given by the provider": unread,
+	"is chosen by the provider": unread, "a network": unread, "new addresses": unread, "addresses of this host": unread,
+	"changes every half minute": unread, "is from an earlier output": unread, "a text": unread, "a time": unread,
+	"a new name": unread, "a rule of times": unread, "a number with a unit": unread, "a pattern over five fields": unread,
+	"a command with arguments": unread, "a name with a number": unread, "ended by Ctrl-C": unread,
+
+	// The manual, which is English.
+	"gozzard %s": inManual, "%s. See %s(1).": inManual, " (default %s)": inManual,
+
+	// Names of tasks, and lines that programs read.
+	"--expect: %w": typed, "--key: %w": typed, "--dir: %w": typed, "%s: %d of %d MiB": typed,
+	"registered %s": typed, "%s; what brought it is unknown": typed, ", changed %s": typed, " by %s with the app %s": typed,
+	" by %s%s": typed, ", native API": typed, ", business document": typed, ", restored record": typed, ", task %s": typed,
+	"by %s (%s)":                         inField,
+	"%.80q is not the cause of an event": unread, "%.80q is not the cause of an event: %w": unread,
+	"retry of %s": typed,
+	"register %s": typed, "define %s": typed, "%snewest: %d:%s\n": typed,
+	"# opens backups of gozzard; made %s\n# public key: %s\n%s\n": typed, "gozzard: %v": typed, "gozzard: %s:": typed,
+	"gozzard %s %s %s/%s\n": typed, "%s ps": typed, "%s ps --credentials %s": typed,
+	"retire CODE": typed, "delete CODE": typed, "disable CODE": typed, "enable CODE": typed, "approve VERSION": typed,
+	"stop VERSION": typed, "remove VERSION": typed, "disable NAME": typed, "enable NAME": typed, "forget-login NAME": typed,
+	"delete NAME": typed,
+}
+
+const (
+	inField  = "a value beside the name of a field or below the header of a column"
+	typed    = "typed by people or read by programs"
+	unread   = "nobody reads it"
+	inManual = "in the manual"
+)
+
+// TestEveryTextIsTranslated: every text of the command line has a Chinese one, with the same arguments.
+func TestEveryTextIsTranslated(t *testing.T) {
+	chinese := language.CommandLine()
+	found := map[string]string{}
+	for _, s := range parseAll(t) {
+		if s.folder != "cmd/gozzard" && s.path != "event.go" || s.isTest() { // the help has the kinds of events
+			continue
+		}
+		for _, text := range messagesIn(s.file, false) {
+			found[text] = s.path
+		}
+	}
+	if len(found) < 700 {
+		t.Errorf("only %d texts were found", len(found))
+	}
+
+	for _, text := range slices.Sorted(maps.Keys(found)) {
+		if !chinese.Has(text) && plainTexts[text] == "" && hasWords(text) {
+			untranslated(t, "%s: %q has no Chinese text in internal/language/zh/cli-*.po", found[text], text)
+		}
+	}
+	for text := range plainTexts {
+		if found[text] == "" {
+			untranslated(t, "%q is not a text any more: remove it from the list of exceptions", text)
+		}
+	}
+
+	library := map[string]bool{}
+	for _, e := range readPO(t, libraryTexts) {
+		library[e.English] = true
+	}
+	checkPO(t, "cli-*.po", func(text string) bool { return found[text] != "" || library[text] })
+}
+
+// notWords are verbs and names of values; commands are not translated either.
+var notWords = regexp.MustCompile("%[-+#0-9.\\[\\]*]*[a-zA-Z%]|`[^`]*`|^\\s*gozzard [a-z].*")
+
+// hasWords reports whether a text has something to translate.
+func hasWords(text string) bool {
+	rest := notWords.ReplaceAllString(text, "")
+	return isWords.MatchString(rest)
+}
+
+var isWords = regexp.MustCompile(`[a-z]{2}`)
