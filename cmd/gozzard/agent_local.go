@@ -44,7 +44,7 @@ otherwise, with or without a server.` + socketHelp,
 			Use:   "ps",
 			Short: "List the processes of the agent of this host",
 			Long: `List the processes of this host as the agent sees them now. SINCE is how long a process has been
-running or stopped. RESTARTS is how often the agent restarted it since the agent started.` + socketHelp,
+running or stopped. The other columns are those of "gozzard ps".` + socketHelp,
 			Example: `  gozzard agent ps --data /var/lib/gozzard-agent
   gozzard agent ps --data /var/lib/gozzard-agent -o wide`,
 		}, (*cliEnv).agentPs, "table", "wide", "json", "yaml"),

@@ -4,6 +4,7 @@ import (
 	"context"
 	"strconv"
 
+	"github.com/gozzard/gozzard/client"
 	"github.com/gozzard/gozzard/internal/agentsock"
 )
 
@@ -21,22 +22,24 @@ func (env *cliEnv) agentPs(ctx context.Context, c *agentsock.Client, o *outputFl
 		return nil
 	}
 
-	// Make the table.
+	// Make the table, with the columns of `gozzard ps`.
 	wide := o.format == "wide"
-	header := []string{"NAMESPACE", "NAME", "STATE", "PID", "MANAGED", "CPU%", "MEM%", "SINCE", "RESTARTS"}
+	header := []string{"NAMESPACE", "NAME", "STATE", "PID", "RESTARTS", "CPU", "MEM", "SINCE"}
 	if wide {
-		header = append(header, "VERSION", "WANTED", "FD")
+		header = append(header, "NEXT", "MANAGED", "VERSION", "WANTED", "FD")
 	}
 	t := newTable(append(header, "MESSAGE")...)
 	for i := range found.Processes {
 		p := &found.Processes[i]
-		cells := []string{p.Namespace, p.Name, stateWords(p.State), "", yesNo(p.Hosted), "", "", age(env.now(), p.Since),
-			strconv.Itoa(p.Restarts)}
+		cells := []string{p.Namespace, p.Name, stateWords(p.State), "", strconv.Itoa(p.Restarts), "", "",
+			age(env.now(), p.Since)}
 		if p.PID > 0 {
-			cells[3], cells[5], cells[6] = strconv.Itoa(int(p.PID)), percent(p.CPU), percent(p.Mem)
+			cells[3], cells[5] = strconv.Itoa(int(p.PID)), percent(p.CPU)+"%"
+			cells[6] = memText(&client.Process{MemBytes: p.MemBytes, Mem: p.Mem})
 		}
 		if wide {
-			cells = append(cells, p.Version, p.Wanted, strconv.Itoa(int(p.FD)))
+			cells = append(cells, until(env.now(), client.MilliTime(p.NextAt).Time), yesNo(p.Hosted), p.Version, p.Wanted,
+				strconv.Itoa(int(p.FD)))
 		}
 		t.add(append(cells, p.Message)...)
 	}
