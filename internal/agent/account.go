@@ -21,7 +21,7 @@ func (a *Agent) accountError(op *operation, given []byte, account string) error 
 	// it cannot read.
 	spec := a.sup.Definition(op.key)
 	usesGiven := op.action != gozzard.ActionUnregister && (op.action != gozzard.ActionQuery || spec == nil)
-	if len(given) > 0 && usesGiven {
+	if len(given) > 0 && usesGiven && !a.sup.Keeps(op.key, op.action, given) {
 		var err error
 		if spec, err = gozzard.DecodeSpec(given); err != nil {
 			return nil

@@ -98,6 +98,9 @@ func TestTE18AccountIsComparedOnTheHost(t *testing.T) {
 		p.set(func() { p.def = "db" })
 		try(gozzard.ActionStop, "b", nil, "db", "has the account shop, and the command is for the account db")
 		try(gozzard.ActionStop, "b", nil, "shop", "")
+		try(gozzard.ActionStop, "b", specOf("", "ok"), "db", "has the account shop") // the same definition
+		try(gozzard.ActionStop, "b", specOf("", "ok"), "shop", "")
+		try(gozzard.ActionStop, "b", specOf("", "fail"), "shop", "the default account of this host is db")
 		try(gozzard.ActionRegister, "c", specOf("", "ok"), "shop", "the default account of this host is db")
 		try(gozzard.ActionUpdate, "b", specOf("", "ok"), "db", "")
 		try(gozzard.ActionStop, "b", nil, "shop", "has the account db")

@@ -34,6 +34,8 @@ type Policy interface {
 	// it that the record of a process keeps.
 	DefaultAccount() string
 	KeptAccount() string
+	// FormerAccount is what earlier versions meant by a definition without an account.
+	FormerAccount() string
 }
 
 // Options of an agent. Dir and Host are required.
@@ -185,6 +187,7 @@ func New(o Options) (*Agent, error) {
 		Past:    a.recordPast,
 	}
 	if o.Policy != nil {
+		so.Former = o.Policy.FormerAccount()
 		so.Permit = func(k gozzard.Key, s *gozzard.Spec) error { return o.Policy.Definition(k.Namespace, s) }
 	}
 	a.sup = supervise.New(so)

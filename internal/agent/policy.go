@@ -1,7 +1,6 @@
 package agent
 
 import (
-	"bytes"
 	"errors"
 	"fmt"
 
@@ -62,7 +61,7 @@ func (a *Agent) policyError(op *operation, given []byte) error {
 	case gozzard.ActionUnregister:
 		return nil
 	case gozzard.ActionUnhost: // runs nothing, but a definition that comes with it would be stored
-		if len(given) == 0 || present != nil && sameDefinition(given, present) {
+		if len(given) == 0 || a.sup.Keeps(op.key, op.action, given) {
 			return nil
 		}
 	case gozzard.ActionQuery:
@@ -74,7 +73,7 @@ func (a *Agent) policyError(op *operation, given []byte) error {
 	// Find the definition that the operation would use. The supervisor rejects an operation without a definition, or
 	// with one that it cannot read.
 	spec := present
-	if len(given) > 0 {
+	if len(given) > 0 && !a.sup.Keeps(op.key, op.action, given) {
 		var err error
 		if spec, err = gozzard.DecodeSpec(given); err != nil {
 			return nil
@@ -105,16 +104,6 @@ func (a *Agent) policyError(op *operation, given []byte) error {
 // runsNothing reports whether an action runs no command and sends no signal.
 func runsNothing(a gozzard.Action) bool {
 	return a == gozzard.ActionRegister || a == gozzard.ActionUpdate || a == gozzard.ActionQuery
-}
-
-// sameDefinition reports whether a definition that came is the present one, which has the account that it means here.
-func sameDefinition(given []byte, present *gozzard.Spec) bool {
-	if bytes.Equal(given, gozzard.EncodeSpec(present)) {
-		return true
-	}
-	unnamed := *present
-	unnamed.Identity.User = ""
-	return bytes.Equal(given, gozzard.EncodeSpec(&unnamed))
 }
 
 // countProcess counts a process that is new on this host against the limit of the policy.

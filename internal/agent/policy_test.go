@@ -28,6 +28,8 @@ func (p *rules) DefaultAccount() string {
 	return p.def
 }
 
+func (p *rules) FormerAccount() string { return "" }
+
 func (p *rules) KeptAccount() string { return p.DefaultAccount() }
 
 func (p *rules) set(f func()) {

@@ -73,6 +73,15 @@ func (r *Reach) KeptAccount() string {
 	return ""
 }
 
+// FormerAccount is what earlier versions meant by a definition without an account: root. Where the agent has one account only,
+// nothing has changed, and it is "".
+func (r *Reach) FormerAccount() string {
+	if !hasModes || r.ownOnly() || r.Rules.DefaultAccount(r.Account) == r.Account {
+		return ""
+	}
+	return gozzard.RootAccount
+}
+
 // ownOnly reports whether the agent can only act for its own account, and that is not root.
 func (r *Reach) ownOnly() bool { return r.Mode == gozzard.ModeUser && r.UID != 0 }
 

@@ -126,7 +126,11 @@ func (a *actor) applyDefinition(op Op) (rejection gozzard.Outcome, rejected bool
 		if !a.managed {
 			a.rec = Record{Key: a.key, Wanted: gozzard.StateStopped, RegisteredAt: a.s.now().Unix()}
 		}
-		a.rec.Spec, a.rec.Account, a.spec = op.Spec, "", spec
+		if a.managed && a.spec != nil && keepsDefinition(op.Action, op.Spec, a.rec.Spec) {
+			a.rec.Spec, a.spec = op.Spec, withAccount(spec, a.spec.Identity.User)
+		} else {
+			a.rec.Spec, a.rec.Account, a.rec.Unnamed, a.spec = op.Spec, "", false, spec
+		}
 	}
 	a.keepAccount(op)
 
@@ -142,7 +146,7 @@ func (a *actor) keepAccount(op Op) {
 	if a.spec == nil || a.spec.Identity.User != "" || op.Account == nil {
 		return
 	}
-	a.rec.Account = op.Account()
+	a.rec.Account, a.rec.Unnamed = op.Account(), true
 	a.spec = withAccount(a.spec, a.rec.Account)
 }
 

@@ -72,7 +72,9 @@ func (a *actor) restore(rec Record) {
 		a.log.Error("cannot read the definition in the journal", "err", err)
 		a.message = "its definition cannot be read"
 	} else {
-		a.spec = withAccount(spec, rec.Account)
+		if a.spec = withAccount(spec, rec.Account); !rec.Unnamed {
+			a.spec = withAccount(a.spec, a.s.former)
+		}
 		a.s.order.restore(a.key, spec.After)
 	}
 	if a.s.host.Alive(a.held.Proc) {

@@ -14,6 +14,7 @@ type Record struct {
 	Labels       map[string]string `json:"labels,omitempty"`  // shared, never changed in place
 	Spec         []byte            `json:"spec,omitempty"`    // EncodeSpec; shared, never changed in place
 	Account      string            `json:"account,omitempty"` // of a definition that names none: the host's default when it came
+	Unnamed      bool              `json:"unnamed,omitempty"` // the definition names no account; earlier versions did not write this
 	Hosted       bool              `json:"hosted,omitempty"`
 	Wanted       gozzard.RunState  `json:"wanted"`
 	RegisteredAt int64             `json:"registered_at"`
@@ -21,7 +22,7 @@ type Record struct {
 }
 
 func (r Record) equal(o Record) bool {
-	return r.Key == o.Key && r.Account == o.Account && r.Hosted == o.Hosted && r.Wanted == o.Wanted &&
+	return r.Key == o.Key && r.Account == o.Account && r.Unnamed == o.Unnamed && r.Hosted == o.Hosted && r.Wanted == o.Wanted &&
 		r.RegisteredAt == o.RegisteredAt && r.LastStart == o.LastStart &&
 		maps.Equal(r.Labels, o.Labels) && bytes.Equal(r.Spec, o.Spec)
 }

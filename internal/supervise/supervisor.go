@@ -1,6 +1,7 @@
 package supervise
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"log/slog"
@@ -54,6 +55,9 @@ type Options struct {
 	// Apply. Nil permits everything.
 	Permit func(gozzard.Key, *gozzard.Spec) error
 
+	// Former is the account of definitions that name none and that an earlier version recorded. "" means none.
+	Former string
+
 	// SampleEvery is the time between two measurements. One pass measures all processes. The default is 10 s.
 	SampleEvery time.Duration
 
@@ -74,6 +78,7 @@ type Supervisor struct {
 	removed     func(gozzard.Key)
 	event       func(gozzard.Event) // may be nil
 	permit      func(gozzard.Key, *gozzard.Spec) error
+	former      string
 	sampleEvery time.Duration
 	now         func() time.Time
 	rand        func() float64
@@ -112,7 +117,7 @@ type Supervisor struct {
 // New builds a Supervisor. It does nothing before Run.
 func New(o Options) *Supervisor {
 	s := &Supervisor{
-		host: o.Host, changed: o.Changed, removed: o.Removed, event: o.Event, permit: o.Permit,
+		host: o.Host, changed: o.Changed, removed: o.Removed, event: o.Event, permit: o.Permit, former: o.Former,
 		sampleEvery: o.SampleEvery, now: o.Now, rand: o.Rand, log: o.Log,
 		wake: make(chan struct{}, 1), probes: make(chan struct{}, maxProbes), healths: newTurns(),
 		pulls: make(chan struct{}, maxPullUps), actors: make(map[gozzard.Key]*actor),
@@ -266,6 +271,30 @@ func (s *Supervisor) Definition(key gozzard.Key) *gozzard.Spec {
 		return nil
 	}
 	return v.spec
+}
+
+// Keeps reports whether an operation that brings a definition leaves the present one as it is, with its account: it does not
+// define, and brings the same one. The server adds the definition of its record to most operations.
+func (s *Supervisor) Keeps(key gozzard.Key, action gozzard.Action, given []byte) bool {
+	a := s.actor(key)
+	if a == nil {
+		return false
+	}
+	v := a.snapshot()
+	return v.managed && v.spec != nil && keepsDefinition(action, given, v.encoded)
+}
+
+// keepsDefinition compares a definition that came with the present one, in the form of this version.
+func keepsDefinition(action gozzard.Action, given, present []byte) bool {
+	if action == gozzard.ActionRegister || action == gozzard.ActionUpdate {
+		return false
+	}
+	if bytes.Equal(given, present) {
+		return true
+	}
+	a, errA := gozzard.DecodeSpec(given)
+	b, errB := gozzard.DecodeSpec(present)
+	return errA == nil && errB == nil && bytes.Equal(gozzard.EncodeSpec(a), gozzard.EncodeSpec(b))
 }
 
 // Statuses returns the status of all processes, sorted by key. The labels are shared; the caller must not change

@@ -13,6 +13,7 @@ type view struct {
 	managed     bool
 	status      gozzard.Status // without ReportedAt and usage
 	spec        *gozzard.Spec
+	encoded     []byte // the definition as it came; spec has its account, too
 	run         uint64
 	proc        Proc // zero if the process is not running
 	held        Held // what is on record
@@ -54,7 +55,7 @@ func (a *actor) updateView() (before, now view) {
 
 	before = a.view
 	v := view{
-		managed: a.managed, status: a.status(), spec: a.spec,
+		managed: a.managed, status: a.status(), spec: a.spec, encoded: a.rec.Spec,
 		run: a.run, proc: a.proc, watched: a.stopWatch != nil, held: a.held, starting: a.starting,
 		orphans: len(a.orphans), unclear: a.unclear != "",
 		health: a.health.text, ready: a.ready(), since: a.since,

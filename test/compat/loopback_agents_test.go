@@ -8,6 +8,7 @@ import (
 	"net/http"
 	"net/url"
 	"os"
+	"os/user"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -20,9 +21,20 @@ func (l *loopback) agentID(n int) string {
 	return strings.TrimSpace(read(l.t, filepath.Join(l.agentDir(n), "agent-id")))
 }
 
-// startAgents starts the three agents on their old state folders.
+// startAgents starts the three agents on their old state folders. What the first two have on record keeps its meaning, with
+// and without an account. For the third one an operation waits whose definition has no account: the owner of that host does
+// what docs/upgrade.md says.
 func (l *loopback) startAgents(t *testing.T) map[int]*daemon {
 	t.Helper()
+	own, err := user.Current()
+	if err != nil {
+		t.Fatal(err)
+	}
+	path := filepath.Join(l.agentDir(3), "policy.yaml")
+	if err := os.WriteFile(path, []byte(read(t, path)+"\ndefault_user: "+own.Username+"\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+
 	agents := map[int]*daemon{}
 	for n := 1; n <= 3; n++ {
 		agents[n] = start(t, fmt.Sprint("agent", n), "agent", "--data", l.agentDir(n), "--server", l.server.agents,
