@@ -9,6 +9,7 @@ import (
 	"os/user"
 	"path/filepath"
 	"strings"
+	"time"
 
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
@@ -131,7 +132,10 @@ func (env *cliEnv) run(ctx context.Context, o *runOptions, args []string) error 
 
 	// Register it, and start it.
 	action := "start"
-	if plan.Changed > 0 {
+	switch {
+	case o.cron != "":
+		action = "manage" // a start would run it at once; under supervision it waits for the first time of its rule
+	case plan.Changed > 0:
 		action = "restart"
 	}
 	if plan.New+plan.Changed > 0 {
@@ -181,6 +185,8 @@ func (env *cliEnv) begin(ctx context.Context, c *client.Client, o *runOptions, a
 	for i := range page.Processes {
 		if p := &page.Processes[i]; p.PID > 0 {
 			env.remark("%s runs on %s with pid %d", printable(p.Name), processHost(p), p.PID)
+		} else if p.State == client.StateScheduled && !p.NextAt.IsZero() {
+			env.remark("%s runs on %s next at %s", printable(p.Name), processHost(p), p.NextAt.Local().Format(time.DateTime))
 		}
 	}
 	env.remark("see it:  gozzard ps        its output:  gozzard logs %s        stop it:  gozzard stop %[1]s", names[0])

@@ -45,8 +45,9 @@ func (r Rules) policy(v strictjson.Value) gozzard.Policy {
 	return p
 }
 
-// plan reads when the process runs. A crontab rule is checked only for periodic processes: callers send all kinds of
-// text for other processes.
+// plan reads when the process runs. A rule that nothing uses is rejected, because its author believes that it is used. On
+// BlueKing's doors it is accepted and not even checked: the samples of its documents, which real clients copy, have a
+// rule beside the type of a resident process.
 func (r Rules) plan(v *strictjson.Value, p *gozzard.Policy) {
 	before := v.Faults().Len()
 	kind, rule, zone := v.Get("auto_type"), v.Get("crontab_rule"), v.Get("time_zone")
@@ -61,6 +62,10 @@ func (r Rules) plan(v *strictjson.Value, p *gozzard.Policy) {
 		if _, err := cron.Parse(p.CrontabRule, ""); err != nil { // a rule is valid in every time zone or in none
 			rule.Fault("%v", err)
 		}
+	}
+	if r.Strict && p.Kind != gozzard.KindPeriodic && strings.TrimSpace(p.CrontabRule) != "" && v.Faults().Len() == before {
+		rule.Fault("is used only with auto_type 0 (periodic), and auto_type is %d: set auto_type to 0, or remove the rule",
+			p.Kind)
 	}
 
 	before = v.Faults().Len()

@@ -87,6 +87,7 @@ func TestSpecRules(t *testing.T) {
 	identity := func(members string) string { return `{"identity":{` + members + `}}` }
 	const wrongZone = `spec.monitor_policy.time_zone: "Mars/Olympus" is not a time zone such as Asia/Shanghai`
 	const wrongKind = "spec.monitor_policy.auto_type: must be 0 to 2, is 3"
+	const unusedRule = `spec.monitor_policy.crontab_rule: is used only with auto_type 0 (periodic), and `
 	const wrongRule = `spec.monitor_policy.crontab_rule: "61 * * * *" is not a crontab rule: minute "61": "61" is not from 0 to 59`
 	for _, c := range []struct {
 		name, spec              string
@@ -115,8 +116,13 @@ func TestSpecRules(t *testing.T) {
 			`spec.monitor_policy.crotab_rule: unknown, did you mean "crontab_rule"?`},
 		{"wrong rule", with(`"monitor_policy":{"auto_type":0,"crontab_rule":"61 * * * *"}`), wrongRule, wrongRule,
 			wrongRule},
-		{"wrong rule of a process that stays", with(`"monitor_policy":{"auto_type":1,"crontab_rule":"61 * * * *"}`),
-			"", "", ""},
+		{"rule of a process that stays", with(`"monitor_policy":{"auto_type":1,"crontab_rule":"61 * * * *"}`),
+			"", "", unusedRule + "auto_type is 1: set auto_type to 0, or remove the rule"},
+		{"rule of a one-shot process", with(`"monitor_policy":{"auto_type":2,"crontab_rule":"@daily"}`),
+			"", "", unusedRule + "auto_type is 2: set auto_type to 0, or remove the rule"},
+		{"rule without a type", with(`"monitor_policy":{"crontab_rule":"@daily"}`),
+			"", "", unusedRule + "auto_type is 1: set auto_type to 0, or remove the rule"},
+		{"blank rule of a process that stays", with(`"monitor_policy":{"auto_type":1,"crontab_rule":" "}`), "", "", ""},
 		{"periodic without a rule", with(`"monitor_policy":{"auto_type":0,"crontab_rule":" "}`), "", "", ""},
 		{"wrong zone", with(`"monitor_policy":{"auto_type":0,"crontab_rule":"@daily","time_zone":"Mars/Olympus"}`),
 			wrongZone, wrongZone, wrongZone},
@@ -141,13 +147,14 @@ func TestSpecRules(t *testing.T) {
 
 func TestSpecBoundsAreTheSameUnderAllRules(t *testing.T) {
 	text := func(n int) string { return `"` + strings.Repeat("x", n) + `"` }
+	blank := func(n int) string { return `"` + strings.Repeat(" ", n) + `"` } // another rule needs auto_type 0
 	for _, c := range []struct {
 		part, name, most, over string // a member with the largest value, and one beyond
 	}{
 		{"control", "start_cmd", text(16384), text(16385)},
 		{"resource", "cpu", "100", "100.5"},
 		{"resource", "samples", "1000", "1001"},
-		{"monitor_policy", "crontab_rule", text(cron.MaxRuleBytes), text(cron.MaxRuleBytes + 1)},
+		{"monitor_policy", "crontab_rule", blank(cron.MaxRuleBytes), blank(cron.MaxRuleBytes + 1)},
 		{"monitor_policy", "op_timeout", "86400", "86401"},
 		{"monitor_policy", "start_retries", "100000", "100001"},
 		{"monitor_policy", "health_threshold", "1000", "1001"},

@@ -87,6 +87,7 @@ func (a *actor) finish(op Op, out gozzard.Outcome, was before) {
 		a.applyKernelLimits()
 	}
 	a.conclude(op.Action, out)
+	a.runDue() // plans the next run, so that the status beside the verdict has it
 
 	// Answer. The view is renewed first, so that a caller that has the verdict finds a status that agrees with it.
 	seen, now := a.updateView()
