@@ -85,7 +85,7 @@ func (env *cliEnv) clientCommands() []*cobra.Command {
 		f.StringVar(&env.url, "url", "", "`URL` of the server ($GOZZARD_URL; else the one in the credentials file)")
 		f.StringVar(&env.credentials, "credentials", "",
 			"JSON `FILE` with url, bk_app_code, bk_app_secret, bk_username "+
-				"($GOZZARD_CREDENTIALS; else ./data/dev.json)")
+				"($GOZZARD_CREDENTIALS; else those of a server on this machine)")
 	}
 
 	return all

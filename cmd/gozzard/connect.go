@@ -4,8 +4,6 @@ import (
 	"encoding/json"
 	"errors"
 	"io/fs"
-	"os"
-	"path/filepath"
 	"runtime"
 
 	"github.com/gozzard/gozzard/client"
@@ -15,9 +13,9 @@ import (
 // credentials is the file with the address of a server and the secret of a caller.
 type credentials = server.Credentials
 
-// errNoCredentials: the caller names no credentials, and there are none in this folder.
+// errNoCredentials: the caller names no credentials, and there are none at the usual places.
 var errNoCredentials = errors.New("no credentials: give --credentials FILE or GOZZARD_CREDENTIALS, or run in the folder " +
-	"of `gozzard dev`, which has ./data/dev.json")
+	"of `gozzard dev`, which has ./data/dev.json, or as root on the machine of a server")
 
 // withClient connects to the server and runs f.
 func (env *cliEnv) withClient(f func(*client.Client) error) error {
@@ -46,23 +44,14 @@ func (env *cliEnv) newClient(anonymous bool) (*client.Client, error) {
 		url = v
 	}
 
-	named := path != ""
-	if !named {
-		path = filepath.Join("data", "dev.json")
-	}
-
 	// Read the file.
-	b, err := os.ReadFile(path)
-	if errors.Is(err, fs.ErrNotExist) && !named && anonymous && url != "" {
+	path, b, err := env.readFile(path)
+	if errors.Is(err, errNoCredentials) && anonymous && url != "" {
 		b, err = []byte("{}"), nil
 	}
-	if errors.Is(err, fs.ErrNotExist) && !named {
-		return nil, usage("%w", errNoCredentials)
-	}
 	if err != nil {
-		return nil, usage("cannot read the credentials file: %w", err)
+		return nil, err
 	}
-	env.warnReadable(path)
 
 	var file credentials
 	if err := json.Unmarshal(b, &file); err != nil {
@@ -91,10 +80,27 @@ func (env *cliEnv) newClient(anonymous bool) (*client.Client, error) {
 	return c, withExitCode(err)
 }
 
-// warnReadable says that other accounts of this host can read a file with a secret.
-func (env *cliEnv) warnReadable(path string) {
-	if info, err := os.Stat(path); err == nil && runtime.GOOS != "windows" && info.Mode().IsRegular() &&
-		info.Mode().Perm()&0o044 != 0 {
+// readFile reads the credentials file that the caller names, or the one at a usual place.
+func (env *cliEnv) readFile(named string) (path string, b []byte, err error) {
+	path, mode := named, fs.FileMode(0)
+	if named != "" {
+		b, mode, err = readCredentials(named, false)
+	} else {
+		path, b, mode, err = findCredentials(usualPlaces())
+	}
+
+	switch {
+	case errors.Is(err, fs.ErrNotExist) && named == "":
+		return "", nil, usage("%w", errNoCredentials)
+	case errors.Is(err, errForeign):
+		return path, nil, usage("credentials in %s: another account has made the file or can change it; if you trust it, give "+
+			"--credentials %[1]s", path)
+	case err != nil:
+		return path, nil, usage("cannot read the credentials file: %w", err)
+	}
+
+	if runtime.GOOS != "windows" && mode.IsRegular() && mode.Perm()&0o044 != 0 {
 		env.remark("gozzard: other accounts can read the secret in %s: run chmod 600 %[1]s", printable(path))
 	}
+	return path, b, nil
 }

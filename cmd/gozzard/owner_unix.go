@@ -5,11 +5,19 @@ package main
 import (
 	"fmt"
 	"io"
+	"io/fs"
 	"os"
 	"os/user"
 	"strconv"
 	"syscall"
 )
+
+// ownFile reports whether a file belongs to root or to the caller, and no other account can write it.
+func ownFile(info fs.FileInfo) bool {
+	st, ok := info.Sys().(*syscall.Stat_t)
+	return ok && info.Mode().IsRegular() && info.Mode().Perm()&0o022 == 0 &&
+		(st.Uid == 0 || int(st.Uid) == os.Geteuid())
+}
 
 // actAsOwner makes root act as the account that a data folder belongs to, for commands that read or change the folder of
 // a server. So what they write belongs to the server, and an account that controls the folder cannot make root touch a
