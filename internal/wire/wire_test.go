@@ -2,6 +2,7 @@ package wire_test
 
 import (
 	"errors"
+	"github.com/google/go-cmp/cmp"
 	"math"
 	"runtime"
 	"strings"
@@ -203,5 +204,25 @@ func TestAllocationIsBoundedByInput(t *testing.T) {
 		if got := after.TotalAlloc - before.TotalAlloc; got > c.bytes {
 			t.Errorf("%s: %d bytes of input allocated %d", name, len(c.in), got)
 		}
+	}
+}
+
+// TestNewerConditions: a state, a kind or a result of a health check that only a later version knows counts as none, and
+// the rest of the report is read.
+func TestNewerConditions(t *testing.T) {
+	sent := gozzard.Status{Key: gozzard.Key{Namespace: "ns", Name: "p"}, State: gozzard.StateRunning, PID: 7,
+		Condition: 99, Kind: 99, Health: 99, Restarts: 3}
+	got, err := wire.DecodeReport(wire.AppendReport(nil, &gozzard.Report{Kind: gozzard.ReportStatus,
+		Statuses: []gozzard.Status{sent}}))
+	if err != nil {
+		t.Fatal(err)
+	}
+	want := sent
+	want.Condition, want.Kind, want.Health = 0, 0, 0
+	if d := cmp.Diff([]gozzard.Status{want}, got.Statuses); d != "" {
+		t.Errorf("read something else (-want +got):\n%s", d)
+	}
+	if c := got.Statuses[0].ConditionOf(); c != gozzard.ConditionRunning {
+		t.Errorf("it is shown as %s", c)
 	}
 }
