@@ -2,7 +2,9 @@ package gozzard_test
 
 import (
 	"encoding/json"
+	"os"
 	"slices"
+	"strings"
 	"testing"
 
 	"github.com/gozzard/gozzard"
@@ -70,6 +72,16 @@ func TestEventKinds(t *testing.T) {
 		gozzard.EventForeignAddress, gozzard.EventPolicyChanged} {
 		if !slices.Contains(words, k) {
 			t.Errorf("the list does not have %s", k)
+		}
+	}
+
+	page, err := os.ReadFile("docs/monitor.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, k := range words {
+		if !strings.Contains(string(page), "`"+string(k)+"`") {
+			t.Errorf("docs/monitor.md does not have %s", k)
 		}
 	}
 }

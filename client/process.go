@@ -5,6 +5,8 @@ import (
 	"iter"
 	"net/url"
 	"strconv"
+
+	"github.com/gozzard/gozzard"
 )
 
 // MaxPage is the largest page that the server answers.
@@ -92,6 +94,32 @@ type LastRun struct {
 	EndedAt   Time   `json:"ended_at,omitzero"`
 	Code      *int   `json:"code,omitempty"`   // missing if it is not known, or a signal ended the run
 	Signal    string `json:"signal,omitempty"` // such as SIGKILL
+}
+
+// ExitOf is an end as callers see it, nil if none is known.
+func ExitOf(e gozzard.Ending) *Exit {
+	if e.IsZero() {
+		return nil
+	}
+	return &Exit{At: MilliTime(e.At), Code: exitCode(e), Signal: e.Signal, Core: e.Core, OOM: e.OOM}
+}
+
+// LastRunOf is a run as callers see it, nil if none is known.
+func LastRunOf(r gozzard.LastRun) *LastRun {
+	if r == (gozzard.LastRun{}) {
+		return nil
+	}
+	return &LastRun{StartedAt: MilliTime(r.StartedAt), EndedAt: MilliTime(r.End.At),
+		Code: exitCode(r.End), Signal: r.End.Signal}
+}
+
+// exitCode is nil if the code is not known, or a signal ended the process.
+func exitCode(e gozzard.Ending) *int {
+	if !e.Known || e.Signal != "" {
+		return nil
+	}
+	code := int(e.Code)
+	return &code
 }
 
 // States are all states of a process.

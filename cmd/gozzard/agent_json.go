@@ -34,6 +34,10 @@ type agentProcess struct {
 	Hosted  *bool       `json:"hosted,omitempty"` // never written: managed is the present word
 	Managed bool        `json:"managed"`
 	Since   client.Time `json:"since"`
+
+	Exit    *client.Exit    `json:"exit,omitempty"`
+	NextAt  client.Time     `json:"next_at,omitzero"`
+	LastRun *client.LastRun `json:"last_run,omitempty"`
 }
 
 type agentProcesses struct {
@@ -44,7 +48,8 @@ type agentProcesses struct {
 func newAgentProcesses(found agentsock.Processes) agentProcesses {
 	out := agentProcesses{Count: found.Count, Processes: []agentProcess{}}
 	for _, p := range found.Processes {
-		out.Processes = append(out.Processes, agentProcess{Process: p, Managed: p.Hosted, Since: client.UnixTime(p.Since)})
+		out.Processes = append(out.Processes, agentProcess{Process: p, Managed: p.Hosted, Since: client.UnixTime(p.Since),
+			Exit: client.ExitOf(p.Exit), NextAt: client.MilliTime(p.NextAt), LastRun: client.LastRunOf(p.LastRun)})
 	}
 	return out
 }

@@ -58,7 +58,7 @@ func agentUnit(special map[string]string) map[string]string {
 		"SystemCallArchitectures": "native",
 		"ProtectKernelLogs":       "yes", "ProtectKernelTunables": "yes", "ProtectHostname": "yes", "LockPersonality": "yes",
 		"KeyringMode": "private", "SystemCallFilter": "~@reboot @swap @raw-io @cpu-emulation @obsolete",
-		"SystemCallErrorNumber": "EPERM", "ReadOnlyPaths": "-/etc/gozzard", "RestrictNamespaces": "yes",
+		"SystemCallErrorNumber": "EPERM", "ReadOnlyPaths": "-/etc/gozzard",
 		"StateDirectory": "gozzard-agent", "StateDirectoryMode": "0700",
 		"ExecReload": "/bin/kill -USR2 $MAINPID", "OOMPolicy": "continue",
 	}
@@ -69,8 +69,7 @@ func agentUnit(special map[string]string) map[string]string {
 func TestUnits(t *testing.T) {
 	const caps = "CAP_SETUID CAP_SETGID CAP_KILL"
 	for name, want := range map[string]map[string]string{
-		"gozzard-agent.service": agentUnit(map[string]string{"User": "root", "NoNewPrivileges": "no",
-			"RestrictNamespaces": "~user"}),
+		"gozzard-agent.service": agentUnit(map[string]string{"User": "root", "NoNewPrivileges": "no"}),
 		"gozzard-agent-cap.service": agentUnit(map[string]string{"User": "gozzard", "NoNewPrivileges": "yes",
 			"AmbientCapabilities": caps, "CapabilityBoundingSet": caps,
 			"ExecStart": "/usr/bin/gozzard agent --config /etc/gozzard/agent.yaml --data /var/lib/gozzard-agent " +
@@ -90,6 +89,11 @@ func TestUnits(t *testing.T) {
 				if got, ok := unit["Service"][k]; !ok || strings.Join(got, "\n") != v {
 					t.Errorf("%s=%s, want %s", k, got, v)
 				}
+			}
+
+			// It forbids clone3, and then the agent cannot start a command inside of its cgroup (make test-systemd).
+			if _, ok := unit["Service"]["RestrictNamespaces"]; ok && strings.HasPrefix(name, "gozzard-agent") {
+				t.Error("RestrictNamespaces switches the cgroups of an agent off")
 			}
 
 			if unit["Install"]["WantedBy"] == nil || unit["Unit"]["Description"] == nil {
@@ -132,9 +136,10 @@ func TestPackagedPolicy(t *testing.T) {
 }
 
 // mostExposed is the largest exposure of each unit by the measure of systemd, in tenths. The agent of root may not do
-// less: its services are arbitrary programs.
-var mostExposed = map[string]string{"gozzard-agent.service": "75", "gozzard-agent-cap.service": "49",
-	"gozzard-agent-user.service": "45", "gozzard-server.service": "20"}
+// less: its services are arbitrary programs. Half a point of the other agents is RestrictNamespaces, which an agent
+// cannot have.
+var mostExposed = map[string]string{"gozzard-agent.service": "75", "gozzard-agent-cap.service": "54",
+	"gozzard-agent-user.service": "49", "gozzard-server.service": "20"}
 
 // checkExposure asks systemd, where it is installed, how much a unit leaves open.
 func checkExposure(t *testing.T, name string) {

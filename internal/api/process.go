@@ -125,7 +125,7 @@ func renderProcess(r *fleet.Row) client.Process {
 		StartedAt: client.UnixTime(s.StartedAt), ReportedAt: client.UnixTime(s.ReportedAt),
 		CPU: gozzard.Finite(s.CPU), Mem: gozzard.Finite(s.Mem), MemBytes: s.MemBytes, FD: s.FD,
 		Disk: s.Disk, Net: s.Net, Kind: s.Kind.String(), Restarts: int(s.Restarts), NextAt: client.MilliTime(s.NextAt),
-		Health: s.Health.String(), HealthMessage: s.HealthMessage, Exit: renderExit(s.Exit), LastRun: renderRun(s.LastRun),
+		Health: s.Health.String(), HealthMessage: s.HealthMessage, Exit: client.ExitOf(s.Exit), LastRun: client.LastRunOf(s.LastRun),
 	}
 
 	if p.State = r.Condition.String(); r.Condition == gozzard.ConditionUnknown && s.ReportedAt != 0 {
@@ -140,32 +140,6 @@ func lastState(s *gozzard.Status) string {
 		return c.String()
 	}
 	return ""
-}
-
-// renderExit is nil if no end is known.
-func renderExit(e gozzard.Ending) *client.Exit {
-	if e.IsZero() {
-		return nil
-	}
-	return &client.Exit{At: client.MilliTime(e.At), Code: exitCode(e), Signal: e.Signal, Core: e.Core, OOM: e.OOM}
-}
-
-// renderRun is nil if no run is known.
-func renderRun(r gozzard.LastRun) *client.LastRun {
-	if r == (gozzard.LastRun{}) {
-		return nil
-	}
-	return &client.LastRun{StartedAt: client.MilliTime(r.StartedAt), EndedAt: client.MilliTime(r.End.At),
-		Code: exitCode(r.End), Signal: r.End.Signal}
-}
-
-// exitCode is nil if the code is not known, or a signal ended the process.
-func exitCode(e gozzard.Ending) *int {
-	if !e.Known || e.Signal != "" {
-		return nil
-	}
-	code := int(e.Code)
-	return &code
 }
 
 // hostRef is a host in the one form of answers.
