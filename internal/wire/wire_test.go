@@ -2,13 +2,13 @@ package wire_test
 
 import (
 	"errors"
-	"github.com/google/go-cmp/cmp"
 	"math"
 	"runtime"
 	"strings"
 	"testing"
 	"unicode/utf8"
 
+	"github.com/google/go-cmp/cmp"
 	"google.golang.org/protobuf/encoding/protowire"
 
 	"github.com/gozzard/gozzard"

@@ -67,11 +67,11 @@ func (s *soak) compare(d *daemon, row *client.Process) problem {
 	switch {
 	case row.Managed && len(live) == 0:
 		return problem{d, colNotAlive, text}
-	case row.State == "running" && !slices.Contains(pids, int(row.PID)):
+	case row.PID > 0 && !slices.Contains(pids, int(row.PID)):
 		return problem{d, colPID, text}
-	case row.State != "running" && len(live) > 0:
+	case row.PID <= 0 && len(live) > 0:
 		return problem{d, colPID, text}
-	case row.Managed && row.State != "running":
+	case row.Managed && row.PID <= 0:
 		return problem{d, colNotAlive, text}
 	}
 	return problem{}
