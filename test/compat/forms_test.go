@@ -5,6 +5,7 @@ package compat_test
 import (
 	"bytes"
 	"encoding/json"
+	"strconv"
 	"strings"
 	"testing"
 	"time"
@@ -19,10 +20,12 @@ import (
 //   - hosted is called managed;
 //   - an attempt that found nothing to do has the state noted, where it was failed.
 //
-//   - a process of a host that is offline has the state unknown, and its state under last_state (ADR 0046).
+//   - a process of a host that is offline has the state unknown, and its state under last_state (ADR 0046);
+//   - the actions host and unhost are called manage and unmanage (ADR 0047);
+//   - a host that was removed from the fleet is not listed (ADR 0052).
 //
-// Nothing of a recorded answer is left out: every value of it is compared. What a process has besides, since later
-// versions, is listed in addedToProcess.
+// Nothing else of a recorded answer is left out: every value of it is compared. What answers have besides, since later
+// versions, is listed in addedToProcess and in withoutAdded.
 
 // addedToProcess are the keys of a process that recorded answers do not have.
 var addedToProcess = []string{"kind", "mem_bytes", "restarts", "exit", "next_at", "last_run", "health", "health_message"}
@@ -36,6 +39,10 @@ func withoutAdded(v any) {
 				delete(v, key)
 			}
 		}
+		if v["task_id"] != nil && v["attempts"] != nil {
+			delete(v, "waiting") // the hosts that it waits for
+		}
+		withoutForgets(v)
 		for _, e := range v {
 			withoutAdded(e)
 		}
@@ -43,6 +50,47 @@ func withoutAdded(v any) {
 		for _, e := range v {
 			withoutAdded(e)
 		}
+	}
+}
+
+// withoutForgets removes from an audit the rows that the first start of the present program adds at its end: it forgets
+// the hosts that were removed from the fleet. The head is then the last row that was there before.
+func withoutForgets(v map[string]any) {
+	rows, ok := v["rows"].([]any)
+	head, known := v["head"].(map[string]any)
+	if !ok || !known {
+		return
+	}
+
+	for len(rows) > 1 {
+		last, _ := rows[len(rows)-1].(map[string]any)
+		before, _ := rows[len(rows)-2].(map[string]any)
+		if act, _ := last["act"].(string); !strings.HasPrefix(act, "forget:") || head["hash"] != last["hash"] {
+			break
+		}
+		rows = rows[:len(rows)-1]
+		head["hash"], head["seq"] = before["hash"], before["seq"]
+	}
+	v["rows"] = rows
+}
+
+// formerActions are the words of actions that have another name now.
+var formerActions = map[any]string{"host": "manage", "unhost": "unmanage"}
+
+// withoutRemoved leaves the hosts out that were removed from the fleet.
+func withoutRemoved(v map[string]any) {
+	hosts, ok := v["hosts"].([]any)
+	if !ok {
+		return
+	}
+	kept := []any{}
+	for _, h := range hosts {
+		if host, ok := h.(map[string]any); !ok || host["trust"] != "removed" {
+			kept = append(kept, h)
+		}
+	}
+	if gone := len(hosts) - len(kept); gone > 0 {
+		v["hosts"], v["count"] = kept, json.Number(strconv.Itoa(len(kept)))
 	}
 }
 
@@ -119,6 +167,12 @@ func presentObject(v map[string]any) any {
 			out["last_state"] = out["state"]
 		}
 		out["state"] = "unknown"
+	}
+
+	// Hosts that are not listed any more, and words of actions.
+	withoutRemoved(out)
+	if word, ok := formerActions[out["action"]]; ok && out["verdict"] != nil {
+		out["action"] = word
 	}
 
 	// An attempt that found nothing to do.

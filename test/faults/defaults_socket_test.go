@@ -25,7 +25,15 @@ func localSocket(t *testing.T, f *plainFleet) {
 		t.Fatalf("%v, %v", fi, err)
 	}
 
-	status := func() (st agentsock.Status) {
+	type state struct {
+		PID     int              `json:"pid"`
+		Policy  agentsock.Policy `json:"policy"`
+		Refused uint64           `json:"refused"`
+		Session struct {
+			Open bool `json:"open"`
+		} `json:"session"`
+	}
+	status := func() (st state) {
 		t.Helper()
 		if err := json.Unmarshal([]byte(f.gozzard(t, "agent", "status", "--data", f.state, "-o", "json")),
 			&st); err != nil {
