@@ -1,13 +1,15 @@
 package enrol_test
 
 import (
+	"slices"
 	"testing"
 
+	"github.com/gozzard/gozzard"
 	"github.com/gozzard/gozzard/internal/enrol"
 )
 
 // TestTS14HostLeaves: a host removes itself and no other, by its certificate. Its address is free afterwards, and its
-// certificate is worthless. The act is in the audit.
+// certificate is worthless. The server forgets it. The acts are in the audit.
 func TestTS14HostLeaves(t *testing.T) {
 	r := newRig(t)
 	a, b := r.member("a", 1), r.member("b", 2)
@@ -30,12 +32,10 @@ func TestTS14HostLeaves(t *testing.T) {
 
 	rows, err := r.store.Audit(t.Context(), 100)
 	must(t, err)
-	found := false
-	for i := range rows {
-		found = found || rows[i].Act == "enrol:leave:a"
-	}
-	if !found {
-		t.Error("no row of the host that left")
+	for _, act := range []string{"enrol:leave:a", "forget:a"} {
+		if !slices.ContainsFunc(rows, func(row gozzard.AuditRow) bool { return row.Act == act }) {
+			t.Errorf("the audit has no row %s of the host that left", act)
+		}
 	}
 }
 

@@ -18,7 +18,9 @@ import (
 	"github.com/gozzard/gozzard"
 	"github.com/gozzard/gozzard/internal/api"
 	"github.com/gozzard/gozzard/internal/auth"
+	"github.com/gozzard/gozzard/internal/control"
 	"github.com/gozzard/gozzard/internal/enrol"
+	"github.com/gozzard/gozzard/internal/fleet"
 	"github.com/gozzard/gozzard/internal/nats"
 	"github.com/gozzard/gozzard/internal/signing"
 	"github.com/gozzard/gozzard/internal/sqlstore"
@@ -59,7 +61,7 @@ func (c *clock) forward(d time.Duration) {
 	c.offset += d
 }
 
-// rig is a server that enrols: record, authority, registry, API over TLS, and the fabric.
+// rig is a server that enrols: record, control plane, authority, registry, API over TLS, and the fabric.
 type rig struct {
 	t         *testing.T
 	clock     clock
@@ -135,8 +137,11 @@ func newRigIn(t *testing.T, dir string, ahead time.Duration) *rig {
 	run(t, r.registry.Run)
 	book, err := auth.New(auth.Config{})
 	must(t, err)
-	srv := &http.Server{Handler: api.New(api.Options{Enrol: r.registry, Authenticate: blueking.ByHeaders(book),
-		Challenge: blueking.AuthorizationHeader}), ReadHeaderTimeout: patience}
+	plane, err := control.New(t.Context(), control.Options{Store: r.store, Topology: r.store, Dispatch: r.hub,
+		Live: fleet.New()})
+	must(t, err)
+	srv := &http.Server{Handler: api.New(api.Options{Plane: plane, Enrol: r.registry,
+		Authenticate: blueking.ByHeaders(book), Challenge: blueking.AuthorizationHeader}), ReadHeaderTimeout: patience}
 	done := make(chan struct{})
 	go func() { _ = srv.Serve(tls.NewListener(l, r.authority.APITLS([]string{"127.0.0.1"}, nil))); close(done) }()
 	t.Cleanup(func() { _ = srv.Close(); <-done })
