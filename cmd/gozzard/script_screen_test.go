@@ -9,6 +9,7 @@ import (
 	"os/exec"
 	"path/filepath"
 	"regexp"
+	"slices"
 	"strings"
 	"syscall"
 	"time"
@@ -77,8 +78,10 @@ func onScreen(ts *testscript.TestScript, neg bool, args []string) {
 		}
 		all.Write(part)
 		if !pressed && want.Match(all.Bytes()) {
-			_, err := terminal.Write([]byte{3})
-			ts.Check(err)
+			if slices.Contains(args, "--watch") || slices.Contains(args, "-w") { // other commands end by themselves; Ctrl-C may come before that
+				_, err := terminal.Write([]byte{3})
+				ts.Check(err)
+			}
 			pressed = true
 		}
 	}
