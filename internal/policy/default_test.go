@@ -101,7 +101,7 @@ func TestChosenDefaultAccount(t *testing.T) {
 		t.Fatal(err)
 	}
 	if _, err := policy.Fit(path, policy.Choice{Default: "nobody"}); err == nil ||
-		!strings.HasSuffix(err.Error(), "policy.yaml: default_user: nobody") {
+		!strings.HasSuffix(err.Error(), "policy.yaml:\ndefault_user: nobody") {
 		t.Error(err)
 	}
 }

@@ -219,38 +219,6 @@ func (c Choice) Missing(p *Policy) []string {
 	return nil
 }
 
-// ErrChanged is the error of Fit for a policy that a person has changed.
-var ErrChanged = errors.New("the policy of this host does not allow what was asked for, and a person has changed it")
-
-// Fit makes the policy of a host fit a choice. It writes a policy where there is none, and replaces one that no person
-// has changed. A policy that a person has changed is never changed: the error has the lines that are missing.
-func Fit(path string, c Choice) (made bool, err error) {
-	if made, err = Create(path, c); made || err != nil {
-		return made, err
-	}
-
-	b, err := os.ReadFile(path)
-	if err != nil {
-		return false, fmt.Errorf("cannot read the policy of this host: %w", err)
-	}
-	p, err := Parse(path, b)
-	if err != nil {
-		return false, err
-	}
-	missing := c.Missing(p)
-	if len(missing) == 0 {
-		return false, nil
-	}
-
-	for _, root := range []bool{false, true} {
-		if string(b) == (Choice{AllowRoot: root, Own: c.Own, OwnUID: c.OwnUID}).text() {
-			c.AllowRoot = c.AllowRoot || root
-			return true, atomicfile.Write(path, []byte(c.text()))
-		}
-	}
-	return false, fmt.Errorf("%w: write these lines into %s: %s", ErrChanged, path, strings.Join(missing, " and "))
-}
-
 // Create writes the first policy of a host. One that exists is left as it is, whatever was chosen: made says which.
 func Create(path string, c Choice) (made bool, err error) {
 	if _, err := os.Lstat(path); err == nil {
