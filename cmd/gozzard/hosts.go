@@ -81,7 +81,7 @@ func (env *cliEnv) hosts(ctx context.Context, output *outputFlag) error {
 			"\"gozzard hosts confirm-restore\"", all.RestoredFrom.Format(time.RFC3339))
 	}
 	if len(hosts) == 0 {
-		env.remark("no host has reported yet")
+		env.remark("no hosts to show; a host joins with: gozzard agent join")
 		return nil
 	}
 

@@ -36,7 +36,12 @@ are not shown.`,
 		Example: `  gozzard logs web --host 0:10.0.0.1
   gozzard logs web -n shop --host 10.0.0.1 --lines 500
   gozzard logs web -f`,
-		Args:              cobra.ExactArgs(1),
+		Args: func(_ *cobra.Command, args []string) error {
+			if len(args) != 1 {
+				return usage("give the name of one process: gozzard logs NAME")
+			}
+			return nil
+		},
 		ValidArgsFunction: env.completeNames,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			return env.logs(cmd.Context(), &o, args[0])

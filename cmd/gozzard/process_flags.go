@@ -47,7 +47,8 @@ func (p *processFlags) registerManaged(cmd *cobra.Command) {
 	f := cmd.Flags()
 	f.BoolVar(&p.managed, "managed", true, "only supervised processes; --managed=false for the others")
 	f.BoolVar(&p.managed, "hosted", true, "the old name of --managed")
-	_ = f.MarkHidden("hosted") // it fails only for a flag that does not exist
+	f.Lookup("managed").DefValue = "" // without the flag both kinds are listed, so help shows no default
+	_ = f.MarkHidden("hosted")        // it fails only for a flag that does not exist
 	cmd.MarkFlagsMutuallyExclusive("managed", "hosted")
 }
 

@@ -209,7 +209,7 @@ func (env *cliEnv) checkDocuments(ctx context.Context, o *registerOptions, in io
 		return nil
 	})
 	if err == nil && faults > 0 {
-		err = usage("definitions in %s have %d faults; nothing was registered", fileName(o.file), faults)
+		err = usage("faults in the definitions of %s: %d; nothing was registered", fileName(o.file), faults)
 	}
 
 	return docs, plans, err

@@ -143,12 +143,12 @@ func (env *cliEnv) run(ctx context.Context, o *runOptions, args []string) error 
 		if err != nil {
 			return env.printFaults(err)
 		}
-		t, err := env.waitForTask(ctx, c, &o.taskFlags, "define "+o.name, a.TaskID)
+		t, err := env.waitForTask(ctx, c, &o.taskFlags, "register "+o.name, a.TaskID)
 		if err != nil {
 			return err
 		}
 		if t.Counts.Failed > 0 {
-			return env.printTask(&o.taskFlags, "define "+o.name, &t)
+			return env.printTask(&o.taskFlags, "register "+o.name, &t)
 		}
 	}
 	return env.begin(ctx, c, o, action, hosts)
@@ -270,6 +270,8 @@ func (o *runOptions) place(doc map[string]any, local bool) error {
 		return usage("--dir %q must be an absolute path: the process runs on another host", printable(o.dir))
 	case o.dir == "" && !local:
 		doc["folder"] = "/"
+	case !local:
+		// This machine knows nothing of the folders of another: the agent there checks it.
 	default:
 		dir, err := filepath.Abs(o.dir)
 		if err != nil {

@@ -42,7 +42,7 @@ Exit code: 0 printed, 5 there is no such definition.`,
   gozzard show web -o json`,
 		Args: func(_ *cobra.Command, args []string) error {
 			if len(args) == 0 {
-				return usage("give the name of a process: gozzard show NAME; NAME may be a pattern")
+				return usage("give one NAME: gozzard show NAME; for several processes give a pattern, such as 'web-*'")
 			}
 			return nil
 		},

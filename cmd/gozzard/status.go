@@ -42,7 +42,7 @@ process with this name.`,
   gozzard status web -n shop >/dev/null || echo "web is not well everywhere"`,
 		Args: func(_ *cobra.Command, args []string) error {
 			if len(args) != 1 {
-				return usage("give the name of a process: gozzard status NAME; NAME may be a pattern")
+				return usage("give one NAME: gozzard status NAME; for several processes give a pattern, such as 'web-*'")
 			}
 			return nil
 		},

@@ -5,6 +5,8 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"maps"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -195,12 +197,30 @@ func (d *definitionKeys) limitText() string {
 	} else if d.CPU != nil {
 		parts = append(parts, "cpu "+fmt.Sprint(d.CPU))
 	}
-	if len(d.Limits) > 0 {
-		if text, err := json.Marshal(d.Limits); err == nil { // a map that was read from JSON
-			parts = append(parts, string(text))
-		}
+	for _, key := range slices.Sorted(maps.Keys(d.Limits)) {
+		parts = append(parts, moreLimit(key, d.Limits[key]))
 	}
 	return strings.Join(parts, ", ")
+}
+
+// moreLimit is one key of the object limits of a definition in words.
+func moreLimit(key string, value any) string {
+	text := fmt.Sprint(value)
+	if n, ok := value.(float64); ok {
+		text = strconv.FormatFloat(n, 'f', -1, 64)
+	}
+
+	switch key {
+	case "act":
+		return text + " when it is above a limit"
+	case "files":
+		return text + " open files"
+	case "samples":
+		return text + " samples in a row"
+	case "enforce":
+		return "enforced by the kernel: " + yesNo(value == true)
+	}
+	return key + " " + text
 }
 
 // runText is the last run of a periodic or one-shot process.

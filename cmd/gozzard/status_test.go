@@ -22,7 +22,7 @@ func TestStatusOfOne(t *testing.T) {
 		EndedAt: client.At(atStart.Add(-5 * time.Second))}
 	p.Health, p.HealthMessage = client.HealthFailing, "HTTP 500"
 	parts := &processParts{definition: definitionKeys{Command: "./run.sh", User: "www", Memory: "512M", CPU: 1.5,
-		Limits: map[string]any{"files": 100.0}}}
+		Limits: map[string]any{"files": 100.0, "act": "restart", "net": "1G", "samples": 2.0, "enforce": true}}}
 
 	env, got := testEnv(), ""
 	for _, l := range append(env.stateLines(&p), env.definitionLines(&p, parts)...) {
@@ -35,7 +35,8 @@ func TestStatusOfOne(t *testing.T) {
 		"wanted: running\nmanaged: yes\nrestarts: 7\nnext run: " + at(30*time.Second) + " (in 30s)\n" +
 		"last run: code 3, took 1m0s, " + at(-65*time.Second) + " (1m5s ago)\n" +
 		"last exit: SIGKILL, out of memory, core dumped, " + at(-5*time.Second) + " (5s ago)\nhealth: failing, HTTP 500\n" +
-		"limits: memory 512M, cpu 1.5 cores, {\"files\":100}\ncommand: ./run.sh\nuser: www\nkind: periodic\n"
+		"limits: memory 512M, cpu 1.5 cores, restart when it is above a limit, " +
+		"enforced by the kernel: yes, 100 open files, net 1G, 2 samples in a row\ncommand: ./run.sh\nuser: www\nkind: periodic\n"
 	if got != want {
 		t.Errorf("the status is\n%s\nwant\n%s", got, want)
 	}

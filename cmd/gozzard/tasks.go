@@ -50,7 +50,8 @@ Exit code: 0 listed, also when nothing matches, 2 wrong flags, 4 not allowed.`,
 	f, q := cmd.Flags(), &o.query
 	f.StringVar(&o.since, "since", "",
 		"only tasks since this `TIME`, such as 2026-01-02T15:04:05Z, or since this long ago, such as 24h")
-	f.StringArrayVar(&q.Actions, "action", nil, "only tasks with this `ACTION`, such as start; may be repeated")
+	f.StringArrayVar(&q.Actions, "action", nil, "only tasks with this `ACTION`, such as start or register; may be "+
+		"repeated")
 	f.StringVar(&q.User, "user", "", "only tasks of this `USER`")
 	f.StringVar(&q.App, "app", "", "only tasks of this `APP`; you can see tasks of your own app only")
 	f.BoolVar(&q.Mine, "mine", false, "only your own tasks")

@@ -53,6 +53,9 @@ right, is disabled or is deleted.`,
 			if err := output.check(); err != nil {
 				return err
 			}
+			if request.Uses < 1 {
+				return usage("--uses %d: use 1 or more", request.Uses)
+			}
 
 			c, err := env.connect()
 			if err != nil {

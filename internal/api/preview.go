@@ -60,7 +60,7 @@ const (
 func renderPreview(v *record.Preview) client.PreviewRow {
 	at := &v.Attempt
 	row := client.PreviewRow{Host: hostRef(at.Agent, at.Addr),
-		Namespace: at.Key.Namespace, Name: at.Key.Name, Action: at.Action.String()}
+		Namespace: at.Key.Namespace, Name: at.Key.Name, Action: actionWord(at.Action)}
 	if at.State.Final() {
 		row.Code, row.Message = string(at.Outcome.Code), at.Outcome.Message
 	}

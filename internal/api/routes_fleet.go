@@ -42,7 +42,7 @@ func operationRoutes() []Route {
 				"tasks for one page, so a page may have fewer than limit, or none, although there are more.",
 			Parameters: []Parameter{
 				text("since", "The time of the oldest task, as RFC 3339 or in Unix milliseconds."),
-				texts("action", "An action, such as start."),
+				texts("action", "An action, such as start or register; update is another word for register."),
 				text("user", "The user that sent the request."),
 				text("app", "The app that sent the request. Tasks of other apps are not listed."),
 				flag("mine", "Only tasks of the caller."),

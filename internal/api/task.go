@@ -135,7 +135,7 @@ func renderTask(res *record.TaskResults, show client.Show) client.Task {
 func renderAttempt(at *gozzard.Attempt, verdict client.Verdict) client.Attempt {
 	out := client.Attempt{
 		Host:      hostRef(at.Agent, at.Addr),
-		Namespace: at.Key.Namespace, Name: at.Key.Name, Action: at.Action.String(), State: stateText(at.Action, at.State, at.Outcome.Code),
+		Namespace: at.Key.Namespace, Name: at.Key.Name, Action: actionWord(at.Action), State: stateText(at.Action, at.State, at.Outcome.Code),
 		Verdict: verdict,
 	}
 	if at.State.Final() {

@@ -56,6 +56,9 @@ func (a *api) taskFilter(caller gozzard.Caller, q *query) record.TaskFilter {
 			return "must be an action such as start, is " + strconv.Quote(clip(s))
 		}
 		f.Actions = append(f.Actions, action)
+		if actionWord(action) == gozzard.ActionRegister.String() {
+			f.Actions = append(f.Actions, gozzard.ActionRegister, gozzard.ActionUpdate)
+		}
 		return ""
 	})
 
@@ -129,7 +132,7 @@ func renderSummary(s *record.TaskSummary) client.TaskSummary {
 	seen := make(map[gozzard.Key]bool, len(s.Items))
 	for i := range s.Items {
 		it := &s.Items[i]
-		if word := it.Action.String(); !slices.Contains(out.Actions, word) {
+		if word := actionWord(it.Action); !slices.Contains(out.Actions, word) {
 			out.Actions = append(out.Actions, word)
 		}
 		if seen[it.Key] {
@@ -144,4 +147,13 @@ func renderSummary(s *record.TaskSummary) client.TaskSummary {
 	}
 
 	return out
+}
+
+// actionWord is the word for an action. Our API has one word for the two actions that record a definition; BlueKing's
+// API has two, and rights keep them apart.
+func actionWord(a gozzard.Action) string {
+	if a == gozzard.ActionUpdate {
+		a = gozzard.ActionRegister
+	}
+	return a.String()
 }

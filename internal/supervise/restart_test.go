@@ -108,7 +108,7 @@ func TestRestartMax(t *testing.T) {
 		if n := r.machine.Starts(game); n != 4 { // the first start and three restarts
 			t.Errorf("%d starts", n)
 		}
-		if m := r.status().Message; !strings.HasPrefix(m, "gave up after 3 restarts in a row (restart.max): start it when") {
+		if m := r.status().Message; !strings.HasPrefix(m, "gave up after 3 restarts in a row (restart.max) and waits for a start by hand") {
 			t.Error(m)
 		}
 		r.want(gozzard.ActionStart, nil, gozzard.CodeOK, true)

@@ -165,7 +165,7 @@ func crashLoop(downs int, delay time.Duration, last string) string {
 
 // gaveUp is the status of a process that ended too often in a row.
 func gaveUp(most int) string {
-	return fmt.Sprintf("gave up after %d restarts in a row (restart.max): start it when the cause is mended", most)
+	return fmt.Sprintf("gave up after %d restarts in a row (restart.max) and waits for a start by hand", most)
 }
 
 func spell(d time.Duration) string {

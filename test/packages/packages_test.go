@@ -118,7 +118,7 @@ root=$1; `+script, "sh", root)
 		t.Errorf("gozzard version: %s", out)
 	}
 	if out := inside(`run server --data /var/lib/gozzard/s >"$root/tmp/log" 2>&1 & 
-n=0; until run hosts --credentials /var/lib/gozzard/s/credentials.json; do n=$((n+1)); [ $n -lt 100 ] || { cat "$root/tmp/log"; exit 1; }; sleep 0.2; done`); !strings.Contains(out, "no host has reported yet") {
+n=0; until run hosts --credentials /var/lib/gozzard/s/credentials.json; do n=$((n+1)); [ $n -lt 100 ] || { cat "$root/tmp/log"; exit 1; }; sleep 0.2; done`); !strings.Contains(out, "no hosts to show") {
 		t.Errorf("gozzard server: %s", out)
 	}
 	if out := inside(`run dev --data /var/lib/gozzard/dev >"$root/tmp/log" 2>&1 &
