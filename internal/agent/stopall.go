@@ -48,3 +48,13 @@ func (a *Agent) applyLocal(ctx context.Context, key gozzard.Key, action gozzard.
 	}
 	return out
 }
+
+// Running counts the managed processes that are running. Before Run, these are the ones that are on record and alive.
+func (a *Agent) Running() (n int) {
+	for _, s := range a.sup.Statuses() {
+		if s.State == gozzard.StateRunning {
+			n++
+		}
+	}
+	return n
+}

@@ -178,8 +178,8 @@ func (o *LeaveOptions) part(ctx context.Context, member *enrol.Membership) (left
 	return left, nil
 }
 
-// endProcesses opens the state folder as the agent would, and stops its processes if that was chosen. It returns their
-// number.
+// endProcesses opens the state folder as the agent would, and stops its processes if that was chosen. It returns how
+// many processes were stopped, or keep running.
 func (o *LeaveOptions) endProcesses(ctx context.Context, member *enrol.Membership) (n int, err error) {
 	// Open the parts of an agent, without a way to the server.
 	a := &Agent{options: Options{Data: o.Data, Version: o.Version, Member: member, Policy: o.Policy, Log: o.Log,
@@ -191,18 +191,18 @@ func (o *LeaveOptions) endProcesses(ctx context.Context, member *enrol.Membershi
 		}
 	}
 
-	// Run it.
+	// An agent that does not run starts nothing.
+	n = a.agent.Running()
+	if !o.Stop {
+		return n, a.agent.Close()
+	}
+
+	// Run it, stop the processes, then the agent.
 	ctx, cancel := context.WithTimeout(ctx, stopTime)
 	defer cancel()
-	n = a.agent.Processes()
 	ended := make(chan error, 1)
 	go func() { ended <- a.agent.Run(ctx, noLink{}) }()
-
-	// Stop the processes, then the agent.
-	var running map[gozzard.Key]string
-	if o.Stop {
-		running = a.agent.StopAll(ctx)
-	}
+	running := a.agent.StopAll(ctx)
 	cancel()
 	if err := <-ended; err != nil {
 		return n, err
