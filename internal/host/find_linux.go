@@ -73,7 +73,7 @@ func (h *Host) Find(q supervise.Query) (supervise.Found, error) {
 		return supervise.Found{}, fmt.Errorf("cannot look for %s: %w", q.Key, err)
 	}
 	for _, pid := range pids {
-		if e.Alive != nil && pid != hint {
+		if e.Alive != nil && pid != hint || h.isCopyOf(q.Key, pid) {
 			continue
 		}
 		if c, reason := h.describeMember(pid, w); reason == "" && c.Barred == "" && !h.isTaken(q, c.Proc) {

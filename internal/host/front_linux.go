@@ -8,6 +8,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"github.com/gozzard/gozzard"
 	"github.com/gozzard/gozzard/internal/supervise"
 )
 
@@ -97,7 +98,8 @@ func (h *Host) findFront(c *command) supervise.Proc {
 
 	var best supervise.Proc
 	for _, pid := range h.startedBy(c) {
-		if id.ProcName == "" && pid != hint || pid == c.cmd.Process.Pid && h.shellImage(c) != imageOther {
+		if id.ProcName == "" && pid != hint || pid == c.cmd.Process.Pid && h.shellImage(c) != imageOther ||
+			h.isCopy(c, pid) {
 			continue
 		}
 		x, reason := h.compare(pid, w)
@@ -146,13 +148,33 @@ const (
 	imageOther                // a program in its place, perhaps another shell
 )
 
-// shellImage compares the arguments. A long command line is compared as far as it can be read.
-func (h *Host) shellImage(c *command) image {
+// shellImage is what the shell of a command is now.
+func (h *Host) shellImage(c *command) image { return h.compareImage(c, c.cmd.Process.Pid) }
+
+// isCopy reports whether a process is a copy of the running shell of a command that has executed no program. It has
+// the name of the shell for the moment between fork and exec, and may be gone when somebody looks again.
+func (h *Host) isCopy(c *command, pid int) bool {
+	return pid != c.cmd.Process.Pid && h.compareImage(c, pid) == imageShell
+}
+
+// isCopyOf is isCopy for all running commands that may start the process of a key.
+func (h *Host) isCopyOf(key gozzard.Key, pid int) bool {
+	for _, c := range h.shells.commands(key) {
+		if h.isCopy(c, pid) {
+			return true
+		}
+	}
+	return false
+}
+
+// compareImage compares the arguments of a process with those of the shell of a command. A long command line is compared as
+// far as it can be read.
+func (h *Host) compareImage(c *command, pid int) image {
 	if c.plain {
 		return imageOther
 	}
 
-	args, err := h.proc.Args(c.cmd.Process.Pid, argBytes)
+	args, err := h.proc.Args(pid, argBytes)
 	if err != nil || len(args) == 0 {
 		return imageUnknown
 	}

@@ -56,14 +56,22 @@ func (s *shells) known(pid int) *command {
 
 // leaders lists the shells of running commands that may start the process of a key.
 func (s *shells) leaders(key gozzard.Key) (pids []int) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	for pid, c := range s.pids {
-		if c.run.Key == key && c.run.Keeps {
-			pids = append(pids, pid)
-		}
+	for _, c := range s.commands(key) {
+		pids = append(pids, c.cmd.Process.Pid)
 	}
 	return pids
+}
+
+// commands lists the running commands that may start the process of a key.
+func (s *shells) commands(key gozzard.Key) (all []*command) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for _, c := range s.pids {
+		if c.run.Key == key && c.run.Keeps {
+			all = append(all, c)
+		}
+	}
+	return all
 }
 
 func (s *shells) has(pid int) bool { return s.of(pid) != nil }
