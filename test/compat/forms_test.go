@@ -21,7 +21,7 @@ import (
 //   - an attempt that found nothing to do has the state noted, where it was failed.
 //
 //   - a process of a host that is offline has the state unknown, and its state under last_state (ADR 0046);
-//   - the actions host and unhost are called manage and unmanage (ADR 0047);
+//   - the actions host and unhost are called manage and unmanage (ADR 0047), update is called register;
 //   - a host that was removed from the fleet is not listed (ADR 0052).
 //
 // Nothing else of a recorded answer is left out: every value of it is compared. What answers have besides, since later
@@ -75,7 +75,7 @@ func withoutForgets(v map[string]any) {
 }
 
 // formerActions are the words of actions that have another name now.
-var formerActions = map[any]string{"host": "manage", "unhost": "unmanage"}
+var formerActions = map[any]string{"host": "manage", "unhost": "unmanage", "update": "register"}
 
 // withoutRemoved leaves the hosts out that were removed from the fleet.
 func withoutRemoved(v map[string]any) {
