@@ -70,6 +70,9 @@ func join(cmd *cobra.Command, o agentd.JoinOptions) error {
 	}
 
 	next := textIn(cmd.Context(), "start the agent with: gozzard agent --data %s", o.Data)
+	if unit := agentd.StartUnit(o.Data); unit != "" {
+		next = textIn(cmd.Context(), "start the agent with: systemctl enable --now %s", unit)
+	}
 	if j.Pending {
 		next = textIn(cmd.Context(), "an admin must approve it: gozzard hosts approve %s", j.Agent)
 	}

@@ -20,12 +20,13 @@ const (
 	unitFolder = "/etc/systemd/system"
 	// unitState is the state folder of the units as shipped.
 	unitState = "/var/lib/gozzard-agent"
+	rootUnit  = "gozzard-agent.service"
 	capUnit   = "gozzard-agent-cap.service"
 )
 
 // unitNames are the units of agents.
 func unitNames() []string {
-	return []string{"gozzard-agent.service", capUnit, "gozzard-agent-user.service"}
+	return []string{rootUnit, capUnit, "gozzard-agent-user.service"}
 }
 
 // agentUnits are the units whose agent uses a state folder.
@@ -57,6 +58,25 @@ func findUnits(ctx context.Context, data string) *agentUnits {
 		}
 	}
 	return u
+}
+
+// StartUnit is the unit that starts the agent of root on a state folder, "" if there is none or systemd does not run.
+func StartUnit(data string) string {
+	data, err := filepath.Abs(data)
+	if err != nil || data != unitState || os.Geteuid() != 0 || !exists(systemdRuns) {
+		return ""
+	}
+	return firstUnit(unitFolder, "/usr/lib/systemd/system", "/lib/systemd/system")
+}
+
+// firstUnit is the unit of the agent of root, if one of the folders has it.
+func firstUnit(folders ...string) string {
+	for _, folder := range folders {
+		if exists(filepath.Join(folder, rootUnit)) {
+			return strings.TrimSuffix(rootUnit, ".service")
+		}
+	}
+	return ""
 }
 
 // systemctl returns what a question to systemd is answered with, "" if it is not.

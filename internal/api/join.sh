@@ -115,7 +115,8 @@ GOZZARD-END
 
 	# The token has the fingerprint of the server: join checks it before it sends the token.
 	# shellcheck disable=SC2086 # the flags are words
-	/usr/bin/gozzard agent join --server '{{.Server}}' --token-file "$work/token" --data /var/lib/gozzard-agent ${GOZZARD_JOIN_FLAGS:-}
+	LC_ALL=C /usr/bin/gozzard agent join --server '{{.Server}}' --token-file "$work/token" --data /var/lib/gozzard-agent ${GOZZARD_JOIN_FLAGS:-} >"$work/joined"
+	sed 's/; start the agent with: .*//' "$work/joined" # this script does it
 
 	if [ -d /run/systemd/system ]; then
 		systemctl daemon-reload

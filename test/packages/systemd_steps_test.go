@@ -122,6 +122,8 @@ func (f *systemdFleet) joinByScript() {
 	f.web.sh("cat >/root/ca.pem <<'END'\n" + ca + "\nEND\n" + `
 curl -fsSL https://10.77.0.1:8443/join >/dev/null 2>&1 && fail "curl trusts the server without its certificate"
 curl -fsSL --cacert /root/ca.pem https://10.77.0.1:8443/join | GOZZARD_TOKEN='` + f.token() + `' GOZZARD_JOIN_FLAGS="--allow-user www-data --allow-path /srv/shop" sh >/tmp/join.log 2>&1 || fail "the script"
+grep -q "this host joined as agent" /tmp/join.log || fail "the script does not say that the host joined"
+grep -qi "start the agent with" /tmp/join.log && fail "the script names a command that it has run itself"
 same "unit" "$(systemctl is-active gozzard-agent)" active
 mkdir -p /srv/shop; cp -r /examples/nginx /srv/shop; chown -R www-data: /srv/shop/nginx`)
 	f.srv.sh(`soon sh -c 'gozzard hosts | grep "0:10.77.0.2 *yes .*active"'
