@@ -9,6 +9,7 @@ import (
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 
+	"github.com/gozzard/gozzard/client"
 	"github.com/gozzard/gozzard/internal/language"
 )
 
@@ -77,4 +78,16 @@ func TestUsageInChinese(t *testing.T) {
 
 func isChinese(s string) bool {
 	return strings.ContainsFunc(s, func(r rune) bool { return unicode.Is(unicode.Han, r) })
+}
+
+// TestChangesInChinese: a list of changes has the commas of its language.
+func TestChangesInChinese(t *testing.T) {
+	env, plan := testEnv(), client.Preview{Changed: 2, Unchanged: 3}
+	if got := env.changeText(&plan); got != "2 changed, 3 unchanged" {
+		t.Errorf("English: %q", got)
+	}
+	env.chinese = language.CommandLine()
+	if got := env.changeText(&plan); got != "变更 2，不变 3" {
+		t.Errorf("Chinese: %q", got)
+	}
 }

@@ -60,14 +60,14 @@ func (env *cliEnv) printPlan(p *client.Preview) error {
 
 // changeText says what a document does to definitions, such as "1 new, 2 unchanged".
 func (env *cliEnv) changeText(p *client.Preview) string {
-	var parts []string
+	list := ""
 	for _, c := range []struct {
 		n    int
 		text string
-	}{{p.New, "%d new"}, {p.Changed, "%d changed"}, {p.Unchanged, "%d unchanged"}} {
+	}{{p.New, ", %d new"}, {p.Changed, ", %d changed"}, {p.Unchanged, ", %d unchanged"}} {
 		if c.n > 0 {
-			parts = append(parts, env.text(c.text, c.n))
+			list += env.text(c.text, c.n)
 		}
 	}
-	return strings.Join(parts, ", ")
+	return strings.TrimLeft(list, ", ，") // the comma is that of the language
 }
