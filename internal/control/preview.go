@@ -79,8 +79,8 @@ func (p *Plane) Definitions(ctx context.Context, caller gozzard.Caller, f fleet.
 			if d.Spec, err = hideEnv(rec.Spec); err != nil {
 				return 0, nil, err
 			}
-			d.Origin = hideCaller(d.Origin)
 		}
+		d.Origin = hideCaller(caller, d.Origin)
 		out = append(out, d)
 	}
 	return count, out, nil
@@ -104,10 +104,11 @@ func (p *Plane) origin(ctx context.Context, known map[gozzard.TaskSeq]*gozzard.T
 	return known[seq], nil
 }
 
-// hideCaller is when and by which door a definition came.
-func hideCaller(t *gozzard.Task) *gozzard.Task {
-	if t == nil {
-		return nil
+// hideCaller hides the task, the app and the person of a task from callers that cannot read it: they see when and by which
+// door it came.
+func hideCaller(caller gozzard.Caller, t *gozzard.Task) *gozzard.Task {
+	if t == nil || caller.Rights.SeesAll() || t.Caller.App == caller.App && t.Caller.User == caller.User {
+		return t
 	}
 	return &gozzard.Task{At: t.At, Door: t.Door}
 }

@@ -78,10 +78,18 @@ cp /stage/example-0.yaml shop.yaml`, rules: []rule{
 	}}
 }
 
+// open makes a server that other machines reach, on a clean machine, and a token.
+const open = `everything_ends
+background 0 "gozzard server --data /var/lib/gozzard --listen 0.0.0.0:8443 --agent-listen 0.0.0.0:4230"
+soon gozzard hosts
+(umask 077; gozzard token create >token)`
+
 func install() page {
 	return page{file: "docs/install.md", rules: []rule{
 		{begins: "apt-get", how: elsewhere, why: unitTests}, {begins: "dnf", how: elsewhere, why: unitTests},
 		{begins: "systemctl enable --now gozzard-server", first: "everything_installed"},
+		{begins: "(umask 077; gozzard token create", first: open},
+		{begins: "gozzard agent join"},
 		{begins: "make build", how: elsewhere, why: built},
 		{begins: "make install", first: "make() { command make -o build \"$@\"; }"},
 		{begins: "podman", how: elsewhere, why: "needs podman; TestImage unpacks and runs the image"},
@@ -89,23 +97,15 @@ func install() page {
 			then: "soon gozzard hosts --credentials /var/lib/gozzard/credentials.json"},
 		{begins: "gozzard agent --data", how: background,
 			then: "soon online gozzard --credentials /var/lib/gozzard/credentials.json"},
-		{begins: "install -m 0644 /usr/share/doc/gozzard/policy.yaml", first: `everything_ends
-background 0 "gozzard server --data /var/lib/gozzard --listen 0.0.0.0:8443 --agent-listen 0.0.0.0:4230"
-soon gozzard hosts --credentials /var/lib/gozzard/credentials.json
-(umask 077; gozzard token create --credentials /var/lib/gozzard/credentials.json >token)`},
+		{begins: "gozzard agent join", first: open}, // mode cap
+		{begins: "install -d -o gozzard", first: open},
 	}}
 }
 
 func addHosts() page {
-	server := "background 0 \"gozzard server --data /var/lib/gozzard --listen 0.0.0.0:8443 --agent-listen 0.0.0.0:4230\"\n" +
-		"soon gozzard hosts --credentials /var/lib/gozzard/credentials.json"
-	return page{file: "docs/add-hosts.md", before: "everything_installed", rules: []rule{
-		{begins: "gozzard server", then: "soon gozzard hosts --credentials /var/lib/gozzard/credentials.json"},
-		{begins: "gozzard agent --data", then: "soon online gozzard --credentials /var/lib/gozzard/credentials.json"},
-		{begins: "curl", first: "everything_ends\n" + server + "\nexport GOZZARD_TOKEN_FILE=/src/token; " +
-			"cp /var/lib/gozzard/ca.pem .; rm -f /usr/bin/gozzard; PATH=$PATH:/src/bin; " +
-			"(umask 077; gozzard token create --credentials /var/lib/gozzard/credentials.json >token)",
-			then: "export GOZZARD_CREDENTIALS=/var/lib/gozzard/credentials.json"},
+	return page{file: "docs/add-hosts.md", before: "everything_installed\n" + open, rules: []rule{
+		{begins: "curl", first: open + "\nexport GOZZARD_TOKEN_FILE=/src/token; cp /var/lib/gozzard/ca.pem .; " +
+			"rm -f /usr/bin/gozzard; PATH=$PATH:/src/bin"},
 		{begins: "gozzard hosts address", how: elsewhere, why: "the addresses of the page belong to no host; TestScripts/enrol"},
 	}}
 }
@@ -141,8 +141,13 @@ func uninstall() page {
 }
 
 func troubleshoot() page {
-	const rescue = "N is the pid of a server whose files were removed; TestK11RecordRemovedUnderServer"
+	const (
+		rescue = "N is the pid of a server whose files were removed; TestK11RecordRemovedUnderServer"
+		retry  = "there is no such task; TestScripts/tasks, TestScripts/failures"
+	)
 	return page{file: "docs/troubleshoot.md", before: "enrolled", rules: []rule{
+		{begins: "gozzard task 2024", how: elsewhere, why: retry}, {begins: "gozzard task 2024", how: elsewhere, why: retry},
+		{begins: "gozzard task 2024", how: elsewhere, why: retry},
 		{begins: "ls -l /proc/N", how: elsewhere, why: rescue}, {begins: "cp /proc/N", how: elsewhere, why: rescue},
 		{begins: "cp /proc/N", how: elsewhere, why: rescue},
 		{begins: "groupadd", first: "useradd -m alice"},
