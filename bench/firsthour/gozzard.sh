@@ -22,7 +22,7 @@ began
 kill -9 "$before"
 until_true "it came back" came_back "$before"
 took "kill -9: it answers again"
-grep -q 'web .*running' <<<"$(bin/gozzard ps)" || fail "ps does not show it running after kill -9: $(bin/gozzard ps)"
+until_true "ps shows it running again (first starting, for the second of its check)" sh -c 'bin/gozzard ps | grep -q "web .*running"'
 
 began
 bin/gozzard stop web >/tmp/stop.log 2>&1 || fail "gozzard stop: $(cat /tmp/stop.log)"
