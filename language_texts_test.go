@@ -2,6 +2,7 @@ package gozzard_test
 
 import (
 	"maps"
+	"path/filepath"
 	"regexp"
 	"slices"
 	"testing"
@@ -11,6 +12,17 @@ import (
 
 // libraryTexts are the words of the library that reads the command line. They are in cli-cobra.po.
 const libraryTexts = "internal/language/zh/cli-cobra.po"
+
+// textFolders are the folders whose texts reach a person at the command line. Of a folder, all sentences count, or those
+// of some files only. calls restricts them to what becomes an error or a fault.
+var textFolders = []struct {
+	folder string
+	files  []string // nil means all
+	calls  bool
+}{
+	{folder: "cmd/gozzard"},
+	{folder: ".", files: []string{"event.go"}}, // the help has the kinds of events
+}
 
 // plainTexts are texts of the command line that stay as they are: names of fields, states, and what is typed.
 var plainTexts = map[string]string{
@@ -129,11 +141,13 @@ func TestEveryTextIsTranslated(t *testing.T) {
 	chinese := language.CommandLine()
 	found := map[string]string{}
 	for _, s := range parseAll(t) {
-		if s.folder != "cmd/gozzard" && s.path != "event.go" || s.isTest() { // the help has the kinds of events
-			continue
-		}
-		for _, text := range messagesIn(s.file, false) {
-			found[text] = s.path
+		for _, part := range textFolders {
+			if s.isTest() || s.folder != part.folder || part.files != nil && !slices.Contains(part.files, filepath.Base(s.path)) {
+				continue
+			}
+			for _, text := range messagesIn(s.file, part.calls) {
+				found[text] = s.path
+			}
 		}
 	}
 	if len(found) < 700 {
