@@ -185,6 +185,7 @@ func New(o Options) (*Agent, error) {
 		Event:   a.addEvent,
 		Held:    a.recordHeld,
 		Past:    a.recordPast,
+		Boot:    bootOf(o.Info),
 	}
 	if o.Policy != nil {
 		so.Former = o.Policy.FormerAccount()
@@ -196,6 +197,14 @@ func New(o Options) (*Agent, error) {
 	a.sup.Remember(a.state.pasts)
 	a.sup.Restore(a.state.records(), maps.Clone(a.state.held))
 	return a, nil
+}
+
+// bootOf is the id of this boot, "" where every boot has the same id.
+func bootOf(info gozzard.HostInfo) string {
+	if info.OS == "windows" {
+		return ""
+	}
+	return info.BootID
 }
 
 // fill sets the defaults.

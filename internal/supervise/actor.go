@@ -132,6 +132,8 @@ func (a *actor) step(ctx context.Context) (more bool) {
 		a.settleNow()
 	case a.clearDue():
 		a.clearAgain()
+	case a.steadyDue():
+		a.endCount()
 	case a.limitActionDue():
 		a.actOnBreach(ctx)
 	case a.healthRestartDue():
@@ -298,6 +300,9 @@ func (a *actor) untilNext() (d time.Duration, planned bool) {
 	}
 	if !a.clearAt.IsZero() {
 		earliest(time.Until(a.clearAt))
+	}
+	if at, counts := a.steadyAt(); counts {
+		earliest(time.Until(at))
 	}
 	if h := a.health; !h.at.IsZero() && h.probe == nil {
 		earliest(time.Until(h.at))

@@ -81,11 +81,14 @@ func pullUpWanted(in pullUpInput) (wanted bool, reason string) {
 
 // downsAfter counts how often in a row the process went down. A run that stayed up for a while begins a new count.
 func downsAfter(downs int, up time.Duration, p gozzard.Policy) int {
-	if up > max(steadyAfter, 3*window(p.StartCheckSecs)) {
+	if up > steadyTime(p) {
 		return 1
 	}
 	return downs + 1
 }
+
+// steadyTime is how long a run may last and still be part of a crash loop.
+func steadyTime(p gozzard.Policy) time.Duration { return max(steadyAfter, 3*window(p.StartCheckSecs)) }
 
 // pullUpDelay is how long to wait before the next pull-up, after the process went down for the downs-th time in a
 // row. The first of StartRetries attempts comes at once and the others come StartInterval apart, but not less than a

@@ -12,6 +12,8 @@ type Past struct {
 	Run      gozzard.LastRun `json:"run,omitzero"`       // of a periodic or one-shot process
 	Restarts uint32          `json:"restarts,omitempty"` // without a request since the last start or stop by an operation
 	Failed   bool            `json:"failed,omitempty"`   // the newest start by an operation or a plan has failed
+	Downs    int             `json:"downs,omitempty"`    // exits and failed starts in a row, if restart.max limits them
+	Boot     string          `json:"boot,omitempty"`     // in which Downs were counted
 }
 
 // Remember adds what is on record about earlier runs. It must be called before Restore.
@@ -118,6 +120,24 @@ func (a *actor) noteRestart() {
 	p := a.past
 	p.Restarts++
 	a.setPast(p)
+}
+
+// noteDowns records how often in a row the process went down. Only a definition that limits the number needs it.
+func (a *actor) noteDowns() {
+	p := a.past
+	p.Downs, p.Boot = 0, ""
+	if a.downs > 0 && a.s.boot != "" && a.spec != nil && a.spec.Policy.RestartMax > 0 {
+		p.Downs, p.Boot = a.downs, a.s.boot
+	}
+	a.setPast(p)
+}
+
+// downsOnRecord is the count that an agent that starts again continues. A boot begins a new one.
+func (a *actor) downsOnRecord() int {
+	if a.s.boot == "" || a.past.Boot != a.s.boot {
+		return 0
+	}
+	return a.past.Downs
 }
 
 // noteMissed records that the process on record ended while the agent did not run, so that its exit is not known. What an

@@ -80,7 +80,7 @@ func (a *actor) restore(rec Record) {
 	if a.s.host.Alive(a.held.Proc) {
 		a.presumed = a.held.Proc
 	}
-	a.completed = a.held.Done
+	a.completed, a.downs = a.held.Done, a.downsOnRecord()
 	a.updateView()
 }
 
@@ -177,7 +177,7 @@ func (a *actor) adopt(f Found, exit Exit) Found {
 	a.run++
 	a.ended, a.completed = nil, false
 	a.resetHealth()
-	a.proc, a.procStart, a.byCgroup, a.upSince = f.Proc, f.StartedAt, f.ByCgroup, time.Now()
+	a.proc, a.procStart, a.byCgroup, a.upSince = f.Proc, f.StartedAt, f.ByCgroup, a.upSinceOf(f)
 	if a.since = f.StartedAt; a.since.IsZero() {
 		a.since = a.s.now()
 	}
@@ -209,6 +209,15 @@ func (a *actor) adopt(f Found, exit Exit) Found {
 	a.publish(false)
 	a.s.sampleSoon(a)
 	return f
+}
+
+// upSinceOf is since when a found process counts as up. One that an earlier run of the agent has found is up since its
+// start.
+func (a *actor) upSinceOf(f Found) time.Time {
+	if !a.restoring || f.StartedAt.IsZero() {
+		return time.Now()
+	}
+	return time.Now().Add(-max(0, a.s.now().Sub(f.StartedAt)))
 }
 
 // markDown records that the process is not running any more, and plans a pull-up. During an operation it plans

@@ -35,6 +35,7 @@ func (a *actor) planPullUp(up time.Duration, why string) {
 	}
 
 	a.downs = downsAfter(a.downs, up, a.spec.Policy)
+	a.noteDowns()
 	if wanted, reason := a.pullUpWanted(); !wanted {
 		a.pullAt, a.message = time.Time{}, gozzard.Clip(reason+because(why), maxStatusBytes)
 		a.log.Warn("process ended too often and is not started again", "downs", a.downs, "reason", why)
@@ -48,6 +49,26 @@ func (a *actor) planPullUp(up time.Duration, why string) {
 	}
 
 	a.log.Info("process is down and will be started again", "downs", a.downs, "in", delay, "reason", why)
+}
+
+// steadyAt is when the present run ends the count of exits in a row. It returns false if there is nothing to end. The next
+// exit would end the count as well, but an agent that dies before must not continue it.
+func (a *actor) steadyAt() (time.Time, bool) {
+	if a.past.Downs == 0 || !a.running() || a.spec == nil {
+		return time.Time{}, false
+	}
+	return a.upSince.Add(steadyTime(a.spec.Policy) + time.Millisecond), true
+}
+
+func (a *actor) steadyDue() bool {
+	at, counts := a.steadyAt()
+	return counts && !time.Now().Before(at)
+}
+
+// endCount ends the count of exits in a row.
+func (a *actor) endCount() {
+	a.downs = 0
+	a.noteDowns()
 }
 
 // pullUpDue reports whether the process must be started now without a request.

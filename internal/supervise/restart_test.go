@@ -119,6 +119,97 @@ func TestRestartMax(t *testing.T) {
 	})
 }
 
+func dies(after string) []byte {
+	return definition(func(s *gozzard.Spec) {
+		s.Control.Start, s.Policy.StartCheckSecs, s.Policy.RestartMax = "exit-after "+after+" 1", 1, 3
+	})
+}
+
+// TestRestartMaxOutlivesTheAgent checks that another agent of the same boot goes on counting, and starts nothing that the
+// one before has given up. A boot and a person begin a new count.
+func TestRestartMaxOutlivesTheAgent(t *testing.T) {
+	bubble(t, func(r *rig) {
+		starts := 0
+		check := func(when string, n int) {
+			t.Helper()
+			st, got := r.status(), r.machine.Starts(game)-starts
+			if got != n || st.Condition != gozzard.ConditionFailed || !strings.HasPrefix(st.Message, "gave up after 3 restarts") {
+				t.Fatalf("%s: %d starts, want %d, status %+v", when, got, n, st)
+			}
+			starts += got
+		}
+
+		// The count goes on, whenever another agent comes.
+		r.want(gozzard.ActionStart, dies("2s"), gozzard.CodeOK, true)
+		for r.machine.Starts(game) < 3 {
+			r.after(time.Second)
+		}
+		r.down()
+		r.up()
+		r.after(time.Hour)
+		check("an agent that comes while it counts", 4)
+		for range 3 {
+			r.down()
+			r.up()
+			r.after(time.Hour)
+		}
+		check("an agent that comes when it was given up", 0)
+
+		// A person begins a new count, and so does a boot.
+		r.want(gozzard.ActionStart, nil, gozzard.CodeOK, true)
+		r.after(time.Hour)
+		check("a start by a person", 4)
+		r.down()
+		r.machine.Reboot()
+		r.boot = "boot-2"
+		r.up()
+		r.after(time.Hour)
+		check("a boot", 4)
+	})
+}
+
+// TestCountEndsWithASteadyRun checks that a run of more than a minute ends the count, also if the agent starts again during
+// the run, and if it does not see the end.
+func TestCountEndsWithASteadyRun(t *testing.T) {
+	for name, steady := range map[string]func(r *rig){
+		"seen": func(r *rig) { r.after(90 * time.Second); r.end(supervise.Exit{Known: true, Code: 1}) },
+		"agent starts again": func(r *rig) {
+			r.after(40 * time.Second)
+			r.down()
+			r.up()
+			r.after(40 * time.Second)
+			r.end(supervise.Exit{Known: true, Code: 1})
+		},
+		"end not seen": func(r *rig) {
+			r.after(90 * time.Second)
+			r.down()
+			r.end(supervise.Exit{Known: true, Code: 1})
+			r.up()
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			bubble(t, func(r *rig) {
+				r.want(gozzard.ActionStart, dies("1000h"), gozzard.CodeOK, true)
+				for range 3 { // as often as it may
+					r.after(10 * time.Second)
+					r.end(supervise.Exit{Known: true, Code: 1})
+				}
+				for r.status().State != gozzard.StateRunning {
+					r.after(time.Second)
+				}
+				steady(r)
+				for range 2 { // it may end again
+					r.after(20 * time.Second)
+					r.alive(1)
+					r.end(supervise.Exit{Known: true, Code: 1})
+				}
+				r.after(20 * time.Second)
+				r.alive(1)
+			})
+		})
+	}
+}
+
 // TestStopSignal checks that a stop without a command sends the signal of the definition.
 func TestStopSignal(t *testing.T) {
 	for word, want := range map[string]string{"": "SIGTERM", "INT": "SIGINT", "QUIT": "SIGQUIT", "HUP": "SIGHUP",

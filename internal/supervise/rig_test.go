@@ -36,6 +36,8 @@ type rig struct {
 	mu       sync.Mutex
 	journal  map[gozzard.Key]supervise.Record
 	held     map[gozzard.Key]supervise.Held
+	pasts    map[gozzard.Key]supervise.Past
+	boot     string
 	changes  []gozzard.Status
 	removed  []gozzard.Key
 	reported []gozzard.Event
@@ -54,7 +56,7 @@ func bubble(t *testing.T, f func(r *rig)) {
 
 func newRig(t *testing.T, around func(*sim.Host) supervise.Host) *rig {
 	r := &rig{t: t, machine: sim.NewHost(), journal: make(map[gozzard.Key]supervise.Record),
-		held: make(map[gozzard.Key]supervise.Held)}
+		held: make(map[gozzard.Key]supervise.Held), pasts: make(map[gozzard.Key]supervise.Past), boot: "boot-1"}
 	r.host = r.machine
 	if around != nil {
 		r.host = around(r.machine)
@@ -91,6 +93,12 @@ func (r *rig) up() {
 			defer r.mu.Unlock()
 			r.held[k] = h
 		},
+		Boot: r.boot,
+		Past: func(k gozzard.Key, p supervise.Past) {
+			r.mu.Lock()
+			defer r.mu.Unlock()
+			r.pasts[k] = p
+		},
 		Event: func(e gozzard.Event) {
 			r.mu.Lock()
 			defer r.mu.Unlock()
@@ -99,8 +107,9 @@ func (r *rig) up() {
 	})
 
 	r.mu.Lock()
-	recs, held := slices.Collect(maps.Values(r.journal)), maps.Clone(r.held)
+	recs, held, pasts := slices.Collect(maps.Values(r.journal)), maps.Clone(r.held), maps.Clone(r.pasts)
 	r.mu.Unlock()
+	r.s.Remember(pasts)
 	r.s.Restore(recs, held)
 	s, ended := r.s, r.ended
 	go func() {
@@ -131,6 +140,7 @@ func (r *rig) apply(a gozzard.Action, key gozzard.Key, spec []byte) <-chan gozza
 			}
 			if removed {
 				delete(r.journal, key)
+				delete(r.pasts, key)
 			}
 			done <- out
 		},

@@ -55,6 +55,10 @@ type Options struct {
 	// Apply. Nil permits everything.
 	Permit func(gozzard.Key, *gozzard.Spec) error
 
+	// Boot is the id of this boot. Counts that are on record go on only in the same boot. Without it they are not
+	// recorded.
+	Boot string
+
 	// Former is the account of definitions that name none and that an earlier version recorded. "" means none.
 	Former string
 
@@ -79,6 +83,7 @@ type Supervisor struct {
 	event       func(gozzard.Event) // may be nil
 	permit      func(gozzard.Key, *gozzard.Spec) error
 	former      string
+	boot        string
 	sampleEvery time.Duration
 	now         func() time.Time
 	rand        func() float64
@@ -118,7 +123,7 @@ type Supervisor struct {
 func New(o Options) *Supervisor {
 	s := &Supervisor{
 		host: o.Host, changed: o.Changed, removed: o.Removed, event: o.Event, permit: o.Permit, former: o.Former,
-		sampleEvery: o.SampleEvery, now: o.Now, rand: o.Rand, log: o.Log,
+		boot: o.Boot, sampleEvery: o.SampleEvery, now: o.Now, rand: o.Rand, log: o.Log,
 		wake: make(chan struct{}, 1), probes: make(chan struct{}, maxProbes), healths: newTurns(),
 		pulls: make(chan struct{}, maxPullUps), actors: make(map[gozzard.Key]*actor),
 		heldChanged: o.Held, holders: make(map[Proc]gozzard.Key), known: make(map[gozzard.Key]Held),
