@@ -20,7 +20,7 @@ import (
 var actions = []struct {
 	name  string
 	share int
-}{{"start", 30}, {"stop", 14}, {"restart", 12}, {"reload", 18}, {"kill", 6}, {"host", 8}, {"unhost", 4}, {"query", 5}}
+}{{"start", 30}, {"stop", 14}, {"restart", 12}, {"reload", 18}, {"kill", 6}, {"manage", 8}, {"unmanage", 4}, {"query", 5}}
 
 func action(r *rand.Rand) string {
 	sum := 0
@@ -50,7 +50,7 @@ func (s *soak) call(r *rand.Rand) {
 			q.action = []string{"start", "start", "stop"}[r.IntN(3)]
 		case n < 77:
 			q.door, q.daemons = "GSEKit", s.some(r, 1+r.IntN(4), kitSpace)
-			q.action = []string{"start", "start", "stop", "kill", "unhost", "host"}[r.IntN(6)]
+			q.action = []string{"start", "start", "stop", "kill", "unmanage", "manage"}[r.IntN(6)]
 			if q.action == "kill" && slices.ContainsFunc(q.daemons, func(d *daemon) bool { return !d.kill }) {
 				q.action = "start" // a job without a command has no effect to compare
 			}

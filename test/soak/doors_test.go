@@ -31,7 +31,7 @@ type request struct {
 }
 
 // numbers are the op_type of GSE and Job.
-var numbers = map[string]int{"start": 0, "stop": 1, "query": 2, "host": 3, "unhost": 4, "restart": 7, "reload": 8,
+var numbers = map[string]int{"start": 0, "stop": 1, "query": 2, "manage": 3, "unmanage": 4, "restart": 7, "reload": 8,
 	"kill": 9}
 
 // ask sends a request again and again with one idempotency key until it is acknowledged.
@@ -183,7 +183,7 @@ func (s *soak) kit(q *request) {
 	for _, d := range q.daemons {
 		names = append(names, d.id)
 	}
-	action := map[string]string{"kill": "force_stop", "host": "set_auto", "unhost": "unset_auto"}[q.action]
+	action := map[string]string{"kill": "force_stop", "manage": "set_auto", "unmanage": "unset_auto"}[q.action]
 	if action == "" {
 		action = q.action
 	}

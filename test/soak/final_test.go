@@ -147,7 +147,7 @@ func (s *soak) fold() map[*daemon]*wish {
 
 // add takes one verdict. An operation whose effect is not known leaves the wish open.
 func (w *wish) add(a *attempt) {
-	ups := a.action == "start" || a.action == "restart" || a.action == "host"
+	ups := a.action == "start" || a.action == "restart" || a.action == "manage"
 	downs := a.action == "stop" || a.action == "kill"
 	switch verdictOf(a) {
 	case "ok":
@@ -156,7 +156,7 @@ func (w *wish) add(a *attempt) {
 			*w = wish{known: true, hosted: true}
 		case downs:
 			*w = wish{known: true, stopped: true}
-		case a.action == "unhost":
+		case a.action == "unmanage":
 			w.known, w.hosted = true, false
 		case a.action == "unregister":
 			*w = wish{known: true}

@@ -338,16 +338,16 @@ func TestWishes(t *testing.T) {
 		steps []step
 		want  wish
 	}{
-		"started":  {[]step{{"start", ok, "ok"}}, wish{known: true, hosted: true}},
-		"stopped":  {[]step{{"start", ok, "ok"}, {"stop", ok, "ok"}}, wish{known: true, stopped: true}},
-		"unhosted": {[]step{{"start", ok, "ok"}, {"unhost", ok, "ok"}}, wish{known: true}},
+		"started":   {[]step{{"start", ok, "ok"}}, wish{known: true, hosted: true}},
+		"stopped":   {[]step{{"start", ok, "ok"}, {"stop", ok, "ok"}}, wish{known: true, stopped: true}},
+		"unmanaged": {[]step{{"start", ok, "ok"}, {"unmanage", ok, "ok"}}, wish{known: true}},
 		"a stop of what was down": {[]step{{"stop", ok, "ok"}, {"stop", failed, "not_running"}},
 			wish{known: true, stopped: true}},
 		"a start that was cut off": {[]step{{"stop", ok, "ok"}, {"start", gozzard.AttemptInterrupted, "interrupted"}},
 			wish{}},
 		"a start that never began": {[]step{{"stop", ok, "ok"}, {"start", gozzard.AttemptNotExecuted, "unreachable"}},
 			wish{known: true, stopped: true}},
-		"already running": {[]step{{"unhost", ok, "ok"}, {"start", failed, "already_running"}}, wish{}},
+		"already running": {[]step{{"unmanage", ok, "ok"}, {"start", failed, "already_running"}}, wish{}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			w := wish{known: true}
