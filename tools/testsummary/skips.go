@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"os"
 	"path"
+	"slices"
 	"strings"
 )
 
@@ -74,4 +75,38 @@ func (l skipList) unknown(ran map[testKey]bool) []skipEntry {
 		}
 	}
 	return unknown
+}
+
+// printSkips prints all skips. In a strict run it turns those that are not listed, and entries of the list for no
+// test, into failures.
+func (s *summary) printSkips(list skipList, strict bool) {
+	slices.SortFunc(s.skips, func(a, b skip) int { return strings.Compare(a.String(), b.String()) })
+
+	if len(s.skips) > 0 {
+		fmt.Fprintln(s.out, "skipped:")
+	}
+
+	for _, k := range s.skips {
+		entry := list.find(k.testKey)
+		if entry != nil {
+			fmt.Fprintf(s.out, "  %s: %s (allowed: %s)\n", k.testKey, k.reason, entry.reason)
+			continue
+		}
+		fmt.Fprintf(s.out, "  %s: %s\n", k.testKey, k.reason)
+		if strict {
+			s.tests.skipped--
+			s.tests.failed++
+			s.failed = append(s.failed, k.String()+" (skipped, and the list of skips does not allow it)")
+		}
+	}
+
+	if !strict {
+		return
+	}
+
+	for _, entry := range list.unknown(s.ran) {
+		s.tests.failed++
+		s.failed = append(s.failed, fmt.Sprintf("%s %s (in the list of skips, and there is no such test)",
+			entry.folder, entry.test))
+	}
 }

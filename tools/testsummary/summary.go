@@ -22,6 +22,7 @@ type event struct {
 	Test       string // "" for the package as a whole
 	Elapsed    float64
 	Output     string
+	Code       int // of the action exit, which the Makefile writes when go test fails
 }
 
 // testKey names one test of one package.
@@ -61,12 +62,18 @@ type summary struct {
 	ran     map[testKey]bool // all tests that ended
 	skips   []skip
 	failed  []string // tests and packages, for the list at the end
+	times   []timed
+
+	failedKeys map[testKey]bool // tests that ended and failed
+	forgiven   []string         // tests that passed at their second try
+	hopeless   bool             // something failed that a second try cannot mend
+	explained  int              // how many failures belong to commands that have ended
 
 	pkgPassed, pkgFailed, pkgWithout int
 }
 
 func newSummary(out io.Writer) *summary {
-	return &summary{out: out, running: map[string]*pkgState{}, ran: map[testKey]bool{}}
+	return &summary{out: out, running: map[string]*pkgState{}, ran: map[testKey]bool{}, failedKeys: map[testKey]bool{}}
 }
 
 // line reads one line of input. A line that is no event is printed as it is: go itself wrote it.
@@ -81,15 +88,29 @@ func (s *summary) line(line []byte) {
 		return
 	}
 
+	s.hopeless = s.hopeless || strings.Contains(e.Output, dataRace) || strings.HasPrefix(e.Output, aPanic)
+
 	switch {
 	case e.Action == "build-output":
 		fmt.Fprint(s.out, e.Output)
+	case e.Action == "exit":
+		s.exit(e.Code)
 	case e.Package == "":
 	case e.Test == "":
 		s.packageEvent(&e)
 	default:
 		s.testEvent(&e)
 	}
+}
+
+// exit takes the code of a go test that failed. When no test or package of it did, go itself failed.
+func (s *summary) exit(code int) {
+	if len(s.failed) == s.explained {
+		s.hopeless = true
+		s.tests.failed++
+		s.failed = append(s.failed, fmt.Sprintf("go test ended with exit code %d, and no test failed: see above", code))
+	}
+	s.explained = len(s.failed)
 }
 
 func (s *summary) state(pkg string) *pkgState {
@@ -129,12 +150,17 @@ func (s *summary) testEvent(e *event) {
 	case "fail":
 		p.failed++
 		s.failed = append(s.failed, key.String())
+		s.failedKeys[key] = true
 		s.print(key, p.output[e.Test])
 	case "skip":
 		p.skipped++
 		s.skips = append(s.skips, skip{key, skipReason(p.output[e.Test])})
 	default: // pause, cont, bench
 		return
+	}
+
+	if key == key.top() {
+		s.times = append(s.times, timed{key, e.Elapsed})
 	}
 
 	s.ran[key] = true
@@ -223,12 +249,14 @@ func (s *summary) packageFailed(e *event, p *pkgState) {
 
 	for _, test := range unfinished {
 		key := testKey{e.Package, test}
+		s.hopeless = true
 		p.failed++
 		s.failed = append(s.failed, key.String()+" (did not end)")
 		s.print(key, p.output[test])
 	}
 
 	if p.failed == 0 { // it was not built, or it ended outside of its tests
+		s.hopeless = true
 		p.failed++
 		s.failed = append(s.failed, short(e.Package))
 	}
@@ -278,6 +306,8 @@ func (s *summary) finish(list skipList, strict bool) (passed bool) {
 
 	// Skips, each with its reason and that of the list.
 	s.printSkips(list, strict)
+	s.printSlowest()
+	s.printForgiven(s.out)
 
 	// Failures once more, because their output may be far above.
 	slices.Sort(s.failed)
@@ -297,38 +327,4 @@ func (s *summary) finish(list skipList, strict bool) (passed bool) {
 	fmt.Fprintf(s.out, "packages: %d passed, %d failed, %d without tests\n", s.pkgPassed, s.pkgFailed, s.pkgWithout)
 	fmt.Fprintf(s.out, "%d passed, %d failed, %d skipped\n", s.tests.passed, s.tests.failed, s.tests.skipped)
 	return s.pkgPassed > 0 && s.pkgFailed == 0 && s.tests.failed == 0
-}
-
-// printSkips prints all skips. In a strict run it turns those that are not listed, and entries of the list for no
-// test, into failures.
-func (s *summary) printSkips(list skipList, strict bool) {
-	slices.SortFunc(s.skips, func(a, b skip) int { return strings.Compare(a.String(), b.String()) })
-
-	if len(s.skips) > 0 {
-		fmt.Fprintln(s.out, "skipped:")
-	}
-
-	for _, k := range s.skips {
-		entry := list.find(k.testKey)
-		if entry != nil {
-			fmt.Fprintf(s.out, "  %s: %s (allowed: %s)\n", k.testKey, k.reason, entry.reason)
-			continue
-		}
-		fmt.Fprintf(s.out, "  %s: %s\n", k.testKey, k.reason)
-		if strict {
-			s.tests.skipped--
-			s.tests.failed++
-			s.failed = append(s.failed, k.String()+" (skipped, and the list of skips does not allow it)")
-		}
-	}
-
-	if !strict {
-		return
-	}
-
-	for _, entry := range list.unknown(s.ran) {
-		s.tests.failed++
-		s.failed = append(s.failed, fmt.Sprintf("%s %s (in the list of skips, and there is no such test)",
-			entry.folder, entry.test))
-	}
 }

@@ -5,6 +5,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 )
@@ -62,7 +63,13 @@ func TestVetted(*testing.T) { fmt.Printf("%d\n", "not a number") }
 // goTest runs the real go test on packages of the tree.
 func goTest(t *testing.T, packages ...string) []byte {
 	t.Helper()
-	dir := t.TempDir()
+	return goTestIn(t, writeTree(t, tree), packages...)
+}
+
+// writeTree makes a module of files.
+func writeTree(t *testing.T, tree map[string]string) (dir string) {
+	t.Helper()
+	dir = t.TempDir()
 	for name, text := range tree {
 		file := filepath.Join(dir, name)
 		if err := os.MkdirAll(filepath.Dir(file), 0o755); err != nil {
@@ -72,7 +79,11 @@ func goTest(t *testing.T, packages ...string) []byte {
 			t.Fatal(err)
 		}
 	}
+	return dir
+}
 
+func goTestIn(t *testing.T, dir string, packages ...string) []byte {
+	t.Helper()
 	cmd := exec.Command("go", append([]string{"test", "-json", "-trimpath"}, packages...)...)
 	cmd.Dir = dir
 	// compiled as for a release, which other tests need too
@@ -93,7 +104,7 @@ func summarise(t *testing.T, in []byte, skips string, strict bool) (text string,
 		t.Fatal(err)
 	}
 	var out bytes.Buffer
-	passed, err := run(bytes.NewReader(in), &out, file, strict)
+	passed, err := run(bytes.NewReader(in), &out, file, strict, secondTry{})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -212,6 +223,21 @@ func TestInterrupted(t *testing.T) {
 	}
 }
 
+// TestFailureOfGo: a go test that fails without a failed test is a failure, also beside one that passed.
+func TestFailureOfGo(t *testing.T) {
+	good := goTest(t, "./good")
+	exit := []byte("{\"Action\":\"exit\",\"Code\":1}\n")
+	if text, passed := summarise(t, slices.Concat(good, exit), "", false); passed {
+		t.Errorf("passed: %s", text)
+	}
+
+	bad := goTest(t, "./bad")
+	text, _ := summarise(t, slices.Concat(bad, exit), "", false)
+	if lastLine(text) != "1 passed, 2 failed, 0 skipped" {
+		t.Errorf("the last line is %q", lastLine(text))
+	}
+}
+
 func TestUnreadableList(t *testing.T) {
 	for name, skips := range map[string]string{"no reason": "good TestSkipped\n",
 		"bad pattern": "good Test[ because\n"} {
@@ -220,7 +246,7 @@ func TestUnreadableList(t *testing.T) {
 			if err := os.WriteFile(file, []byte(skips), 0o600); err != nil {
 				t.Fatal(err)
 			}
-			if _, err := run(strings.NewReader(""), &bytes.Buffer{}, file, true); err == nil {
+			if _, err := run(strings.NewReader(""), &bytes.Buffer{}, file, true, secondTry{}); err == nil {
 				t.Error("the list was read")
 			}
 		})
