@@ -25,6 +25,10 @@ const (
 	// to arrive. It delays failures only.
 	checkGrace = 500 * time.Millisecond
 
+	// nameGrace is how long what a start command left running may have another name than the definition says. Between
+	// fork and exec a process has the name of its parent, and on a busy host that is no short moment.
+	nameGrace = 3 * time.Second
+
 	maxWindow = 24 * time.Hour // the limit for numbers in a definition
 )
 

@@ -308,3 +308,51 @@ func TestStopLooksNoMoreThanItMust(t *testing.T) {
 		}
 	})
 }
+
+// lateName is a machine on which a process has the name of its parent for a while, as between fork and exec.
+type lateName struct {
+	*sim.Host
+	after time.Duration
+}
+
+func (h lateName) Find(q supervise.Query) (supervise.Found, error) {
+	f, err := h.Host.Find(q)
+	if !f.Proc.IsZero() && time.Since(f.StartedAt) < h.after {
+		return supervise.Found{Reason: "another name"}, nil
+	}
+	return f, err
+}
+
+// TestStartWaitsForTheName checks that a start does not fail because its process gets its name late, and that it does fail
+// when the name stays wrong.
+func TestStartWaitsForTheName(t *testing.T) {
+	quick := func(kind gozzard.Kind) []byte {
+		return definition(func(s *gozzard.Spec) { s.Policy.StartCheckSecs, s.Policy.Kind = 0, kind })
+	}
+	try := func(after time.Duration, f func(r *rig)) {
+		synctest.Test(t, func(t *testing.T) {
+			r := newRig(t, func(h *sim.Host) supervise.Host { return lateName{h, after} })
+			r.up()
+			defer r.down()
+			f(r)
+		})
+	}
+
+	for _, kind := range []gozzard.Kind{gozzard.KindResident, gozzard.KindOneShot} {
+		try(1200*time.Millisecond, func(r *rig) {
+			r.want(gozzard.ActionStart, quick(kind), gozzard.CodeOK, true)
+			r.alive(1)
+			if st := r.status(); st.State != gozzard.StateRunning || int(st.PID) != r.machine.Live(game)[0].PID {
+				t.Errorf("%v: %+v", kind, st)
+			}
+		})
+	}
+
+	try(time.Hour, func(r *rig) {
+		out := r.want(gozzard.ActionStart, quick(gozzard.KindResident), gozzard.CodeCheckFailed, false)
+		if !strings.Contains(out.Message, "another name; what it started was ended: pid ") {
+			t.Error(out.Message)
+		}
+		r.alive(0)
+	})
+}

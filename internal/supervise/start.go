@@ -297,7 +297,14 @@ func (a *actor) checkAlive(ctx context.Context, t launched) gozzard.Outcome {
 		if over || !a.running() {
 			f, err = a.look()
 		}
-		if out, ended := a.completedRun(t, a.cannotAppear(t, f) || time.Since(commandEnded) >= checkGrace); ended {
+
+		// Give what the command started time to get its name.
+		until := latest
+		graceOver := now.Sub(commandEnded) >= checkGrace
+		if graceOver && a.mayGetName(now.Sub(commandEnded)) {
+			graceOver, until = false, commandEnded.Add(max(check, nameGrace))
+		}
+		if out, ended := a.completedRun(t, graceOver || a.cannotAppear(t, f)); ended {
 			return out
 		}
 
@@ -308,10 +315,10 @@ func (a *actor) checkAlive(ctx context.Context, t launched) gozzard.Outcome {
 				a.settleAt = end
 			}
 			return ok()
-		case !a.running() && (yielding || a.cannotAppear(t, f) || !now.Before(latest)):
+		case !a.running() && (yielding || a.cannotAppear(t, f) || !now.Before(until)):
 			return notAlive(procName(a.key, a.spec), a.absenceReason(f, err), t.res.Output)
 		case over:
-			a.pause(ctx, min(poll, time.Until(latest)))
+			a.pause(ctx, min(poll, time.Until(until)))
 		case a.running() && waiting:
 			a.pause(ctx, min(time.Until(end), time.Until(yieldAt)))
 		case a.running():
@@ -322,6 +329,16 @@ func (a *actor) checkAlive(ctx context.Context, t launched) gozzard.Outcome {
 	}
 
 	return gozzard.Outcome{}
+}
+
+// mayGetName reports whether something that a start command left running when it ended may still get the name of the
+// process.
+func (a *actor) mayGetName(sinceCommand time.Duration) bool {
+	if a.running() || sinceCommand >= nameGrace {
+		return false
+	}
+	members, err := a.s.host.Members(a.query())
+	return err == nil && len(members) > 0
 }
 
 // cannotAppear reports whether the process cannot appear any more after its command has ended. Nothing that the
