@@ -1,17 +1,20 @@
 package gozzard_test
 
 import (
+	"go/ast"
+	"go/token"
 	"maps"
 	"path/filepath"
 	"regexp"
 	"slices"
+	"strconv"
 	"testing"
 
 	"github.com/gozzard/gozzard/internal/language"
 )
 
-// libraryTexts are the words of the library that reads the command line. They are in cli-cobra.po.
-const libraryTexts = "internal/language/zh/cli-cobra.po"
+// libraryTexts have the words of the library that reads the command line, and those of Go's library and of the system.
+var libraryTexts = []string{"internal/language/zh/cli-cobra.po", "internal/language/zh/cli-system.po"}
 
 // textFolders are the folders whose texts reach a person at the command line. Of a folder, all sentences count, or those
 // of some files only. calls restricts them to what becomes an error or a fault.
@@ -22,6 +25,7 @@ var textFolders = []struct {
 }{
 	{folder: "cmd/gozzard"},
 	{folder: ".", files: []string{"event.go"}}, // the help has the kinds of events
+	{folder: "internal/doctor"},
 }
 
 // plainTexts are texts of the command line that stay as they are: names of fields, states, and what is typed.
@@ -50,6 +54,7 @@ var plainTexts = map[string]string{
 	" and %d more":                                         inField,
 
 	"open files":          inField,
+	"signing key":         inField,
 	"%s ago":              inField,
 	" (named by the app)": inField,
 	"%s (%d times)":       inField,
@@ -139,7 +144,7 @@ const (
 // TestEveryTextIsTranslated: every text of the command line has a Chinese one, with the same arguments.
 func TestEveryTextIsTranslated(t *testing.T) {
 	chinese := language.CommandLine()
-	found := map[string]string{}
+	found, words := map[string]string{}, map[string]bool{} // words: texts of one word, of which only some need Chinese
 	for _, s := range parseAll(t) {
 		for _, part := range textFolders {
 			if s.isTest() || s.folder != part.folder || part.files != nil && !slices.Contains(part.files, filepath.Base(s.path)) {
@@ -147,6 +152,9 @@ func TestEveryTextIsTranslated(t *testing.T) {
 			}
 			for _, text := range messagesIn(s.file, part.calls) {
 				found[text] = s.path
+			}
+			for _, word := range oneWordsIn(s.file) {
+				words[word] = true
 			}
 		}
 	}
@@ -166,10 +174,25 @@ func TestEveryTextIsTranslated(t *testing.T) {
 	}
 
 	library := map[string]bool{}
-	for _, e := range readPO(t, libraryTexts) {
-		library[e.English] = true
+	for _, name := range libraryTexts {
+		for _, e := range readPO(t, name) {
+			library[e.English] = true
+		}
 	}
-	checkPO(t, "cli-*.po", func(text string) bool { return found[text] != "" || library[text] })
+	checkPO(t, "cli-*.po", func(text string) bool { return found[text] != "" || library[text] || words[text] })
+}
+
+// oneWordsIn lists the texts of one word in a file.
+func oneWordsIn(f *ast.File) (list []string) {
+	ast.Inspect(f, func(n ast.Node) bool {
+		if lit, ok := n.(*ast.BasicLit); ok && lit.Kind == token.STRING {
+			if text, err := strconv.Unquote(lit.Value); err == nil && !isSentence.MatchString(text) {
+				list = append(list, text)
+			}
+		}
+		return true
+	})
+	return list
 }
 
 // notWords are verbs and names of values; commands are not translated either.

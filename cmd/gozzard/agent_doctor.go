@@ -29,7 +29,7 @@ account of the agent and with its capabilities: they decide the mode of the agen
 			if err != nil {
 				return failed(err)
 			}
-			return report(cmd.OutOrStdout(), all)
+			return report(cmd.OutOrStdout(), catalogueIn(cmd.Context()), all)
 		},
 	}
 

@@ -77,7 +77,7 @@ func (u *updateCommand) status(ctx context.Context, out io.Writer) error {
 
 	key := textIn(ctx, "this host has a release key: updates are possible")
 	if _, err := u.Policy.ReleaseKey(u.Data); err != nil {
-		key = err.Error()
+		key = finishedIn(ctx, err.Error())
 	}
 
 	lines := key + "\n"

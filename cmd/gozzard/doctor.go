@@ -8,6 +8,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/gozzard/gozzard/internal/doctor"
+	"github.com/gozzard/gozzard/internal/language"
 )
 
 // newDoctorCommand is `gozzard doctor`.
@@ -28,7 +29,7 @@ host, use "gozzard agent doctor".`,
 				return failed(err)
 			}
 			o.Now = env.now()
-			return report(cmd.OutOrStdout(), doctor.Server(cmd.Context(), o))
+			return report(cmd.OutOrStdout(), env.chinese, doctor.Server(cmd.Context(), o))
 		},
 	}
 
@@ -41,12 +42,13 @@ host, use "gozzard agent doctor".`,
 	return cmd
 }
 
-// report prints findings. It fails when one of them is a failure.
-func report(w io.Writer, all []doctor.Finding) error {
+// report prints findings. It fails when one of them is a failure. Levels and names of checks stay as they are.
+func report(w io.Writer, chinese *language.Catalogue, all []doctor.Finding) error {
 	bad := false
 	for _, f := range all {
 		bad = bad || f.Level == doctor.Fail
-		if err := checkWrite(fmt.Fprintf(w, "%-4s  %-12s  %s\n", f.Level, f.Check, printable(f.Text))); err != nil {
+		text := printable(chinese.Message(f.Text))
+		if err := checkWrite(fmt.Fprintf(w, "%-4s  %-12s  %s\n", f.Level, f.Check, text)); err != nil {
 			return err
 		}
 	}

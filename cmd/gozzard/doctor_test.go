@@ -10,13 +10,13 @@ import (
 
 func TestDoctorReport(t *testing.T) {
 	var out bytes.Buffer
-	if err := report(&out, []doctor.Finding{{Level: doctor.OK, Check: "a", Text: "good"},
+	if err := report(&out, nil, []doctor.Finding{{Level: doctor.OK, Check: "a", Text: "good"},
 		{Level: doctor.Warn, Check: "b", Text: "less"}}); err != nil {
 		t.Errorf("warnings are not failures: %v", err)
 	}
 
 	var ex *exitError
-	err := report(&out, []doctor.Finding{{Level: doctor.Fail, Check: "c", Text: "bad\x1b[31m"}})
+	err := report(&out, nil, []doctor.Finding{{Level: doctor.Fail, Check: "c", Text: "bad\x1b[31m"}})
 	if !errors.As(err, &ex) || ex.code != exitFailed {
 		t.Errorf("%v", err)
 	}

@@ -71,35 +71,8 @@ func translate(chinese *language.Catalogue, format string, args ...any) string {
 	return chinese.Textf(format, args...)
 }
 
-// errorText is the text of an error. Errors of the server come as finished texts: the message first, then its faults
-// after semicolons, each with its place.
-func errorText(chinese *language.Catalogue, err error) string {
-	text := err.Error()
-	if whole := chinese.Message(text); whole != text || chinese == nil {
-		return whole
-	}
-
-	var lines []string
-	for line := range strings.SplitSeq(text, "\n") {
-		parts := strings.Split(line, "; ")
-		for i, part := range parts {
-			parts[i] = faultText(chinese, part)
-		}
-		lines = append(lines, strings.Join(parts, "; "))
-	}
-	return strings.Join(lines, "\n")
-}
-
-// faultText is one fault, such as "hosts[3].ip: required".
-func faultText(chinese *language.Catalogue, fault string) string {
-	if text := chinese.Message(fault); text != fault {
-		return text
-	}
-	if place, rest, ok := strings.Cut(fault, ": "); ok {
-		return place + ": " + chinese.Message(rest)
-	}
-	return fault
-}
+// errorText is the text of an error. It comes as a finished text, from the server or from a layer below.
+func errorText(chinese *language.Catalogue, err error) string { return chinese.Message(err.Error()) }
 
 // translateHelp puts Chinese texts into the help of a command and of all commands below it.
 func translateHelp(root *cobra.Command, chinese *language.Catalogue) {

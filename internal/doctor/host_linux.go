@@ -105,7 +105,11 @@ func checkCgroups() []Finding {
 	}
 
 	if err != nil || len(missing) > 0 {
-		return append(all, Finding{Warn, "controllers", "cgroup v2 has no " + strings.Join(missing, " and no ") +
+		text := strings.Join(missing, "")
+		if len(missing) == 2 {
+			text = fmt.Sprintf("%s and no %s", missing[0], missing[1])
+		}
+		return append(all, Finding{Warn, "controllers", "cgroup v2 has no " + text +
 			" here: the agent measures limits and acts on them, the kernel cannot enforce them"})
 	}
 

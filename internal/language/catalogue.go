@@ -107,31 +107,95 @@ var lookUpVerb = regexp.MustCompile(`(%(?:\[\d+\])?)t`)
 // maxMessage limits the messages that are looked up by their pattern. Only the output of programs is longer.
 const maxMessage = 16 << 10
 
+// maxDepth limits how deep messages are nested: an error has the cause of its cause, one for each layer.
+const maxDepth = 8
+
 // Message is the Chinese text of a finished message, whose format and arguments are not known any more. The patterns
 // of the formats find the arguments again. A message that fits none stays as it is.
-func (c *Catalogue) Message(text string) string { return c.message(text, 4) }
+func (c *Catalogue) Message(text string) string { return c.message(text, maxDepth) }
 
 // message is Message for an argument of an argument, as deep as depth says.
 func (c *Catalogue) message(text string, depth int) string {
 	if c == nil || depth == 0 || len(text) > maxMessage {
 		return text
 	}
-	if chinese, ok := c.exact[text]; ok {
+	if chinese, ok := c.find(text, depth); ok {
 		return chinese
 	}
+	if chinese, ok := c.blocks(text, depth-1); ok {
+		return chinese
+	}
+	if strings.Contains(text, "\n") {
+		return c.lines(text, depth-1)
+	}
+	if chinese, ok := c.faults(text, depth-1); ok {
+		return chinese
+	}
+	return c.cause(text, depth-1)
+}
 
+// lines are several messages, as errors.Join writes them.
+func (c *Catalogue) lines(text string, depth int) string {
+	lines := strings.Split(text, "\n")
+	for i, line := range lines {
+		lines[i] = c.message(line, depth)
+	}
+	return strings.Join(lines, "\n")
+}
+
+// faults are several messages in one line, all of which are known.
+func (c *Catalogue) faults(text string, depth int) (string, bool) {
+	parts := strings.Split(text, "; ")
+	if len(parts) == 1 {
+		return "", false
+	}
+	for i, part := range parts {
+		parts[i] = c.message(part, depth)
+		if parts[i] == part {
+			return "", false
+		}
+	}
+	return strings.Join(parts, "; "), true
+}
+
+// find is the Chinese text of a message that is a known text, or that fits a pattern.
+func (c *Catalogue) find(text string, depth int) (string, bool) {
+	if chinese, ok := c.exact[text]; ok {
+		return chinese, true
+	}
 	for i := range c.patterns {
 		p := &c.patterns[i]
 		if args, ok := p.match(text); ok {
-			return p.fill(args, func(arg string) string { return c.message(arg, depth-1) })
+			return p.fill(args, func(arg string) string { return c.message(arg, depth-1) }), true
 		}
 	}
+	return "", false
+}
 
-	return c.blocks(text, depth-1)
+// maxPlaces limits the places that are looked for before a message.
+const maxPlaces = 4
+
+// cause is a message after its place, which stays: "hosts[3].ip: required", "policy.yaml: permission denied".
+func (c *Catalogue) cause(text string, depth int) string {
+	if depth <= 0 {
+		return text
+	}
+	end := 0
+	for range maxPlaces {
+		at := strings.Index(text[end:], ": ")
+		if at < 0 {
+			break
+		}
+		end += at + len(": ")
+		if chinese, ok := c.find(text[end:], depth); ok {
+			return text[:end] + chinese
+		}
+	}
+	return text
 }
 
 // blocks is a text that is put together from known texts, the first of which ends before an empty line.
-func (c *Catalogue) blocks(text string, depth int) string {
+func (c *Catalogue) blocks(text string, depth int) (string, bool) {
 	for at := 1; at < len(text); at++ {
 		end := strings.Index(text[at:], "\n\n")
 		if end < 0 {
@@ -139,10 +203,10 @@ func (c *Catalogue) blocks(text string, depth int) string {
 		}
 		at += end
 		if first, ok := c.exact[text[:at]]; ok {
-			return first + c.message(text[at:], depth)
+			return first + c.message(text[at:], depth), true
 		}
 	}
-	return text
+	return "", false
 }
 
 // Entry is one text in both languages.

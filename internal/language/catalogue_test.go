@@ -48,9 +48,30 @@ func TestMessage(t *testing.T) {
 	}
 }
 
+// The cause of an error comes out in Chinese, too, in every layer: a program wraps errors, joins them and puts a place
+// before them.
+func TestCauses(t *testing.T) {
+	c := language.CommandLine()
+	for text, want := range map[string]string{
+		"permission denied": "权限不足",
+		"cannot read /etc/x.pem: open /etc/x.pem: permission denied":          "无法读取 /etc/x.pem：打开 /etc/x.pem：权限不足",
+		"dial tcp 127.0.0.1:1: connect: connection refused":                   "连接 127.0.0.1:1：连接被拒绝",
+		"/etc/x.pem: is a directory":                                          "/etc/x.pem: 是目录",
+		"/etc/x.pem: what nothing translates":                                 "/etc/x.pem: what nothing translates",
+		"open /a: permission denied\nfrom elsewhere\nopen /b: is a directory": "打开 /a：权限不足\nfrom elsewhere\n打开 /b：是目录",
+		"hosts[3].ip: required; hosts[4].cloud: must be a list, is true":      "hosts[3].ip：必填; hosts[4].cloud: 必须是列表，实际为true",
+		"the limit is 100 (hard limit 200), 65536 is recommended: each process needs one": "上限为 100（硬上限 200），建议为 " +
+			"65536：每个进程占用一个",
+	} {
+		if got := c.Message(text); got != want {
+			t.Errorf("%q\n is %q\nwant %q", text, got, want)
+		}
+	}
+}
+
 // Long and nested messages cost a bounded amount of work.
 func TestMessageIsBounded(t *testing.T) {
-	c := language.Messages()
+	c := language.CommandLine()
 	began := time.Now()
 	for _, text := range []string{
 		strings.Repeat("must be ", 1<<20),
@@ -58,6 +79,9 @@ func TestMessageIsBounded(t *testing.T) {
 		"must be " + strings.Repeat(", is the number ", 900),
 		strings.Repeat(`"\"`, 5000) + " is not a clean absolute path",
 		strings.Repeat("not executed: ", 1000),
+		strings.Repeat("open a: ", 2000),
+		strings.Repeat("is a directory; ", 1000),
+		strings.Repeat("x: is a directory\n", 900),
 	} {
 		if got := c.Message(text); len(got) > 4*len(text) {
 			t.Errorf("%.40q grows from %d to %d bytes", text, len(text), len(got))

@@ -20,7 +20,7 @@ type pieces struct {
 
 // verb is one place of a format.
 type verb struct {
-	letter byte // such as s, d or q; t in a Chinese text: the argument is looked up too
+	letter byte // such as s, d or q; t and w in a Chinese text: the argument is looked up too
 	arg    int  // from 0
 }
 
@@ -132,7 +132,7 @@ func (p *pattern) fill(args []string, look func(string) string) string {
 	for i, v := range p.chinese.verbs {
 		if v.arg < len(args) {
 			arg := args[v.arg]
-			if v.letter == 't' {
+			if v.letter == 't' || v.letter == 'w' {
 				arg = look(arg)
 			}
 			b.WriteString(arg)
