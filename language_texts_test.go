@@ -100,6 +100,7 @@ var plainTexts = map[string]string{
 	"enforced by the kernel: %s":         inField,
 	"last exit":                          inField,
 	"%s% of the machine":                 inField,
+	"not measured yet":                   inField,
 	"cannot be shown: %s":                inField,
 	"memory %s":                          inField,
 	"cpu %s cores":                       inField,

@@ -31,15 +31,15 @@ func (env *cliEnv) agentPs(ctx context.Context, c *agentsock.Client, o *outputFl
 	t := newTable(append(header, "MESSAGE")...)
 	for i := range found.Processes {
 		p := &found.Processes[i]
+		used := client.Process{PID: p.PID, CPU: p.CPU, Mem: p.Mem, MemBytes: p.MemBytes, FD: p.FD}
 		cells := []string{p.Namespace, p.Name, stateWords(p.State), "", strconv.Itoa(p.Restarts), "", "",
 			age(env.now(), p.Since)}
 		if p.PID > 0 {
-			cells[3], cells[5] = strconv.Itoa(int(p.PID)), percent(p.CPU)+"%"
-			cells[6] = memText(&client.Process{MemBytes: p.MemBytes, Mem: p.Mem})
+			cells[3], cells[5], cells[6] = strconv.Itoa(int(p.PID)), cpuText(&used), memText(&used)
 		}
 		if wide {
 			cells = append(cells, until(env.now(), client.MilliTime(p.NextAt).Time), yesNo(p.Hosted), p.Version, p.Wanted,
-				strconv.Itoa(int(p.FD)))
+				fdText(&used))
 		}
 		t.add(append(cells, p.Message)...)
 	}

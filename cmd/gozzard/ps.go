@@ -49,7 +49,7 @@ States, the worst first:
 
 RESTARTS counts restarts by the agent since a person last started or stopped the process. CPU is in
 percent of the whole machine, MEM is resident memory; both cover all processes that belong to the
-one in the row.
+one in the row, and are - until the agent has measured them, some seconds after the start.
 
 The order is by namespace, name and host, in a business by process id; in --watch on a terminal the worst states are first,
 because the screen may cut the rest off. --sort sorts everything that matches before --limit cuts it.

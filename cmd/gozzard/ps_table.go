@@ -24,7 +24,7 @@ func (env *cliEnv) processTable(rows []client.Process, wide bool, p painter) *te
 		r := &rows[i]
 		cells := append([]string{r.Namespace, r.Name, processHost(r)}, env.liveCells(r, next)...)
 		if wide {
-			cells = append(cells, yesNo(r.Managed), r.Version, r.Wanted, strconv.Itoa(int(r.FD)),
+			cells = append(cells, yesNo(r.Managed), r.Version, r.Wanted, fdText(r),
 				ago(since(env.now(), r.ReportedAt.Time)), string(r.Host.Agent), labelText(r.Labels), r.Message)
 		}
 		t.addDecorated(paintState(r, 3, p), cells...)
@@ -52,7 +52,7 @@ func (env *cliEnv) instanceTable(rows []client.Process, wide bool, p painter) *t
 			env.liveCells(r, next)...)
 		if wide {
 			cells = append(cells, yesNo(r.Managed), envText(at.Env), at.ServiceName, strconv.Itoa(at.Inst),
-				strconv.Itoa(at.Priority), r.Version, r.Wanted, strconv.Itoa(int(r.FD)),
+				strconv.Itoa(at.Priority), r.Version, r.Wanted, fdText(r),
 				ago(since(env.now(), r.ReportedAt.Time)), string(r.Host.Agent), r.Message)
 		}
 		t.addDecorated(paintState(r, 5, p), cells...)
@@ -74,7 +74,7 @@ func liveHeader(next bool) []string {
 func (env *cliEnv) liveCells(p *client.Process, next bool) []string {
 	cells := []string{stateText(p), "", strconv.Itoa(p.Restarts), "", "", ""}
 	if isUp(p) {
-		cells[1], cells[3], cells[4] = strconv.Itoa(int(p.PID)), percent(p.CPU)+"%", memText(p)
+		cells[1], cells[3], cells[4] = strconv.Itoa(int(p.PID)), cpuText(p), memText(p)
 		cells[5] = since(env.now(), p.StartedAt.Time)
 	}
 	if next {
@@ -98,12 +98,36 @@ func paintState(r *client.Process, at int, p painter) func(int, string) string {
 	}
 }
 
-// memText is the memory of a process. Agents of earlier versions report only its share of the machine.
-func memText(p *client.Process) string {
-	if p.MemBytes > 0 {
-		return mebibytes(p.MemBytes)
+// isMeasured reports whether the agent has measured a process that is up. It does so some time after the start, and
+// every process has memory.
+func isMeasured(p *client.Process) bool { return p.MemBytes > 0 || p.Mem > 0 || p.CPU > 0 }
+
+// cpuText is the CPU of a process, "" if it is not measured yet.
+func cpuText(p *client.Process) string {
+	if !isMeasured(p) {
+		return ""
 	}
-	return percent(p.Mem) + "%"
+	return percent(p.CPU) + "%"
+}
+
+// memText is the memory of a process, "" if it is not measured yet. Agents of earlier versions report only its share of
+// the machine.
+func memText(p *client.Process) string {
+	switch {
+	case p.MemBytes > 0:
+		return mebibytes(p.MemBytes)
+	case p.Mem > 0:
+		return percent(p.Mem) + "%"
+	}
+	return ""
+}
+
+// fdText is the number of open files of a process, "" if it is not measured.
+func fdText(p *client.Process) string {
+	if !isUp(p) || !isMeasured(p) {
+		return ""
+	}
+	return strconv.Itoa(int(p.FD))
 }
 
 // mebibytes is a number of bytes in MiB.

@@ -147,20 +147,28 @@ func (env *cliEnv) stateLines(p *client.Process) [][2]string {
 
 	// What only a process that is up has.
 	if isUp(p) {
-		memory := percent(p.Mem) + "% of the machine"
-		if p.MemBytes > 0 {
-			memory = mebibytes(p.MemBytes) + ", " + memory
-		}
 		lines = append(lines, [][2]string{
 			{"pid", strconv.Itoa(int(p.PID))},
 			{"started", momentOf(p.StartedAt)},
-			{"cpu", percent(p.CPU) + "% of the machine"},
-			{"memory", memory},
-			{"open files", strconv.Itoa(int(p.FD))},
 		}...)
+		lines = append(lines, usageLines(p)...)
 	}
 
 	return lines
+}
+
+// usageLines are the lines about what a process uses. The agent measures it some time after the start.
+func usageLines(p *client.Process) [][2]string {
+	if !isMeasured(p) {
+		const not = "not measured yet"
+		return [][2]string{{"cpu", not}, {"memory", not}, {"open files", not}}
+	}
+
+	memory := percent(p.Mem) + "% of the machine"
+	if p.MemBytes > 0 {
+		memory = mebibytes(p.MemBytes) + ", " + memory
+	}
+	return [][2]string{{"cpu", percent(p.CPU) + "% of the machine"}, {"memory", memory}, {"open files", fdText(p)}}
 }
 
 // definitionLines are the lines about what the process is.

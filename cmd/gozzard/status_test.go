@@ -55,6 +55,24 @@ func TestStatusOfOne(t *testing.T) {
 	}
 }
 
+// TestNotMeasured: a process that was just started uses something that is not known yet, not nothing.
+func TestNotMeasured(t *testing.T) {
+	p := aProcess("web", "10.0.0.1", client.StateRunning)
+	p.CPU, p.Mem, p.MemBytes, p.FD = 0, 0, 0, 0
+	env := testEnv()
+	table := strings.Join(env.processTable([]client.Process{p}, false, false).lines(), "\n")
+	if !strings.HasSuffix(table, "running  4711  0         -    -    1m30s") {
+		t.Errorf("the table is\n%s", table)
+	}
+
+	got := fmt.Sprint(env.stateLines(&p))
+	for _, want := range []string{"[cpu not measured yet]", "[memory not measured yet]", "[open files not measured yet]"} {
+		if !strings.Contains(got, want) {
+			t.Errorf("the status is %s, without %s", got, want)
+		}
+	}
+}
+
 // TestStatusOfMany shows that 2,000 processes stay on one screen, and that the counts cover all of them.
 func TestStatusOfMany(t *testing.T) {
 	var rows []client.Process
