@@ -122,7 +122,7 @@ func (env *cliEnv) stateLines(p *client.Process) [][2]string {
 		{"host", processHost(p) + " (" + string(p.Host.Agent) + ")"},
 		{"state", state},
 		{reason, p.Message},
-		{"wanted", p.Wanted},
+		{"wanted", env.wantedText(p)},
 		{"managed", yesNo(p.Managed)},
 		{"restarts", strconv.Itoa(p.Restarts)},
 	}
@@ -155,6 +155,17 @@ func (env *cliEnv) stateLines(p *client.Process) [][2]string {
 	}
 
 	return lines
+}
+
+// wantedText is what the last operation asked for. An unmanaged process that has ended does not come back by itself, so
+// it says why, and how to change that.
+func (env *cliEnv) wantedText(p *client.Process) string {
+	ended := p.State == client.StateStopped || p.State == client.StateFailed
+	if p.Managed || p.Wanted != client.StateRunning || !ended {
+		return p.Wanted
+	}
+	return env.text("running, but it stays down because it is not managed; to start and supervise it: gozzard manage %s -n %s",
+		p.Name, p.Namespace)
 }
 
 // usageLines are the lines about what a process uses. The agent measures it some time after the start.

@@ -73,6 +73,28 @@ func TestNotMeasured(t *testing.T) {
 	}
 }
 
+// TestStatusOfUnmanaged: an unmanaged process that has ended stays down, although it shall run.
+func TestStatusOfUnmanaged(t *testing.T) {
+	env := testEnv()
+	for state, want := range map[string]string{
+		client.StateStopped: "running, but it stays down because it is not managed; " +
+			"to start and supervise it: gozzard manage web -n shop",
+		client.StateFailed: "running, but it stays down because it is not managed; " +
+			"to start and supervise it: gozzard manage web -n shop",
+		client.StateRunning: "running", client.StateUnknown: "running", client.StateStarting: "running",
+	} {
+		p := aProcess("web", "10.0.0.1", state)
+		p.Wanted = client.StateRunning
+		if got := fmt.Sprint(env.stateLines(&p)); !strings.Contains(got, "[wanted "+want+"]") {
+			t.Errorf("%s: the status is %s", state, got)
+		}
+		p.Managed = true
+		if got := fmt.Sprint(env.stateLines(&p)); !strings.Contains(got, "[wanted running]") {
+			t.Errorf("%s and managed: the status is %s", state, got)
+		}
+	}
+}
+
 // TestStatusOfMany shows that 2,000 processes stay on one screen, and that the counts cover all of them.
 func TestStatusOfMany(t *testing.T) {
 	var rows []client.Process
