@@ -87,7 +87,7 @@ func auditTable(rows []client.AuditRow) *textTable {
 			result = strings.TrimSpace(fmt.Sprintf("%s (%d times)", result, r.Count))
 		}
 		t.add(strconv.FormatInt(r.Seq, 10), r.At.String(), r.App, user, r.Source, r.Act, strconv.Itoa(r.Targets),
-			strings.Join(r.Accounts, ","), result, r.TaskID)
+			strings.Join(r.Accounts, ","), result, shortTask(r.TaskID))
 	}
 	return t
 }

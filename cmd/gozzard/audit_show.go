@@ -115,7 +115,7 @@ func writeAuditDetail(w io.Writer, d *client.AuditDetail) error {
 	line("from", "%s", r.Source)
 	line("request", "%s", r.RequestID)
 	line("act", "%s", r.Act)
-	line("task", "%s", r.TaskID)
+	line("task", "%s", shortTask(r.TaskID))
 	line("accounts", "%s", strings.Join(r.Accounts, ", "))
 	line("outcome", "%s", r.Outcome)
 	if r.Count > 1 {

@@ -352,19 +352,19 @@ func TestOperateStillRunning(t *testing.T) {
 	c.decide(func(*gozzard.OpReport, *gozzard.Op, gozzard.AgentID) bool { return false })
 	_, errs, code := c.run(t.Context(), "start", "web", "--all-hosts", "--timeout", "1500ms") // a poll takes 1 s
 	if code != 7 || !strings.Contains(errs, "start: 0 done, 0 failed, 2 running of 2\n") ||
-		!strings.Contains(errs, "gozzard task GSETASK:") {
+		!strings.Contains(errs, "gozzard task 20") {
 		t.Errorf("exit %d: %s", code, errs)
 	}
 
 	ctx, cancel := context.WithTimeout(t.Context(), 300*time.Millisecond)
 	defer cancel()
 	_, errs, code = c.run(ctx, "start", "web", "--all-hosts")
-	if code != 130 || !strings.Contains(errs, "the task continues; follow it with: gozzard task GSETASK:") {
+	if code != 130 || !strings.Contains(errs, "the task continues; follow it with: gozzard task 20") {
 		t.Errorf("exit %d: %s", code, errs)
 	}
 
 	out, _, code := c.run(t.Context(), "start", "web", "--all-hosts", "--detach")
-	if code != 0 || !strings.HasPrefix(out, "GSETASK:") {
+	if code != 0 || !strings.HasPrefix(out, "20") {
 		t.Errorf("exit %d: %s", code, out)
 	}
 
@@ -383,7 +383,7 @@ func TestTask(t *testing.T) {
 	out, _, _ := c.run(t.Context(), "stop", "web", "--all-hosts", "--detach")
 	c.want(0, "0:10.0.0.1  shop       web   stop    done     ok    -\n", "task", strings.TrimSpace(out))
 	c.want(0, "stop: 2 done of 2\n", "task", strings.TrimSpace(out))
-	c.want(0, "stop: 2 done of 2\n", "task", strings.TrimPrefix(strings.TrimSpace(out), "GSETASK:"))
+	c.want(0, "stop: 2 done of 2\n", "task", "GSETASK:"+strings.TrimSpace(out))
 	c.want(5, "", "task", "GSETASK:20200101000000:99")
 	c.want(5, "", "task", "20200101000000:99")
 	c.want(2, "", "task", "nonsense")

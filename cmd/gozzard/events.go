@@ -198,7 +198,7 @@ func eventText(e *client.Event, parts ...string) string {
 		parts = append(parts, e.Message)
 	}
 	if e.Task != "" {
-		parts = append(parts, "by "+cmp.Or(e.User, e.App)+" ("+e.Task+")")
+		parts = append(parts, "by "+cmp.Or(e.User, e.App)+" ("+shortTask(e.Task)+")")
 	}
 
 	// Remove what a terminal would obey.

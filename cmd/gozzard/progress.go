@@ -51,8 +51,9 @@ func (env *cliEnv) printAccepted(o *taskFlags, a client.Accepted) error {
 	if o.output.structured() {
 		return o.output.write(env.out, a)
 	}
-	env.remark("accepted for %d; follow it with: gozzard task %s", a.Targets, printable(a.TaskID))
-	return checkWrite(fmt.Fprintln(env.out, printable(a.TaskID)))
+	id := printable(shortTask(a.TaskID))
+	env.remark("accepted for %d; follow it with: gozzard task %s", a.Targets, id)
+	return checkWrite(fmt.Fprintln(env.out, id))
 }
 
 // waitForTask waits for the end of a task and shows its progress on stderr. Its error has the exit code.
@@ -76,7 +77,7 @@ func (env *cliEnv) waitForTask(ctx context.Context, c *client.Client, o *taskFla
 	p.clear()
 
 	// If the wait ended early, say how to continue it.
-	again := "gozzard task " + printable(id)
+	again := "gozzard task " + printable(shortTask(id))
 	switch {
 	case err == nil:
 		return t, nil

@@ -170,7 +170,7 @@ func originText(d *client.Definition) string {
 		text += ", API " + o.Door
 	}
 	if o.Task != "" {
-		text += ", task " + o.Task
+		text += ", task " + shortTask(o.Task)
 	}
 	return printable(text)
 }

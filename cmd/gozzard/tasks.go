@@ -111,7 +111,7 @@ func (env *cliEnv) listTasks(ctx context.Context, o *tasksOptions) error {
 		return err
 	}
 	if page.Next > 0 {
-		env.remark("there may be more: go on with --before %d", page.Next)
+		env.remark("there may be more: go on with --before %s", nextTask(&page))
 	}
 	return nil
 }
@@ -157,6 +157,18 @@ func taskTable(tasks []client.TaskSummary, wide bool) *textTable {
 
 // shortTask is a task id as people read and type it, without its prefix.
 func shortTask(id string) string { return string(taskname.Parse(id)) }
+
+// nextTask is where a list of tasks goes on: the last task that is listed. When the server has looked at older ones that
+// do not match, only the number of the oldest is known.
+func nextTask(page *client.TaskPage) string {
+	if n := len(page.Tasks); n > 0 {
+		id := taskname.Parse(page.Tasks[n-1].ID)
+		if seq, ok := id.Seq(); ok && int64(seq) == page.Next {
+			return printable(string(id))
+		}
+	}
+	return strconv.FormatInt(page.Next, 10)
+}
 
 // callerName is a user with its app; one of them may be missing.
 func callerName(user, app string) string {

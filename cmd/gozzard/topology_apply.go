@@ -218,7 +218,7 @@ func (env *cliEnv) printApplied(o *applyOptions, a *client.Applied) error {
 	}
 	if a.TaskID != "" {
 		env.remark("the removed processes are being unregistered; follow it with: gozzard task %s",
-			printable(a.TaskID))
+			printable(shortTask(a.TaskID)))
 	}
 
 	switch {

@@ -112,7 +112,7 @@ func TestTopologyApplyRefuses(t *testing.T) {
 	}
 
 	if _, errs, code = c.run(t.Context(), "topology", "apply", "-f", none, "--prune"); code != 0 ||
-		!strings.Contains(errs, "gozzard task GSETASK:") {
+		!strings.Contains(errs, "gozzard task 20") {
 		t.Errorf("exit %d %s", code, errs)
 	}
 
