@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -37,6 +38,8 @@ holds the newest events in memory. NAME may be a pattern: * is any text, ? is on
 
 An event that an operation caused ends with its task and the person that asked for it, if you may read that task. The
 code of an end is left out if it is not known, and null in JSON.
+
+The oldest event is first, by the clocks of the hosts. With --follow, later ones are appended as they arrive.
 
 The kinds of events:
 ` + env.eventKindsHelp(),
@@ -102,6 +105,7 @@ func (env *cliEnv) events(ctx context.Context, o *eventOptions, names []string) 
 	if err != nil {
 		return withExitCode(err)
 	}
+	byTime(page.Events)
 	if o.output.structured() && !o.follow {
 		return o.output.write(env.out, page)
 	}
@@ -121,6 +125,12 @@ func (env *cliEnv) events(ctx context.Context, o *eventOptions, names []string) 
 	}
 
 	return env.followEvents(ctx, c, q, page.Next, &o.output)
+}
+
+// byTime sorts events by their time, the oldest first. The server has them in the order in which hosts reported them, and
+// a host that was offline reports late.
+func byTime(events []client.Event) {
+	slices.SortStableFunc(events, func(a, b client.Event) int { return a.At.Compare(b.At.Time) })
 }
 
 // sinceFlag reads --since: a time, or how long ago.

@@ -39,6 +39,23 @@ func TestEvents(t *testing.T) {
 	c.want(2, "", "events", "a/b")
 }
 
+// TestEventsByTime: a host that reports late does not mix up the order.
+func TestEventsByTime(t *testing.T) {
+	c := newCLI(t)
+	report := func(agent gozzard.AgentID, name string, at int64) {
+		c.receive(agent, 0, &gozzard.Report{Version: 1, Kind: gozzard.ReportEvents, Session: 1, Events: []gozzard.Event{{
+			Seq: 1, Key: gozzard.Key{Namespace: "shop", Name: name}, Kind: gozzard.EventStarted, At: at, PID: 9}}})
+	}
+	report("a1", "later", 1_700_000_002_000)
+	report("a2", "earlier", 1_700_000_001_000)
+
+	out, errs, code := c.run(t.Context(), "events")
+	if first, second := strings.Index(out, "shop/earlier"), strings.Index(out, "shop/later"); code != 0 || first < 0 ||
+		second < first {
+		t.Errorf("exit %d: %s%s", code, out, errs)
+	}
+}
+
 // buffer is written by a command and read by the test.
 type buffer struct {
 	mu sync.Mutex

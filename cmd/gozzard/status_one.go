@@ -71,6 +71,7 @@ func readParts(ctx context.Context, c *client.Client, p *client.Process) *proces
 
 	parts.eventsErr = within(func(ctx context.Context) error {
 		page, err := c.Events(ctx, client.EventQuery{Namespaces: namespaces, Names: names, Hosts: hosts}, statusEvents)
+		byTime(page.Events)
 		parts.events = page.Events
 		return err
 	})
