@@ -32,7 +32,8 @@ func (p *Policy) account(name string) (account, error) {
 
 	if acct.root {
 		if !p.AllowRoot {
-			return acct, allowedBy(p.reject(setAllowRoot, "account %s", shown(acct.name)), "true")
+			err := allowedBy(p.reject(setAllowRoot, "account %s", shown(acct.name)), "true")
+			return acct, instead(err, otherAccount)
 		}
 		return acct, nil
 	}
@@ -40,8 +41,8 @@ func (p *Policy) account(name string) (account, error) {
 	var denied, unlisted error
 	if acct.hasID && slices.ContainsFunc(p.DenyUIDs,
 		func(r UIDRange) bool { return r.First <= acct.uid && acct.uid <= r.Last }) {
-		denied = allowedBy(p.reject(setDenyUIDs, "account %s with uid %d", shown(acct.name), acct.uid),
-			strconv.FormatUint(uint64(acct.uid), 10))
+		denied = instead(allowedBy(p.reject(setDenyUIDs, "account %s with uid %d", shown(acct.name), acct.uid),
+			strconv.FormatUint(uint64(acct.uid), 10)), otherAccount)
 	}
 	if !e.listed {
 		unlisted = allowedBy(p.reject(setUsers, "account %s", shown(acct.name)), acct.name)

@@ -30,7 +30,7 @@ func (f *File) Unnamed() error { return f.Current().Unnamed() }
 func (p *Policy) Unnamed() error {
 	err := p.rejectBecause(setDefaultUser, "it names no account (user), and this host has no default account",
 		"a command of this definition%s", onHost())
-	return allowedBy(err, p.suggestedUser())
+	return instead(allowedBy(err, p.suggestedUser()), "name its account: user in the definition")
 }
 
 // suggestedUser is an account that the policy allows, for the line that a person would add.
@@ -115,8 +115,8 @@ func (c Choice) checkDefault() error {
 	case err != nil:
 		return fmt.Errorf("--default-user %s: %w", shown(c.Default), err)
 	case acct.root && !c.AllowRoot:
-		return fmt.Errorf("--default-user %s: commands that name no account would run as root: add --allow-root if you "+
-			"want that", shown(c.Default))
+		return fmt.Errorf("--default-user %s: commands that name no account would run as root: choose another "+
+			"account, or add --allow-root if you want that", shown(c.Default))
 	case acct.found == nil:
 		return fmt.Errorf("--default-user %s: this host has no such account: make it first", shown(c.Default))
 	}

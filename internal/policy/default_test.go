@@ -19,8 +19,8 @@ func TestTE18DefaultAccountIsBounded(t *testing.T) {
 		rules, want string
 	}{
 		{`{users: [nobody], path_prefixes: ["/"]}`,
-			"it names no account (user), and this host has no default account; to allow it, the owner of the host " +
-				"writes into this file: default_user: nobody"},
+			"it names no account (user), and this host has no default account; name its account: user in the definition; " +
+				"otherwise, to allow it, the owner of the host writes into this file: default_user: nobody"},
 		{`{allow_root: true, users: ["*"], path_prefixes: ["/"]}`, "(default_user in"},
 		{`{users: ["*"], default_user: nobody, path_prefixes: ["/"]}`, ""},
 		{`{users: [daemon], default_user: nobody, path_prefixes: ["/"]}`, "account nobody is not allowed by local policy (users in"},

@@ -23,6 +23,7 @@ type reason struct {
 	text    string // such as "account www-data"
 	why     string // in addition to the setting; "" if there is nothing to add
 	add     string // what the setting would have to contain; "" if a person has to decide
+	instead string // what the caller can do without a change of the policy; "" if there is nothing
 }
 
 // Error implements error. It is one line, because it is shown in lists.
@@ -35,9 +36,16 @@ func (r *rejection) Error() string {
 		}
 	}
 
-	text := "permission: " + strings.Join(texts, "; ")
+	// Name the safer way first: it needs no change of the policy.
+	text, otherwise := "permission: "+strings.Join(texts, "; "), ""
+	for _, one := range r.reasons {
+		if one.instead != "" {
+			text, otherwise = text+"; "+one.instead, "otherwise, "
+			break
+		}
+	}
 	if lines := r.lines(); len(lines) > 0 {
-		text += "; to allow it, the owner of the host writes into this file: " + strings.Join(lines, " and ")
+		text += "; " + otherwise + "to allow it, the owner of the host writes into this file: " + strings.Join(lines, " and ")
 	}
 	return text
 }
@@ -135,6 +143,18 @@ func allowedBy(err error, add string) error {
 	}
 	return err
 }
+
+// instead adds to a rejection what the caller can do without a change of the policy.
+func instead(err error, text string) error {
+	var r *rejection
+	if errors.As(err, &r) && len(r.reasons) == 1 {
+		r.reasons[0].instead = text
+	}
+	return err
+}
+
+// otherAccount is the safer way when an account is rejected because it can do too much.
+const otherAccount = "choose another account: user in the definition, or --user NAME of gozzard run"
 
 // together is one rejection with the reasons of several, nil if there is none. An error of another kind goes first and
 // alone.

@@ -42,6 +42,29 @@ func TestAllReasons(t *testing.T) {
 	}
 }
 
+// TestSaferFirst: a rejection names the way that needs no change of the policy before the line that allows more.
+func TestSaferFirst(t *testing.T) {
+	p, err := policy.Parse("f", []byte("users: ['*']\ndeny_uids: \"1-999\"\npath_prefixes: [/]\ntrusted_paths: false\n"))
+	if err != nil {
+		t.Fatal(err)
+	}
+
+	for name, err := range map[string]error{"root": p.Definition("demo", spec("root", "/opt", "true")),
+		"daemon": p.Definition("demo", spec("daemon", "/opt", "true")), "none": p.Unnamed()} {
+		if err == nil {
+			t.Fatalf("%s is allowed", name)
+		}
+		safer, riskier := strings.Index(err.Error(), "; choose another account: user in the definition"),
+			strings.Index(err.Error(), "; otherwise, to allow it, the owner of the host writes into this file: ")
+		if name == "none" {
+			safer = strings.Index(err.Error(), "; name its account: user in the definition")
+		}
+		if safer < 0 || riskier < safer {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
+}
+
 // TestReasonsHide: a caller that may not use root learns nothing about files that only root can see.
 func TestReasonsHide(t *testing.T) {
 	p, err := policy.Parse("/etc/gozzard/policy.yaml", []byte("path_prefixes: [/opt]\n"))
