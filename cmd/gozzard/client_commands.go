@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"sync"
 	"time"
 
 	"github.com/mattn/go-isatty"
@@ -24,6 +25,7 @@ type cliEnv struct {
 	now      func() time.Time
 	size     func() (width, height int) // of the terminal
 	chinese  *language.Catalogue        // nil means English
+	verdicts func() *language.Catalogue // of agents and the server; used only if chinese is there
 
 	url         string
 	credentials string
@@ -34,6 +36,7 @@ type cliEnv struct {
 func addClientCommands(root *cobra.Command, chinese *language.Catalogue) {
 	env := &cliEnv{
 		out: os.Stdout, errs: os.Stderr, lookup: os.LookupEnv, now: time.Now, size: terminalSize, chinese: chinese,
+		verdicts: sync.OnceValue(language.Verdicts),
 		terminal: isatty.IsTerminal(os.Stderr.Fd()) && os.Getenv("TERM") != "dumb",
 		screen:   isatty.IsTerminal(os.Stdout.Fd()) && os.Getenv("TERM") != "dumb",
 	}

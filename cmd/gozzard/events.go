@@ -181,7 +181,7 @@ func (env *cliEnv) printEvent(e *client.Event, output *outputFlag) error {
 		return output.writeLine(env.out, e)
 	}
 
-	return checkWrite(fmt.Fprintln(env.out, eventText(e, e.At.Local().Format(eventTime), refName(e.Host),
+	return checkWrite(fmt.Fprintln(env.out, env.eventText(e, e.At.Local().Format(eventTime), refName(e.Host),
 		e.Namespace+"/"+e.Name, string(e.Kind))))
 }
 
@@ -189,7 +189,7 @@ func (env *cliEnv) printEvent(e *client.Event, output *outputFlag) error {
 const eventTime = "2006-01-02 15:04:05.000"
 
 // eventText is the line of an event: the parts that every event has, and those that only some have.
-func eventText(e *client.Event, parts ...string) string {
+func (env *cliEnv) eventText(e *client.Event, parts ...string) string {
 	// The parts that only some have.
 	if e.PID > 0 {
 		parts = append(parts, "pid "+strconv.Itoa(e.PID))
@@ -205,7 +205,7 @@ func eventText(e *client.Event, parts ...string) string {
 	}
 
 	if e.Message != "" {
-		parts = append(parts, e.Message)
+		parts = append(parts, env.said(e.Message))
 	}
 	if e.Task != "" {
 		parts = append(parts, "by "+cmp.Or(e.User, e.App)+" ("+shortTask(e.Task)+")")

@@ -79,7 +79,7 @@ func (env *cliEnv) printCheckTable(answer *client.GrantCheck) error {
 	t := newTable("GRANT", "ALLOWS", "REASON")
 	for i := range answer.Grants {
 		g := &answer.Grants[i]
-		t.add(grantsText([]client.Grant{g.Grant}), yesNo(g.Allows), g.Reason)
+		t.add(grantsText([]client.Grant{g.Grant}), yesNo(g.Allows), env.chinese.Message(g.Reason))
 	}
 	if err := t.write(env.out); err != nil || !answer.Allowed {
 		return err

@@ -11,6 +11,7 @@ import (
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 
+	"github.com/gozzard/gozzard"
 	"github.com/gozzard/gozzard/internal/language"
 )
 
@@ -48,6 +49,25 @@ func finishedIn(ctx context.Context, text string) string { return catalogueIn(ct
 // text is a text for people, in their language.
 func (env *cliEnv) text(format string, args ...any) string {
 	return translate(env.chinese, format, args...)
+}
+
+// said is what an agent or the server wrote about a process, in the language of the reader.
+func (env *cliEnv) said(text string) string {
+	if env.chinese == nil || env.verdicts == nil {
+		return text
+	}
+	return env.verdicts().Joined(text)
+}
+
+// faultText is a fault of a document in the language of the reader, with its place in the document.
+func (env *cliEnv) faultText(f gozzard.Fault) string {
+	f.Text = env.chinese.Message(f.Text)
+	if line, path, ok := strings.Cut(f.Path, ": "); ok {
+		f.Path = env.chinese.Message(line) + ": " + path
+	} else {
+		f.Path = env.chinese.Message(f.Path)
+	}
+	return f.String()
 }
 
 // say prints a text for people, in their language.

@@ -17,7 +17,7 @@ func (env *cliEnv) printPreview(o *outputFlag, what string, p *client.Preview) e
 	table := newTable("HOST", "NAMESPACE", "NAME", "CODE", "MESSAGE")
 	for i := range p.Processes {
 		r := &p.Processes[i]
-		table.add(refName(r.Host), r.Namespace, r.Name, r.Code, r.Message)
+		table.add(refName(r.Host), r.Namespace, r.Name, r.Code, env.said(r.Message))
 	}
 	if err := table.write(env.out); err != nil {
 		return err
@@ -44,7 +44,7 @@ func (env *cliEnv) printPlan(p *client.Preview) error {
 		sign := definitionSigns[r.Definition]
 		lines := r.Fields
 		if r.Code != "" {
-			sign, lines = "!", []string{r.Code + ": " + r.Message}
+			sign, lines = "!", []string{r.Code + ": " + env.said(r.Message)}
 		}
 		text := fmt.Sprintf("%s %s/%s on %s", sign, r.Namespace, r.Name, refName(r.Host))
 		text = printable(text)

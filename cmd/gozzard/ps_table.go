@@ -25,7 +25,7 @@ func (env *cliEnv) processTable(rows []client.Process, wide bool, p painter) *te
 		cells := append([]string{r.Namespace, r.Name, processHost(r)}, env.liveCells(r, next)...)
 		if wide {
 			cells = append(cells, yesNo(r.Managed), r.Version, r.Wanted, fdText(r),
-				ago(since(env.now(), r.ReportedAt.Time)), string(r.Host.Agent), labelText(r.Labels), r.Message)
+				ago(since(env.now(), r.ReportedAt.Time)), string(r.Host.Agent), labelText(r.Labels), env.said(r.Message))
 		}
 		t.addDecorated(paintState(r, 3, p), cells...)
 	}
@@ -53,7 +53,7 @@ func (env *cliEnv) instanceTable(rows []client.Process, wide bool, p painter) *t
 		if wide {
 			cells = append(cells, yesNo(r.Managed), envText(at.Env), at.ServiceName, strconv.Itoa(at.Inst),
 				strconv.Itoa(at.Priority), r.Version, r.Wanted, fdText(r),
-				ago(since(env.now(), r.ReportedAt.Time)), string(r.Host.Agent), r.Message)
+				ago(since(env.now(), r.ReportedAt.Time)), string(r.Host.Agent), env.said(r.Message))
 		}
 		t.addDecorated(paintState(r, 5, p), cells...)
 	}

@@ -232,8 +232,7 @@ func (env *cliEnv) faultLines(d *document, err error) (lines []string) {
 	}
 	for _, f := range e.Faults {
 		line := d.lineOf(f.Path)
-		f.Text = env.chinese.Message(f.Text)
-		lines = append(lines, fmt.Sprintf("%d: %s", line, printable(f.String())))
+		lines = append(lines, fmt.Sprintf("%d: %s", line, printable(env.faultText(f))))
 	}
 	return lines
 }

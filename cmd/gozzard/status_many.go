@@ -107,7 +107,7 @@ func (env *cliEnv) statusTable(rows []client.Process, p painter) *textTable {
 			message = r.HealthMessage
 		}
 		t.addDecorated(paintState(r, 3, p), r.Namespace, r.Name, processHost(r), live[0], live[1], live[2], live[5],
-			live[6], exit, shorten(message, maxMessageShown))
+			live[6], exit, shorten(env.said(message), maxMessageShown))
 	}
 	return t
 }

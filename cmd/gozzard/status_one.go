@@ -122,7 +122,7 @@ func (env *cliEnv) stateLines(p *client.Process) [][2]string {
 		{"process", p.Namespace + ":" + p.Name},
 		{"host", processHost(p) + " (" + string(p.Host.Agent) + ")"},
 		{"state", state},
-		{reason, p.Message},
+		{reason, env.said(p.Message)},
 		{"wanted", env.wantedText(p)},
 		{"managed", yesNo(p.Managed)},
 		{"restarts", strconv.Itoa(p.Restarts)},
@@ -143,7 +143,7 @@ func (env *cliEnv) stateLines(p *client.Process) [][2]string {
 		lines = append(lines, [2]string{"last exit", joinText(exitText(p.Exit), env.momentAgo(p.Exit.At))})
 	}
 	if p.Health != "" || p.HealthMessage != "" {
-		lines = append(lines, [2]string{"health", joinText(p.Health, p.HealthMessage)})
+		lines = append(lines, [2]string{"health", joinText(p.Health, env.said(p.HealthMessage))})
 	}
 
 	// What only a process that is up has.
@@ -194,7 +194,7 @@ func (env *cliEnv) definitionLines(p *client.Process, parts *processParts) [][2]
 		{"schedule", strings.TrimSpace(d.Schedule + " " + d.TimeZone)},
 	}
 	if parts.definitionErr != nil {
-		lines = [][2]string{{"definition", "cannot be shown: " + parts.definitionErr.Error()}}
+		lines = [][2]string{{"definition", "cannot be shown: " + errorText(env.chinese, parts.definitionErr)}}
 	}
 
 	return append(lines, [][2]string{
@@ -265,7 +265,7 @@ func (env *cliEnv) writeEvents(b *strings.Builder, parts *processParts) {
 		b.WriteString("\nlast events:\n")
 		for i := range parts.events {
 			e := &parts.events[i]
-			fmt.Fprintf(b, "  %s\n", eventText(e, e.At.Local().Format(eventTime), string(e.Kind)))
+			fmt.Fprintf(b, "  %s\n", env.eventText(e, e.At.Local().Format(eventTime), string(e.Kind)))
 		}
 	}
 }

@@ -130,7 +130,7 @@ func (env *cliEnv) attemptTable(t *client.Task) *textTable {
 	for i := range t.Attempts {
 		a := &t.Attempts[i]
 		table.add(refName(a.Host), a.Namespace, a.Name, a.Action,
-			string(a.Verdict), codeText(a), a.Message)
+			string(a.Verdict), codeText(a), env.said(a.Message))
 	}
 	return table
 }

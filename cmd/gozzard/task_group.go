@@ -70,14 +70,14 @@ func sameReason(a *client.Attempt) string {
 	return varying.ReplaceAllString(text, "#")
 }
 
-func failureTable(groups []*failureGroup) *textTable {
+func (env *cliEnv) failureTable(groups []*failureGroup) *textTable {
 	t := newTable("COUNT", "CODE", "MESSAGE (ONE OF THEM)", "HOSTS")
 	for _, g := range groups {
 		hosts := strings.Join(g.hosts, ", ")
 		if more := len(g.seen) - len(g.hosts); more > 0 {
 			hosts += fmt.Sprintf(" and %d more", more)
 		}
-		t.add(strconv.Itoa(g.n), codeText(g.first), g.first.Message, hosts)
+		t.add(strconv.Itoa(g.n), codeText(g.first), env.said(g.first.Message), hosts)
 	}
 	return t
 }

@@ -45,13 +45,13 @@ func (env *cliEnv) printFailures(o *taskFlags, t *client.Task) error {
 		if shown < len(groups) {
 			env.remark("%d of %d groups of failures; --no-group or -o json lists all", shown, len(groups))
 		}
-		return failureTable(groups[:shown]).write(env.out)
+		return env.failureTable(groups[:shown]).write(env.out)
 	}
 
 	// Print each of few.
 	table := newTable("HOST", "NAMESPACE", "NAME", "CODE", "MESSAGE")
 	for _, a := range failed {
-		table.add(refName(a.Host), a.Namespace, a.Name, codeText(a), a.Message)
+		table.add(refName(a.Host), a.Namespace, a.Name, codeText(a), env.said(a.Message))
 	}
 	return table.write(env.out)
 }

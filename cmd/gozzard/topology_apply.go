@@ -166,9 +166,9 @@ func (env *cliEnv) printFaults(err error) error {
 		return withExitCode(err)
 	}
 
-	env.remark("gozzard: %s:", printable(e.Message))
+	env.remark("gozzard: %s:", printable(env.chinese.Message(e.Message)))
 	for _, f := range e.Faults {
-		env.remark("  %s", printable(f.String()))
+		env.remark("  %s", printable(env.faultText(f)))
 	}
 
 	var ex *exitError

@@ -28,11 +28,21 @@ func Messages() *Catalogue { return load("messages-*.po") }
 // CommandLine is everything that the command line prints, messages of the server included.
 func CommandLine() *Catalogue { return load("*.po") }
 
+// Verdicts are what agents and the server write into verdicts, events and statuses. The output of a program stands in
+// these texts too, so that there are no other patterns that could fit it.
+func Verdicts() *Catalogue {
+	return load("cli-verdict*.po", "messages-operation.po", "messages-definition.po")
+}
+
 // load reads embedded files. They are part of the program, so a malformed one is a mistake of the program.
-func load(glob string) *Catalogue {
-	names, err := fs.Glob(texts, "zh/"+glob)
-	if err != nil || len(names) == 0 {
-		panic(fmt.Sprintf("language: no texts in zh/%s: %v", glob, err))
+func load(globs ...string) *Catalogue {
+	var names []string
+	for _, glob := range globs {
+		found, err := fs.Glob(texts, "zh/"+glob)
+		if err != nil || len(found) == 0 {
+			panic(fmt.Sprintf("language: no texts in zh/%s: %v", glob, err))
+		}
+		names = append(names, found...)
 	}
 
 	c := &Catalogue{exact: map[string]string{}}

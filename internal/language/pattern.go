@@ -85,6 +85,9 @@ func (p *pattern) match(message string) ([]string, bool) {
 			arg = rest[:len(rest)-len(texts[i+1])]
 		} else {
 			end := argumentEnd(rest, texts[i+1])
+			if texts[i+1] == "" {
+				end = p.adjacentEnd(i, rest)
+			}
 			if end < 0 {
 				return nil, false
 			}
@@ -112,6 +115,22 @@ func argumentEnd(rest, text string) int {
 		return len(quoted)
 	}
 	return strings.Index(rest, text)
+}
+
+// adjacentEnd finds where an argument ends that another one follows without a text between them. A number ends with its
+// digits. Everything else ends where an addition begins, such as "; last output: x", or where the next text is.
+func (p *pattern) adjacentEnd(i int, rest string) int {
+	if p.english.verbs[i].letter == 'd' {
+		return len(rest) - len(strings.TrimLeft(rest, "-+0123456789"))
+	}
+
+	end := len(rest)
+	for _, text := range append([]string{"; ", ": ", " ("}, p.english.texts[i+2:]...) {
+		if at := strings.Index(rest, text); text != "" && at >= 0 && at < end {
+			end = at
+		}
+	}
+	return end
 }
 
 // fits reports whether a text can be what the verb printed.

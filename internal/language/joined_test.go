@@ -1,0 +1,69 @@
+package language_test
+
+import (
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/gozzard/gozzard/internal/language"
+)
+
+// Verdicts, events and statuses are put together by agents. Every part comes out in Chinese, and what a program printed
+// stays as it is.
+func TestJoined(t *testing.T) {
+	c := language.Verdicts()
+	for text, want := range map[string]string{
+		"": "",
+		"already running: nginx; it is supervised from now on":                "已在运行：nginx；从此被托管",
+		"not running: web; the process exited with 3; last output: no config": "未运行：web；进程以 3 退出；最后的输出：no config",
+		"not running: web; the process was ended by SIGKILL; its pid file names pid 7, which has ended": "未运行：web；" +
+			"进程被 SIGKILL 终止；pid 文件中是 PID 7，它已结束",
+		"still running: web; pid 7; last output: a; b":                      "仍在运行：web；进程号 7；最后的输出：a; b",
+		"stop_cmd did not end within 5 s and was killed; last output: wait": "stop_cmd 未在 5 s 内结束，已被强制终止；最后的输出：wait",
+		"start_cmd was ended by SIGSEGV":                                    "start_cmd 被 SIGSEGV 终止",
+		"start_cmd was ended by SIGSEGV; last output: x":                    "start_cmd 被 SIGSEGV 终止；最后的输出：x",
+		"start_cmd exited with 7 and printed nothing":                       "start_cmd 以 7 退出，没有输出",
+		"crash loop: 3 exits, next start in 5 s: exited with 1":             "反复崩溃：3 次退出，5 s 后再次启动：以 1 退出",
+		"health_cmd exited with 2: cannot connect":                          "health_cmd 以 2 退出: cannot connect",
+		"cpu 12.5 % is over its limit of 10 % in 3 samples in a row; restarted": "cpu 12.5 % 连续 3 次采样超过限制 10 %；" +
+			"重启",
+		"permission: account root is not allowed by local policy (allow_root in /p.yaml); account www with uid 33 is not allowed " +
+			"by local policy (deny_uids in /p.yaml): it is not absolute; choose another account: user in the definition, or --user NAME " +
+			"of gozzard run; otherwise, to allow it, the owner of the host writes into this " +
+			"file: allow_root: true and users: [\"a\"]": "无权限：本机策略不允许账号 root（/p.yaml 中的 allow_root）；" +
+			"本机策略不允许账号 www（uid 33）（/p.yaml 中的 deny_uids）：它不是绝对路径；" +
+			"请改用其他账号：定义中的 user，或 gozzard run 的 --user NAME；否则，如需允许，请主机的管理员在该文件中写入：allow_root: true 和 users: [\"a\"]",
+		"cannot run start_cmd: cannot run as nobody2: no such user on this host": "无法执行 start_cmd：无法以 nobody2 的身份运行：" +
+			"本机没有该用户",
+		"not permitted: app half may not stop processes of demo here": "无权限：应用 half 无权在此主机上对 demo 的进程执行 stop",
+		// What programs print.
+		"cannot start, pid 7":                "cannot start, pid 7",
+		"error: config; line 3: bad; giving": "error: config; line 3: bad; giving",
+	} {
+		if got := c.Joined(text); got != want {
+			t.Errorf("%q\n is %q\nwant %q", text, got, want)
+		}
+	}
+
+	var none *language.Catalogue
+	if got := none.Joined("not running: web"); got != "not running: web" {
+		t.Errorf("no catalogue: %q", got)
+	}
+}
+
+// The output of a program in a verdict costs a bounded amount of work.
+func TestJoinedIsBounded(t *testing.T) {
+	c := language.Verdicts()
+	began := time.Now()
+	for _, text := range []string{
+		strings.Repeat("; ", 8000), strings.Repeat(": ", 8000), strings.Repeat("a; b: ", 2000),
+		strings.Repeat("permission: ", 1300), strings.Repeat("not running: x; ", 1000), strings.Repeat("x", 1<<20),
+	} {
+		if got := c.Joined(text); len(got) > 4*len(text) {
+			t.Errorf("%.40q grows from %d to %d bytes", text, len(text), len(got))
+		}
+	}
+	if took := time.Since(began); took > 20*time.Second {
+		t.Errorf("took %s", took)
+	}
+}

@@ -1,0 +1,55 @@
+package gozzard_test
+
+import (
+	"path/filepath"
+	"testing"
+)
+
+// composedTexts are texts of the command line that the scan does not see, and where they are made: single words that
+// stand in other texts, and texts that a program puts together.
+var composedTexts = map[string]string{
+	// Words in faults of documents.
+	"nothing": "internal/yamldoc/node.go", "list": "internal/yamldoc/block.go", "mapping": "internal/yamldoc/block.go",
+	"after |": "internal/yamldoc/literal.go", "after ---": "internal/yamldoc/parse.go", "after ...": "internal/yamldoc/parse.go",
+
+	// Verdicts, and what follows in them.
+	"already running: %s": "state_message.go", "not running: %s": "state_message.go", "still running: %s": "state_message.go",
+	"last output: %s": "internal/supervise/words.go",
+	"exits":           "internal/supervise/words.go", "exit": "internal/supervise/words.go",
+	"stopped": "internal/supervise/words.go", "killed": "internal/supervise/words.go", "restarted": "internal/supervise/words.go",
+	"the process was ended by %s%s": "internal/supervise/words.go", " (core dumped)": "internal/supervise/words.go",
+	"pid %s and %d more": "internal/supervise/words.go", "pid %s": "internal/supervise/words.go", "no such user on this host: %s": "internal/host/account_linux.go",
+
+	// Rejections of a policy.
+	"%s is not allowed by local policy (%s in %s): %s":                               "internal/policy/rejection.go",
+	"permission: %s is not allowed by local policy (%s in %s)":                       "internal/policy/rejection.go",
+	"permission: %s is not allowed by local policy (%s in %s): %s":                   "internal/policy/rejection.go",
+	"%s as %s is not allowed by local policy (%s in %s): %s":                         "internal/policy/rejection.go",
+	"permission: %s as %s is not allowed by local policy (%s in %s): %s":             "internal/policy/rejection.go",
+	"; %sto allow it, the owner of the host writes into this file: %s and %s":        "internal/policy/rejection.go",
+	"; %sto allow it, the owner of the host writes into this file: %s and %s and %s": "internal/policy/rejection.go",
+	"%s belongs to uid %d": "internal/policy/folder.go", "%s is writable by others (mode %04o)": "internal/policy/folder.go",
+	"account %s for namespace %s": "internal/policy/namespace.go", "the state folder cannot be written": "status.go",
+	"operation %s": "internal/policy/policy.go", "process number %d": "internal/policy/policy.go",
+	"it names no account (user), and this host has no default account": "internal/policy/default.go",
+	"a command of this definition%s":                                   "internal/policy/default.go",
+	" on host %s":                                                      "internal/policy/default.go",
+	"name its account: user in the definition":                         "internal/policy/default.go",
+	"otherwise, ":                     "internal/policy/rejection.go",
+	"the definition names no account": "internal/policy/default.go",
+	"the state folder on the host cannot be written, so only stop and kill are carried out: %s":          "internal/agent/unable.go",
+	"the state folder on the host cannot be written, and the server does not know it yet, try again: %s": "internal/agent/unable.go",
+}
+
+// TestComposedTexts: the files that make composed texts exist.
+func TestComposedTexts(t *testing.T) {
+	files := map[string]bool{}
+	for _, s := range parseAll(t) {
+		files[filepath.ToSlash(s.path)] = true
+	}
+	for text, path := range composedTexts {
+		if !files[path] {
+			t.Errorf("%q is of %s, which does not exist", text, path)
+		}
+	}
+}
