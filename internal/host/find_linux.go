@@ -17,6 +17,8 @@ import (
 // argBytes is how much of a command line is searched for names.
 const argBytes = 4 << 10
 
+const isShell = "which is the shell of a running command"
+
 // wanted is what the process of a definition looks like.
 type wanted struct {
 	name    string
@@ -81,6 +83,10 @@ func (h *Host) Find(q supervise.Query) (supervise.Found, error) {
 		}
 	}
 
+	if q.Starting {
+		e.Shell = h.shellAsProcess(q.Key, w)
+	}
+
 	// Look at the process that the pid file names.
 	if hint != 0 {
 		c, reason := h.describe(hint, w)
@@ -128,9 +134,26 @@ func found(e identity.Evidence) supervise.Found {
 	if d.Verdict == identity.Ours || d.Verdict == identity.Adopted {
 		f.Proc, f.StartedAt, f.How, f.Misfit = d.Main.Proc, d.Main.StartedAt, d.How, d.Main.Misfit
 	} else {
-		f.PIDFileAt = e.PIDFileAt
+		f.PIDFileAt, f.Near = e.PIDFileAt, d.Near
 	}
 	return f
+}
+
+// shellAsProcess is the shell of a start command that stays in the foreground, if it has the name of the definition.
+func (h *Host) shellAsProcess(key gozzard.Key, w wanted) *identity.Candidate {
+	if w.name == "" {
+		return nil
+	}
+	for _, c := range h.shells.commands(key) {
+		if c.run.Front <= 0 || h.shellImage(c) != imageShell {
+			continue
+		}
+		if x, reason := h.compare(c.cmd.Process.Pid, w); reason == "" && x.Misfit == "" {
+			x.Barred = isShell
+			return &x
+		}
+	}
+	return nil
 }
 
 // isTaken reports whether another definition has a process on record.
@@ -179,7 +202,6 @@ func (h *Host) describe(pid int, w wanted) (identity.Candidate, string) {
 	}
 
 	// Bar a shell that has not become the process.
-	const isShell = "which is the shell of a running command"
 	if c.run.Front <= 0 || h.shellImage(c) != imageOther {
 		return identity.Candidate{Proc: supervise.Proc{BootID: h.bootID, PID: pid}, Barred: isShell}, ""
 	}
@@ -222,7 +244,7 @@ func (h *Host) compare(pid int, w wanted) (c identity.Candidate, reason string) 
 	}
 
 	// Compare name and owner.
-	c.Misfit = h.misfit(pid, &before, w)
+	c.Name, c.Misfit = h.misfit(pid, &before, w)
 
 	// Check that all of this was read from one process.
 	after, err := h.proc.Stat(pid)
@@ -237,12 +259,13 @@ func (h *Host) compare(pid int, w wanted) (c identity.Candidate, reason string) 
 	return c, ""
 }
 
-// misfit says how the name and the owner of a process differ from the definition.
-func (h *Host) misfit(pid int, st *procfs.Stat, w wanted) string {
+// misfit says how the name and the owner of a process differ from the definition. The name is empty if it fits.
+func (h *Host) misfit(pid int, st *procfs.Stat, w wanted) (name, text string) {
 	var differs []string
 	if w.name != "" {
 		if n := h.namesOf(pid, st); !n.match(w.name) {
-			differs = append(differs, fmt.Sprintf("runs as %s, definition says %s", n.shown(), w.name))
+			name = n.shown()
+			differs = append(differs, fmt.Sprintf("runs as %s, definition says %s", name, w.name))
 		}
 	}
 
@@ -257,7 +280,7 @@ func (h *Host) misfit(pid int, st *procfs.Stat, w wanted) string {
 			differs = append(differs, fmt.Sprintf("runs as user %s, definition says user %s", h.userName(r), w.owner.name))
 		}
 	}
-	return strings.Join(differs, "; ")
+	return name, strings.Join(differs, "; ")
 }
 
 // namesOf reads the names of a process. Names that cannot be read (the executable of a kernel thread or of another

@@ -62,7 +62,7 @@ func (h *Host) Find(q supervise.Query) (supervise.Found, error) {
 	d := identity.Decide(e)
 	f := supervise.Found{Verdict: d.Verdict, Orphans: d.Orphans, Reason: d.Reason, Against: d.Against}
 	if d.Verdict != identity.Ours && d.Verdict != identity.Adopted {
-		f.PIDFileAt, f.Empty = e.PIDFileAt, len(members) == 0
+		f.PIDFileAt, f.Near, f.Empty = e.PIDFileAt, d.Near, len(members) == 0
 		return f, nil
 	}
 	f.Proc, f.StartedAt, f.How, f.Misfit = d.Main.Proc, d.Main.StartedAt, d.How, d.Main.Misfit
@@ -133,7 +133,8 @@ func (h *Host) describe(pid int, name string) (c identity.Candidate, reason stri
 	c.StartedAt = startTime(c.Start)
 	if name != "" {
 		if n := namesOf(process); !n.match(trimProgram(name)) {
-			c.Misfit = fmt.Sprintf("runs as %s, definition says %s", n.shown(), name)
+			c.Name = n.shown()
+			c.Misfit = fmt.Sprintf("runs as %s, definition says %s", c.Name, name)
 		}
 	}
 

@@ -28,10 +28,10 @@ func decide(e Evidence, rules []rule, objections []objection) Finding {
 	for _, r := range rules {
 		if f, applies := r.apply(c); applies {
 			f.Rule = r.name
-			return f
+			return c.withNear(f)
 		}
 	}
-	return Finding{Reason: joinReasons(c.groupReason(), e.NoName)}
+	return c.withNear(Finding{Reason: joinReasons(c.groupReason(), e.NoName)})
 }
 
 // call is the evidence with what follows from it for several rules.
@@ -194,6 +194,18 @@ func (c *call) groupReason() string {
 	}
 	return fmt.Sprintf("of %d processes that its commands started, none is the process: pid %d %s", len(c.Members),
 		c.Members[0].PID, c.Members[0].Misfit)
+}
+
+// withNear adds the process that comes nearest, if there is none.
+func (c *call) withNear(f Finding) Finding {
+	switch {
+	case f.Verdict != Gone && f.Verdict != Foreign:
+	case c.Shell != nil:
+		f.Near = *c.Shell
+	default:
+		f.Near = oldest(c.Members, func(Candidate) bool { return true })
+	}
+	return f
 }
 
 func fits(c Candidate) bool { return c.Misfit == "" && c.Barred == "" }

@@ -113,3 +113,24 @@ func TestDecide(t *testing.T) {
 }
 
 func ptr(c Candidate) *Candidate { return &c }
+
+// TestNear checks which process a finding without a process names.
+func TestNear(t *testing.T) {
+	older := Candidate{Proc: Proc{BootID: "now", PID: 30, Start: 100}, Name: "python3", Misfit: "runs as python3"}
+	younger := Candidate{Proc: Proc{BootID: "now", PID: 20, Start: 200}, Name: "cat", Misfit: "runs as cat"}
+	shell := Candidate{Proc: Proc{BootID: "now", PID: 10, Start: 50}, Barred: "which is the shell of a running command"}
+	fit := Candidate{Proc: Proc{BootID: "now", PID: 40, Start: 300}}
+	for name, c := range map[string]struct {
+		e    Evidence
+		near Candidate
+	}{
+		"nothing":            {Evidence{Starting: true}, Candidate{}},
+		"oldest":             {Evidence{Starting: true, Members: []Candidate{younger, older}}, older},
+		"shell has the name": {Evidence{Starting: true, Members: []Candidate{older}, Shell: &shell}, shell},
+		"found":              {Evidence{Starting: true, Members: []Candidate{older, fit}, Shell: &shell}, Candidate{}},
+	} {
+		if f := Decide(c.e); f.Near != c.near {
+			t.Errorf("%s: %+v", name, f)
+		}
+	}
+}

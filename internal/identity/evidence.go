@@ -42,6 +42,8 @@ type Candidate struct {
 	Proc
 	StartedAt time.Time // by the clock that also stamps files
 
+	// Name is the name that it runs as, if the definition says another one.
+	Name string
 	// Misfit says how name or owner differ from the definition, as in "runs as python3, definition says nginx". It
 	// is empty if they fit.
 	Misfit string
@@ -65,6 +67,9 @@ type Evidence struct {
 	// Members are the live processes that commands of the definition have started: those of its group. Shells of
 	// running commands are not among them.
 	Members []Candidate
+
+	// Shell is the shell of a start command in the foreground, if it has the name of the definition. It is barred.
+	Shell *Candidate
 
 	// Named is the live process that the pid file names. If there is none, NoName says why.
 	Named  *Candidate
@@ -102,6 +107,10 @@ type Finding struct {
 
 	// Orphans are live processes of the group whose main process has ended. Only Gone has them.
 	Orphans []Proc
+
+	// Near is the live process that comes nearest to the definition and is not the one: the shell of the start command
+	// if it has the name, else the oldest process of the group. It explains Gone and Foreign.
+	Near Candidate
 
 	// Reason explains a verdict that names no process. Against says what speaks against the process that the pid file
 	// names.

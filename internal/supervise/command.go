@@ -49,7 +49,7 @@ func (a *actor) command(ctx context.Context, l launch) (Result, gozzard.Outcome)
 	}()
 
 	// Wait for its end. A panic in the host is a panic of this operation.
-	e := a.await(done, r.Front > 0, hurry)
+	e, near := a.await(done, r.Front > 0, hurry)
 	switch {
 	case e.panicked != nil:
 		panic(e.panicked)
@@ -57,13 +57,14 @@ func (a *actor) command(ctx context.Context, l launch) (Result, gozzard.Outcome)
 		return Result{}, gozzard.Outcome{}
 	}
 
-	return e.res, judgeCommand(action, e.res, e.err, r.Timeout)
+	return e.res, judgeCommand(action, e.res, e.err, r.Timeout, near)
 }
 
 // await handles events until the command has ended. A command that stays in the foreground may be the process
 // itself. With mayBeProcess, await looks for the process while the command runs, so that it is shown and watched
-// early. If hurry is not nil, await closes it as soon as an operation is waiting.
-func (a *actor) await(done <-chan commandEnd, mayBeProcess bool, hurry chan<- struct{}) commandEnd {
+// early. If hurry is not nil, await closes it as soon as an operation is waiting. near says what came nearest to the
+// process when await looked for the last time.
+func (a *actor) await(done <-chan commandEnd, mayBeProcess bool, hurry chan<- struct{}) (end commandEnd, near string) {
 	defer a.releaseSlot()
 	a.delaying = mayBeProcess // bringUp ends it when the command has ended
 	began := time.Now()
@@ -83,29 +84,34 @@ func (a *actor) await(done <-chan commandEnd, mayBeProcess bool, hurry chan<- st
 		case <-a.wake:
 			a.drain()
 		case <-timer.C:
-			if took := time.Since(began); a.peek(took) {
+			took := time.Since(began)
+			f := a.peek(took)
+			near = nearText(f.Near, a.spec.Identity.ProcName)
+			if !a.running() {
 				timer.Reset(min(took, slowPoll))
 			}
 		case e := <-done:
-			return e
+			return e, near
 		}
 	}
 }
 
-// peek looks for the process while its start command still runs. It reports whether the caller must look again.
-func (a *actor) peek(took time.Duration) bool {
+// peek looks for the process while its start command still runs.
+func (a *actor) peek(took time.Duration) (f Found) {
 	if !a.running() {
-		a.lookAgain()
+		f = a.lookAgain()
 	}
 	if a.running() || took >= slotHold {
 		a.releaseSlot()
 	}
-	return !a.running()
+	return f
 }
 
 // lookAgain looks for the process and only logs an error.
-func (a *actor) lookAgain() {
-	if _, err := a.look(); err != nil {
+func (a *actor) lookAgain() Found {
+	f, err := a.look()
+	if err != nil {
 		a.log.Warn("cannot look for the process", "err", err)
 	}
+	return f
 }

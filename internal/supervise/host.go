@@ -147,9 +147,10 @@ type Found struct {
 	How       identity.How
 	Misfit    string // how the process differs from the definition
 
-	Orphans []Proc // what a main process that has ended left behind
-	Reason  string // why there is no process
-	Against string // why the process that the pid file names is another one
+	Orphans []Proc             // what a main process that has ended left behind
+	Reason  string             // why there is no process
+	Against string             // why the process that the pid file names is another one
+	Near    identity.Candidate // the live process that comes nearest, if there is no process
 	// Empty says that nothing that the process's commands started is alive, so none of it can become the process.
 	Empty bool
 	// PIDFileAt is when the pid file was written. The process that it names has ended, or is a different one.

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/gozzard/gozzard"
+	"github.com/gozzard/gozzard/internal/identity"
 )
 
 // The texts of verdicts, events and statuses.
@@ -91,16 +92,16 @@ func procName(key gozzard.Key, spec *gozzard.Spec) string {
 func commandName(a gozzard.Action) string { return a.String() + "_cmd" }
 
 // judgeCommand decides whether a command succeeded. The message of a failure is what the command printed, or how it
-// ended if it printed nothing.
-func judgeCommand(a gozzard.Action, res Result, err error, timeout time.Duration) gozzard.Outcome {
+// ended if it printed nothing. near says what ran in place of the process.
+func judgeCommand(a gozzard.Action, res Result, err error, timeout time.Duration, near string) gozzard.Outcome {
 	output := strings.TrimSpace(res.Output)
 	name := commandName(a)
 	switch {
 	case err != nil:
 		return failed(gozzard.CodeCommandFailed, "cannot run %s: %v", name, err)
 	case res.TimedOut:
-		return failed(gozzard.CodeCommandFailed, "%s did not end within %s and was killed%s", name, spell(timeout),
-			lastOutput(output))
+		return failed(gozzard.CodeCommandFailed, "%s did not end within %s and was killed%s%s", name, spell(timeout),
+			near, lastOutput(output))
 	case res.Signal != "":
 		return failed(gozzard.CodeCommandFailed, "%s was ended by %s%s", name, res.Signal, lastOutput(output))
 	case res.ExitCode != 0 && output != "":
@@ -110,6 +111,22 @@ func judgeCommand(a gozzard.Action, res Result, err error, timeout time.Duration
 	}
 
 	return ok()
+}
+
+// nearText says what ran in the foreground of a start command in place of the process, and how to correct that.
+func nearText(c identity.Candidate, procName string) string {
+	switch {
+	case c.IsZero():
+		return ""
+	case c.Barred != "":
+		return fmt.Sprintf("; pid %d runs as %q, but it is the shell that runs start_cmd, and a shell line is not the process: "+
+			"write exec before the program (cd /dir; exec ./program) and its name as proc_name, or exec sh -c '...' around a line "+
+			"that is to be the process", c.PID, procName)
+	case c.Name != "":
+		return fmt.Sprintf("; pid %d runs as %q, but the definition says proc_name %q: correct proc_name if this is the process",
+			c.PID, c.Name, procName)
+	}
+	return fmt.Sprintf("; pid %d %s", c.PID, c.Misfit)
 }
 
 // notAlive is the verdict of a start or restart whose process is not there at the end of the check.
