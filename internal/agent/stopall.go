@@ -49,12 +49,5 @@ func (a *Agent) applyLocal(ctx context.Context, key gozzard.Key, action gozzard.
 	return out
 }
 
-// Running counts the managed processes that are running. Before Run, these are the ones that are on record and alive.
-func (a *Agent) Running() (n int) {
-	for _, s := range a.sup.Statuses() {
-		if s.State == gozzard.StateRunning {
-			n++
-		}
-	}
-	return n
-}
+// CountRunning looks for the managed processes and counts those that run. It must be called before Run.
+func (a *Agent) CountRunning() (int, error) { return a.sup.CountRunning() }

@@ -192,7 +192,9 @@ func (o *LeaveOptions) endProcesses(ctx context.Context, member *enrol.Membershi
 	}
 
 	// An agent that does not run starts nothing.
-	n = a.agent.Running()
+	if n, err = a.agent.CountRunning(); err != nil {
+		return 0, errors.Join(err, a.agent.Close())
+	}
 	if !o.Stop {
 		return n, a.agent.Close()
 	}

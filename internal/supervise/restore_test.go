@@ -11,6 +11,7 @@ import (
 
 	"github.com/gozzard/gozzard"
 	"github.com/gozzard/gozzard/internal/supervise"
+	"github.com/gozzard/gozzard/test/sim"
 )
 
 func goroutines() int { return runtime.NumGoroutine() }
@@ -220,6 +221,46 @@ func TestApplyAroundRun(t *testing.T) {
 			t.Error("something happened after the end")
 		}
 	})
+}
+
+// TestCountRunning checks that processes are counted by looking for them, also if what is on record seems to be of an
+// earlier boot: in a container a unit may see another boot id than a shell.
+func TestCountRunning(t *testing.T) {
+	bubble(t, func(r *rig) {
+		other := gozzard.Key{Namespace: "gse", Name: "other"}
+		r.want(gozzard.ActionStart, definition(nil), gozzard.CodeOK, true)
+		if out := <-r.apply(gozzard.ActionRegister, other, definition(nil)); out.Code != gozzard.CodeOK {
+			t.Fatal(out)
+		}
+		r.down()
+		r.mu.Lock()
+		recs, held := slices.Collect(maps.Values(r.journal)), maps.Clone(r.held)
+		r.mu.Unlock()
+
+		for _, boot := range []string{r.boot, "seen by the unit"} {
+			h := held[game]
+			h.BootID = boot
+			host := &onRecord{Host: r.machine}
+			s := supervise.New(supervise.Options{Host: host, Boot: r.boot})
+			s.Restore(recs, map[gozzard.Key]supervise.Held{game: h})
+			if n, err := s.CountRunning(); n != 1 || err != nil || host.foreign {
+				t.Errorf("boot %s: %d, %v, asked with a record of another boot: %v", boot, n, err, host.foreign)
+			}
+		}
+		r.up()
+	})
+}
+
+// onRecord is a machine that notices a query with a record of another boot: such a query takes what runs for what an ended
+// process left behind.
+type onRecord struct {
+	*sim.Host
+	foreign bool
+}
+
+func (h *onRecord) Find(q supervise.Query) (supervise.Found, error) {
+	h.foreign = h.foreign || q.Held.BootID == "seen by the unit"
+	return h.Host.Find(q)
 }
 
 // An agent that starts again shows what is on record and alive before it has looked: its first report must be true.

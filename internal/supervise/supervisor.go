@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"errors"
+	"fmt"
 	"log/slog"
 	"maps"
 	"math/rand/v2"
@@ -326,6 +327,29 @@ func (s *Supervisor) Len() int {
 		}
 	}
 	return n
+}
+
+// CountRunning looks for every managed process and counts those that run. It must be called before Run. What is on record
+// from another boot is left out: a program in a container may see another boot id than the agent that wrote it, and what
+// the commands of a definition started is found all the same.
+func (s *Supervisor) CountRunning() (n int, err error) {
+	for _, a := range s.all() {
+		if !a.managed || a.spec == nil {
+			continue
+		}
+		q := a.query()
+		if s.boot != "" && q.Held.BootID != s.boot {
+			q.Held = Held{}
+		}
+		f, findErr := s.host.Find(q)
+		if findErr != nil {
+			err = errors.Join(err, fmt.Errorf("cannot look for %s: %w", a.key, findErr))
+		}
+		if !f.Proc.IsZero() {
+			n++
+		}
+	}
+	return n, err
 }
 
 func (s *Supervisor) actor(key gozzard.Key) *actor {
