@@ -40,6 +40,17 @@ var textFolders = []struct {
 		"reach.go", "rejection.go"}},
 	{folder: "internal/delivery", files: []string{"forget.go", "outcome.go"}},
 	{folder: "internal/control", files: []string{"operate.go"}},
+	{folder: "internal/agentd"},
+	{folder: "internal/selfupdate"},
+	{folder: "internal/release", files: []string{"manifest.go", "version.go"}},
+	{folder: "internal/agentsock", files: []string{"client.go", "handler.go", "other.go"}},
+	{folder: "internal/enrol", files: []string{"fetch.go", "join.go", "keypair.go", "leave.go", "membership.go", "token.go"}},
+	{folder: "internal/atomicfile"},
+	{folder: "internal/host", files: []string{"host_linux.go", "privileges_linux.go", "privileges_windows.go", "subtree_linux.go",
+		"supported.go"}},
+	{folder: "internal/nats", files: []string{"dialer.go", "link_session.go", "loopback.go"}},
+	{folder: "internal/agent", files: []string{"identity.go"}},
+	{folder: "internal/journal", files: []string{"file_unix.go", "frame.go", "lock.go", "unable.go", "version.go"}},
 }
 
 // plainTexts are texts of the command line that stay as they are: names of fields, states, and what is typed.
@@ -134,6 +145,13 @@ var plainTexts = map[string]string{
 	// The manual, which is English.
 	"gozzard %s": inManual, "%s. See %s(1).": inManual, " (default %s)": inManual,
 
+	// Texts of the agent.
+	"%s… (%d bytes)": inLog, "update to release %.80q": inLog, // the act log
+	"cannot hand over to %s: execve": "\"cannot hand over to %s: %w\" fits it", "--data %s ": typed, // a part of a unit
+	"{\"error\":\"cannot encode the answer\"}\n": typed,
+	// Why a server rejects a token. The host gets one text for all of them.
+	"no such token": inLog, "used up": inLog, "from an address outside its networks": inLog, "for another agent": inLog,
+
 	// Names of tasks, and lines that programs read.
 	"--expect: %w": typed, "--key: %w": typed, "--dir: %w": typed, "%s: %d of %d MiB": typed,
 	"registered %s": typed, "%s; what brought it is unknown": typed, ", changed %s": typed, " by %s with the app %s": typed,
@@ -163,6 +181,7 @@ var plainTexts = map[string]string{
 const (
 	inField  = "a value beside the name of a field or below the header of a column"
 	typed    = "typed by people or read by programs"
+	inLog    = "in a log"
 	unread   = "nobody reads it"
 	inManual = "in the manual"
 	inText   = "a part of a text in composedTexts"

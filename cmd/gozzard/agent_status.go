@@ -45,7 +45,7 @@ func (env *cliEnv) statusLines(st *agentsock.Status) [][2]string {
 	if !st.Link.Up {
 		link = "down"
 		if st.Link.Fault != "" {
-			link += ": " + st.Link.Fault
+			link += ": " + env.chinese.Message(st.Link.Fault)
 		}
 	}
 
@@ -80,11 +80,11 @@ func (env *cliEnv) statusLines(st *agentsock.Status) [][2]string {
 		{"policy", policy},
 		{"processes", strconv.Itoa(st.Processes)},
 		{"journal", fmt.Sprintf("%s at %d", st.Journal.ID, st.Journal.LSN)},
-		{"state", st.Journal.Fault},
+		{"state", env.chinese.Message(st.Journal.Fault)},
 		{"rejected", rejected},
 	}
 	for _, d := range st.Degraded {
-		lines = append(lines, [2]string{"degraded", d})
+		lines = append(lines, [2]string{"degraded", env.chinese.Message(d)})
 	}
 
 	return lines

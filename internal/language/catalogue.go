@@ -156,7 +156,7 @@ func (c *Catalogue) lines(text string, depth int) string {
 // faults are several messages in one line, all of which are known.
 func (c *Catalogue) faults(text string, depth int) (string, bool) {
 	parts := strings.Split(text, "; ")
-	if len(parts) == 1 {
+	if len(parts) == 1 || depth <= 0 {
 		return "", false
 	}
 	for i, part := range parts {

@@ -39,7 +39,7 @@ func Parse(file string, src []byte) (*Policy, error) {
 			d.setting(&root.Kids[i])
 		}
 	default:
-		d.fault(root, "the policy", "must be a mapping, is %s", root.Kind)
+		d.faults = append(d.faults, fmt.Errorf("line %d: the policy must be a mapping, is %s", root.Line, root.Kind))
 	}
 
 	d.checkPrograms()

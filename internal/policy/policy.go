@@ -173,7 +173,7 @@ func (p *Policy) String() string {
 	}
 
 	if p.DefaultUser != "" {
-		root += "; " + shown(p.DefaultUser) + " if a definition names no account"
+		root = fmt.Sprintf("%s; %s if a definition names no account", root, shown(p.DefaultUser))
 	}
 
 	shell := "commands without shell only"
@@ -181,7 +181,7 @@ func (p *Policy) String() string {
 	case p.Shell:
 		shell = "shell commands"
 	case p.Programs != nil:
-		shell += ", programs: " + list(p.Programs, quoted)
+		shell = "commands without shell only, programs: " + list(p.Programs, quoted)
 	}
 
 	ops := "all operations"
