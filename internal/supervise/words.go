@@ -100,8 +100,8 @@ func judgeCommand(a gozzard.Action, res Result, err error, timeout time.Duration
 	case err != nil:
 		return failed(gozzard.CodeCommandFailed, "cannot run %s: %v", name, err)
 	case res.TimedOut:
-		return failed(gozzard.CodeCommandFailed, "%s did not end within %s and was killed%s%s", name, spell(timeout),
-			near, lastOutput(output))
+		return failed(gozzard.CodeCommandFailed, "%s did not end within %s and was killed%s", name, spell(timeout),
+			near+lastOutput(output))
 	case res.Signal != "":
 		return failed(gozzard.CodeCommandFailed, "%s was ended by %s%s", name, res.Signal, lastOutput(output))
 	case res.ExitCode != 0 && output != "":
@@ -120,13 +120,13 @@ func nearText(c identity.Candidate, procName string) string {
 		return ""
 	case c.Barred != "":
 		return fmt.Sprintf("; pid %d runs as %q, but it is the shell that runs start_cmd, and a shell line is not the process: "+
-			"write exec before the program (cd /dir; exec ./program) and its name as proc_name, or exec sh -c '...' around a line "+
+			"write exec before the program (cd /dir && exec ./program) and its name as proc_name, or exec sh -c '...' around a line "+
 			"that is to be the process", c.PID, procName)
 	case c.Name != "":
 		return fmt.Sprintf("; pid %d runs as %q, but the definition says proc_name %q: correct proc_name if this is the process",
 			c.PID, c.Name, procName)
 	}
-	return fmt.Sprintf("; pid %d %s", c.PID, c.Misfit)
+	return fmt.Sprintf("; pid %d is not the process: it %s", c.PID, c.Misfit)
 }
 
 // notAlive is the verdict of a start or restart whose process is not there at the end of the check.
