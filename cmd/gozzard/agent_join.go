@@ -70,7 +70,11 @@ func join(cmd *cobra.Command, o agentd.JoinOptions) error {
 	}
 
 	next := textIn(cmd.Context(), "start the agent with: gozzard agent --data %s", o.Data)
-	if unit := agentd.StartUnit(o.Data); unit != "" {
+	switch unit, orCap := agentd.StartUnit(cmd.Context(), o.Data); {
+	case orCap:
+		next = textIn(cmd.Context(), "start the agent with: systemctl enable --now %s; for mode cap instead with: "+
+			"chown -R gozzard: %s && systemctl enable --now gozzard-agent-cap", unit, o.Data)
+	case unit != "":
 		next = textIn(cmd.Context(), "start the agent with: systemctl enable --now %s", unit)
 	}
 	if j.Pending {

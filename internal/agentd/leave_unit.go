@@ -8,6 +8,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strings"
 
 	"github.com/gozzard/gozzard"
@@ -22,11 +23,12 @@ const (
 	unitState = "/var/lib/gozzard-agent"
 	rootUnit  = "gozzard-agent.service"
 	capUnit   = "gozzard-agent-cap.service"
+	userUnit  = "gozzard-agent-user.service"
 )
 
 // unitNames are the units of agents.
 func unitNames() []string {
-	return []string{rootUnit, capUnit, "gozzard-agent-user.service"}
+	return []string{rootUnit, capUnit, userUnit}
 }
 
 // agentUnits are the units whose agent uses a state folder.
@@ -60,23 +62,45 @@ func findUnits(ctx context.Context, data string) *agentUnits {
 	return u
 }
 
-// StartUnit is the unit that starts the agent of root on a state folder, "" if there is none or systemd does not run.
-func StartUnit(data string) string {
+// StartUnit is the unit that starts the agent of a state folder, "" if there is none or systemd does not run. orCap says
+// that nothing on this host decides yet between this unit and the one of mode cap.
+func StartUnit(ctx context.Context, data string) (unit string, orCap bool) {
 	data, err := filepath.Abs(data)
-	if err != nil || data != unitState || os.Geteuid() != 0 || !exists(systemdRuns) {
-		return ""
+	if err != nil || data != unitState || !exists(systemdRuns) {
+		return "", false
 	}
-	return firstUnit(unitFolder, "/usr/lib/systemd/system", "/lib/systemd/system")
+
+	owner, err := otherOwner(data)
+	return startUnit(signs{
+		root:      os.Geteuid() == 0,
+		capOwner:  owner != nil && err == nil,
+		capChosen: systemctl(ctx, "is-enabled", capUnit) == "enabled" || systemctl(ctx, "is-active", capUnit) == "active",
+		folders:   []string{unitFolder, "/usr/lib/systemd/system", "/lib/systemd/system"},
+	})
 }
 
-// firstUnit is the unit of the agent of root, if one of the folders has it.
-func firstUnit(folders ...string) string {
-	for _, folder := range folders {
-		if exists(filepath.Join(folder, rootUnit)) {
-			return strings.TrimSuffix(rootUnit, ".service")
-		}
+// signs are what says in which mode the agent of this host will run.
+type signs struct {
+	root      bool     // root joins: an agent of an ordinary account joins by itself, for mode user
+	capOwner  bool     // the state folder belongs to another account than root
+	capChosen bool     // the unit of mode cap is enabled, or runs
+	folders   []string // of units
+}
+
+// startUnit decides which unit fits.
+func startUnit(s signs) (unit string, orCap bool) {
+	has := func(name string) bool {
+		return slices.ContainsFunc(s.folders, func(folder string) bool { return exists(filepath.Join(folder, name)) })
 	}
-	return ""
+	switch {
+	case !s.root && has(userUnit):
+		unit = userUnit
+	case s.root && (s.capOwner || s.capChosen) && has(capUnit):
+		unit = capUnit
+	case s.root && has(rootUnit):
+		unit, orCap = rootUnit, has(capUnit)
+	}
+	return strings.TrimSuffix(unit, ".service"), orCap
 }
 
 // systemctl returns what a question to systemd is answered with, "" if it is not.

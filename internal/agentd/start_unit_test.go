@@ -6,24 +6,42 @@ import (
 	"testing"
 )
 
-// TestStartUnit: the unit of the agent is found in the folder of a person and in that of a package. A state folder that
-// no unit uses has none.
+// TestStartUnit: the unit that fits the mode is found in the folder of a person and in that of a package. A state folder
+// that no unit uses has none.
 func TestStartUnit(t *testing.T) {
-	own, packaged := t.TempDir(), t.TempDir()
-	if got := firstUnit(own, packaged); got != "" {
-		t.Errorf("unit %q of a host that has none", got)
-	}
-
-	for _, folder := range []string{packaged, own} {
-		if err := os.WriteFile(filepath.Join(folder, rootUnit), []byte("[Unit]\n"), 0o600); err != nil {
-			t.Fatal(err)
-		}
-		if got := firstUnit(own, packaged); got != "gozzard-agent" {
-			t.Errorf("unit %q", got)
+	none, rootOnly, all := t.TempDir(), t.TempDir(), t.TempDir()
+	install := func(folder string, units ...string) {
+		for _, unit := range units {
+			if err := os.WriteFile(filepath.Join(folder, unit), []byte("[Unit]\n"), 0o600); err != nil {
+				t.Fatal(err)
+			}
 		}
 	}
+	install(rootOnly, rootUnit)
+	install(all, unitNames()...)
 
-	if got := StartUnit(t.TempDir()); got != "" {
+	for _, tt := range []struct {
+		what  string
+		given signs
+		unit  string
+		orCap bool
+	}{
+		{"no unit", signs{root: true, folders: []string{none}}, "", false},
+		{"only the unit of root", signs{root: true, folders: []string{rootOnly}}, "gozzard-agent", false},
+		{"in the second folder", signs{root: true, folders: []string{none, rootOnly}}, "gozzard-agent", false},
+		{"nothing decides", signs{root: true, folders: []string{all}}, "gozzard-agent", true},
+		{"cap is enabled", signs{root: true, capChosen: true, folders: []string{all}}, "gozzard-agent-cap", false},
+		{"the folder of another account", signs{root: true, capOwner: true, folders: []string{all}}, "gozzard-agent-cap", false},
+		{"cap without its unit", signs{root: true, capOwner: true, folders: []string{rootOnly}}, "gozzard-agent", false},
+		{"an ordinary account", signs{folders: []string{all}}, "gozzard-agent-user", false},
+		{"an ordinary account without its unit", signs{folders: []string{rootOnly}}, "", false},
+	} {
+		if unit, orCap := startUnit(tt.given); unit != tt.unit || orCap != tt.orCap {
+			t.Errorf("%s: %q %v, want %q %v", tt.what, unit, orCap, tt.unit, tt.orCap)
+		}
+	}
+
+	if got, _ := StartUnit(t.Context(), t.TempDir()); got != "" {
 		t.Errorf("unit %q of a state folder that no unit uses", got)
 	}
 }
