@@ -43,7 +43,7 @@ type DevHost struct {
 // RunDev runs a server and its agents until ctx ends. The agents use the fabric inside the process, so only the port of
 // the API is opened.
 func RunDev(ctx context.Context, o DevOptions) (err error) {
-	if err := os.MkdirAll(o.Data, 0o755); err != nil {
+	if err := os.MkdirAll(o.Data, 0o700); err != nil {
 		return fmt.Errorf("cannot make the data folder: %w", err)
 	}
 
