@@ -57,7 +57,7 @@ folder finds this file by itself. Ctrl-C ends gozzard; your processes keep runni
 			if err == nil {
 				part(cmd.Context(), os.Stderr, "%s", processesLeft(int(left.Load())))
 			}
-			return failed(err)
+			return failed(unlessSignalled(cmd.Context(), log, err))
 		},
 	}
 

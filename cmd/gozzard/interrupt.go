@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"log/slog"
 	"os"
 	"os/signal"
 	"strings"
@@ -31,6 +32,21 @@ func untilSignal(parent context.Context) (ctx context.Context, stop func()) {
 		stopTerm()
 		cancel(context.Canceled)
 	}
+}
+
+// unlessSignalled is the error of a start, nil if a signal has ended the start: then the error is only its trace.
+func unlessSignalled(ctx context.Context, log *slog.Logger, err error) error {
+	if err == nil || ctx.Err() == nil || !ofCancellation(ctx, err) {
+		return err
+	}
+	log.Debug("ended during the start", "err", err)
+	return nil
+}
+
+// ofCancellation reports whether an error comes from the end of a context. Some libraries keep only its text.
+func ofCancellation(ctx context.Context, err error) bool {
+	return errors.Is(err, context.Canceled) || errors.Is(err, errInterrupted) ||
+		strings.Contains(err.Error(), context.Canceled.Error()) || strings.Contains(err.Error(), context.Cause(ctx).Error())
 }
 
 // part prints what goes on after Ctrl-C has ended a long-running command at a terminal, and how to continue. Elsewhere

@@ -68,7 +68,7 @@ func newServerCommand() *cobra.Command {
 			o.Version, o.Log, o.Fatal = version, log, fatal(log)
 			s, err := server.New(cmd.Context(), o)
 			if err != nil {
-				return failed(err)
+				return failed(unlessSignalled(cmd.Context(), log, err))
 			}
 			err = s.Run(cmd.Context())
 			if err == nil {

@@ -2,9 +2,11 @@ package api
 
 import (
 	"bytes"
+	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
+	"log/slog"
 	"net/http"
 	"strconv"
 	"strings"
@@ -56,7 +58,11 @@ func (a *api) failStatus(w http.ResponseWriter, r *http.Request, status int, err
 	}
 
 	if status >= http.StatusInternalServerError {
-		a.Log.ErrorContext(r.Context(), "request failed", "method", r.Method, "path", r.URL.Path, "request_id",
+		level := slog.LevelError
+		if r.Context().Err() != nil && errors.Is(err, context.Canceled) { // the caller does not wait any more
+			level = slog.LevelDebug
+		}
+		a.Log.Log(r.Context(), level, "request failed", "method", r.Method, "path", r.URL.Path, "request_id",
 			detail.RequestID, "err", err)
 	}
 

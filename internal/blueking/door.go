@@ -3,6 +3,7 @@ package blueking
 import (
 	"context"
 	"crypto/sha256"
+	"errors"
 	"fmt"
 	"log/slog"
 	"net/http"
@@ -198,7 +199,7 @@ func (h *Handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	data, err := h.serve(r, words, route, numbers)
 	if err != nil {
 		drain(r)
-		h.failed(&a, words, route, s.gateway, err)
+		h.failed(r.Context(), &a, words, route, s.gateway, err)
 		return
 	}
 
@@ -255,10 +256,15 @@ func (h *Handler) serve(r *http.Request, words Words, route *Route, numbers []nu
 	return data, err
 }
 
-// failed turns an error into an answer. Errors that the caller cannot correct are also logged, with their cause.
-func (h *Handler) failed(a *answer, words Words, route *Route, gateway bool, err error) {
+// failed turns an error into an answer. Errors that the caller cannot correct are also logged, with their cause. A caller
+// that does not wait any more is no error of the server.
+func (h *Handler) failed(ctx context.Context, a *answer, words Words, route *Route, gateway bool, err error) {
 	switch gozzard.KindOf(err) {
 	case gozzard.ErrInternal, gozzard.ErrUnavailable, gozzard.ErrStorageFull:
+		if ctx.Err() != nil && errors.Is(err, context.Canceled) {
+			h.door.Log.Debug("request failed", "route", route.Name, "request_id", a.id, "err", err)
+			break
+		}
 		h.door.Log.Error("request failed", "route", route.Name, "request_id", a.id, "err", err)
 	}
 	n, text := h.door.DescribeError(words, err)
