@@ -19,6 +19,8 @@ import (
 var configFiles = map[string]struct{ file, text string }{
 	"server": {"server.yaml", `# Settings of gozzard-server.service. As shipped, the server listens on this machine only.
 # To serve other hosts, remove the # before these two lines, then run: systemctl restart gozzard-server
+# They are the address of the API and the address that agents connect to (default: 127.0.0.1:8080 and
+# 127.0.0.1:4230).
 #listen: 0.0.0.0:8443
 #agent-listen: 0.0.0.0:4230
 `},
@@ -39,7 +41,7 @@ func TestReferenceConfigFiles(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		want := []byte(c.text + configText(cmd))
+		want := []byte(c.text + configText(cmd, c.text))
 		path := filepath.Join("..", "..", "packaging", c.file)
 		if *writePages {
 			if err := os.WriteFile(path, want, 0o644); err != nil {
@@ -89,7 +91,7 @@ func TestConfigFilesWork(t *testing.T) {
 				if f.Name != "config" && f.Value.String() != f.DefValue {
 					t.Errorf("%s %s: %s is %q, not %q", c.file, what, f.Name, f.Value, f.DefValue)
 				}
-				if f.Changed != (what == "with every line" && isSetting(f) && f.DefValue != "[]" && f.DefValue != "") &&
+				if f.Changed != (what == "with every line" && isSetting(f) && !inText(c.text, f.Name) && f.DefValue != "[]" && f.DefValue != "") &&
 					f.Name != "config" && f.DefValue != "" {
 					t.Errorf("%s %s: %s is set: %v", c.file, what, f.Name, f.Changed)
 				}
@@ -98,16 +100,45 @@ func TestConfigFilesWork(t *testing.T) {
 	}
 }
 
+// TestConfigFilesHaveSettingsOnce: every setting is in its file, and once only. A person that changes the first of two
+// lines does not see that the second one counts, or that the file is rejected.
+func TestConfigFilesHaveSettingsOnce(t *testing.T) {
+	setting := regexp.MustCompile(`(?m)^#?([a-z][a-z-]*):(?: |$)`)
+	for name, c := range configFiles {
+		shipped, err := os.ReadFile(filepath.Join("..", "..", "packaging", c.file))
+		if err != nil {
+			t.Fatal(err)
+		}
+		count := map[string]int{}
+		for _, m := range setting.FindAllSubmatch(shipped, -1) {
+			count[string(m[1])]++
+		}
+
+		cmd, _, err := newRoot().Find([]string{name})
+		if err != nil {
+			t.Fatal(err)
+		}
+		cmd.LocalFlags().VisitAll(func(f *pflag.Flag) {
+			if n := count[f.Name]; isSetting(f) && n != 1 {
+				t.Errorf("packaging/%s has %s %d times", c.file, f.Name, n)
+			}
+		})
+	}
+}
+
 // isSetting reports whether a flag belongs into a configuration file.
 func isSetting(f *pflag.Flag) bool {
 	return !f.Hidden && !slices.Contains([]string{"help", "config", "data"}, f.Name)
 }
 
-// configText is all settings of a command as comments.
-func configText(cmd *cobra.Command) string {
+// inText reports whether the beginning of a file has a setting.
+func inText(text, name string) bool { return strings.Contains(text, "\n#"+name+": ") }
+
+// configText is all settings of a command as comments, without those that the beginning of the file has.
+func configText(cmd *cobra.Command, beginning string) string {
 	var b strings.Builder
 	cmd.LocalFlags().VisitAll(func(f *pflag.Flag) {
-		if !isSetting(f) {
+		if !isSetting(f) || inText(beginning, f.Name) {
 			return
 		}
 		_, meaning := pflag.UnquoteUsage(f)
