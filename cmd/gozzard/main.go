@@ -69,6 +69,7 @@ In production: gozzard server, gozzard agent    one server, and an agent on ever
 	}
 	root.AddCommand(newDevCommand(), newServerCommand(), newAgentCommand(), newSimCommand())
 	addClientCommands(root, chinese)
+	explainArguments(root)
 	translateHelp(root, chinese)
 	return root
 }
