@@ -4,7 +4,6 @@ import (
 	"encoding/json"
 	"fmt"
 	"os"
-	"strings"
 
 	"github.com/spf13/cobra"
 
@@ -90,7 +89,7 @@ func leave(cmd *cobra.Command, o agentd.LeaveOptions) error {
 	}
 	text += textIn(cmd.Context(), "; %d processes %s; %s is deleted", left.Processes, word, o.Data)
 	if len(left.Units) > 0 {
-		text += textIn(cmd.Context(), "; removed %s", strings.Join(left.Units, ", "))
+		text += textIn(cmd.Context(), "; removed %s", words(left.Units))
 	}
 	return checkWrite(fmt.Fprintln(cmd.OutOrStdout(), text))
 }

@@ -96,7 +96,7 @@ func (env *cliEnv) clientCommands() []*cobra.Command {
 
 // usage is an error about flags, arguments or documents. It has the exit code 2.
 func usage(format string, args ...any) error {
-	return &exitError{exitUsage, fmt.Errorf(format, args...)}
+	return &exitError{exitUsage, withLists(fmt.Errorf(format, args...), format, args)}
 }
 
 // remark prints a note that is not data, on stderr.

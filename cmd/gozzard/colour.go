@@ -2,7 +2,6 @@ package main
 
 import (
 	"slices"
-	"strings"
 
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
@@ -21,7 +20,7 @@ func (c *colourFlag) register(cmd *cobra.Command, f *pflag.FlagSet) {
 
 func (c *colourFlag) check() error {
 	if !slices.Contains(colourChoices(), c.when) {
-		return usage("--color %q: use %s", c.when, strings.Join(colourChoices(), ", "))
+		return usage("--color %q: use %s", c.when, words(colourChoices()))
 	}
 	return nil
 }

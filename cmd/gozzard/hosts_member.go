@@ -4,7 +4,6 @@ import (
 	"context"
 	"fmt"
 	"slices"
-	"strings"
 
 	"github.com/spf13/cobra"
 
@@ -80,7 +79,7 @@ HOST is an agent id, an address that only one enrolled host has, or cloud:ip.`,
 				if err != nil {
 					return err
 				}
-				return env.say("agent %s has the addresses %s\n", m.Agent, strings.Join(m.IPs, ", "))
+				return env.say("agent %s has the addresses %s\n", m.Agent, words(m.IPs))
 			})
 		},
 	}

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io"
 	"regexp"
+	"slices"
 	"strings"
 
 	"github.com/spf13/cobra"
@@ -75,6 +76,40 @@ func (env *cliEnv) say(format string, args ...any) error {
 	return checkWrite(fmt.Fprint(env.out, env.text(format, args...)))
 }
 
+// words is a list of names in a text. Between them is the comma of the language.
+type words []string
+
+// String is the list in English.
+func (w words) String() string { return strings.Join(w, ", ") }
+
+// names lists names, with the comma that the language has between them.
+func (env *cliEnv) names(list []string) string { return env.text("%s", words(list)) }
+
+// clauses lists counts and other short clauses, with the comma that the language has between them.
+func (env *cliEnv) clauses(list []string) string {
+	if env.chinese == nil {
+		return strings.Join(list, ", ")
+	}
+	return strings.Join(list, "，")
+}
+
+// listError is an error with a list in it. The list is translated, too.
+type listError struct {
+	error
+	format string
+	args   []any
+}
+
+func (e *listError) Unwrap() error { return e.error }
+
+// withLists is an error that has been made of a format and its arguments.
+func withLists(err error, format string, args []any) error {
+	if !slices.ContainsFunc(args, func(arg any) bool { _, ok := arg.(words); return ok }) {
+		return err
+	}
+	return &listError{err, format, args}
+}
+
 // noteWriter writes finished notes to stderr, in the language of the reader.
 type noteWriter struct{ env *cliEnv }
 
@@ -88,11 +123,22 @@ func translate(chinese *language.Catalogue, format string, args ...any) string {
 	if chinese == nil {
 		return fmt.Sprintf(format, args...) // so go vet checks the arguments of all callers
 	}
+	args = slices.Clone(args)
+	for i, arg := range args {
+		if list, ok := arg.(words); ok {
+			args[i] = strings.Join(list, "、")
+		}
+	}
 	return chinese.Textf(format, args...)
 }
 
-// errorText is the text of an error. It comes as a finished text, from the server or from a layer below.
-func errorText(chinese *language.Catalogue, err error) string { return chinese.Message(err.Error()) }
+// errorText is the text of an error. It comes as a finished text, from the server or from a layer below, or with a list.
+func errorText(chinese *language.Catalogue, err error) string {
+	if list, ok := err.(*listError); ok && chinese != nil { // wrapped in another error it is a finished text
+		return translate(chinese, list.format, list.args...)
+	}
+	return chinese.Message(err.Error())
+}
 
 // translateHelp puts Chinese texts into the help of a command and of all commands below it.
 func translateHelp(root *cobra.Command, chinese *language.Catalogue) {

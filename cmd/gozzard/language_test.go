@@ -2,6 +2,7 @@ package main
 
 import (
 	"bytes"
+	"errors"
 	"strings"
 	"testing"
 	"unicode"
@@ -78,6 +79,45 @@ func TestUsageInChinese(t *testing.T) {
 
 func isChinese(s string) bool {
 	return strings.ContainsFunc(s, func(r rune) bool { return unicode.Is(unicode.Han, r) })
+}
+
+// TestTotalsInChinese: the line below the table of ps is in the language of the reader. States are not.
+func TestTotalsInChinese(t *testing.T) {
+	env, rows := testEnv(), []client.Process{aProcess("a", "10.0.0.1", client.StateStopped),
+		aProcess("b", "10.0.0.1", client.StateRunning)}
+	env.chinese = language.CommandLine()
+	for want, got := range map[string]string{
+		"2 个进程：1 stopped，1 running": env.totals("process", countStates(rows), false),
+		"1 个实例：1 stopped":           env.totals("instance", countStates(rows[:1]), false),
+	} {
+		if got != want {
+			t.Errorf("%q, want %q", got, want)
+		}
+	}
+}
+
+// TestListsInChinese: a list in an error or a note has the comma of its language.
+func TestListsInChinese(t *testing.T) {
+	chinese, wrong := language.CommandLine(), outputFlag{format: "xml", known: []string{"table", "json"}}
+	var ex *exitError
+	if err := wrong.check(); !errors.As(err, &ex) {
+		t.Fatal(err)
+	}
+	if got := errorText(nil, ex.err); got != `-o "xml": use table, json` {
+		t.Errorf("English: %s", got)
+	}
+	if got := errorText(chinese, ex.err); !strings.HasSuffix(got, "table、json") {
+		t.Errorf("Chinese: %s", got)
+	}
+
+	env := testEnv()
+	if got := env.names([]string{"a", "b"}); got != "a, b" {
+		t.Errorf("English: %s", got)
+	}
+	env.chinese = chinese
+	if got := env.names([]string{"a", "b"}); got != "a、b" {
+		t.Errorf("Chinese: %s", got)
+	}
 }
 
 // TestChangesInChinese: a list of changes has the commas of its language.

@@ -119,7 +119,7 @@ func findProcess(ctx context.Context, c *client.Client, o *logOptions, name stri
 			found = append(found, printable(p.Namespace+"/"+p.Name)+" on "+refName(p.Host))
 		}
 		return gozzard.Key{}, "", usage("%d processes match, such as %s: choose one with -n and --host", page.Count,
-			strings.Join(found, ", "))
+			words(found))
 	}
 
 	p := &page.Processes[0]

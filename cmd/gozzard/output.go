@@ -35,7 +35,7 @@ func (o *outputFlag) register(cmd *cobra.Command, f *pflag.FlagSet, known ...str
 // check rejects a format that the command does not have.
 func (o *outputFlag) check() error {
 	if !slices.Contains(o.known, o.format) {
-		return usage("-o %q: use %s", o.format, strings.Join(o.known, ", "))
+		return usage("-o %q: use %s", o.format, words(o.known))
 	}
 	return nil
 }

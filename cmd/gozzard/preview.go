@@ -2,7 +2,6 @@ package main
 
 import (
 	"fmt"
-	"strings"
 
 	"github.com/gozzard/gozzard/client"
 )
@@ -60,14 +59,14 @@ func (env *cliEnv) printPlan(p *client.Preview) error {
 
 // changeText says what a document does to definitions, such as "1 new, 2 unchanged".
 func (env *cliEnv) changeText(p *client.Preview) string {
-	list := ""
+	var list []string
 	for _, c := range []struct {
 		n    int
 		text string
-	}{{p.New, ", %d new"}, {p.Changed, ", %d changed"}, {p.Unchanged, ", %d unchanged"}} {
+	}{{p.New, "%d new"}, {p.Changed, "%d changed"}, {p.Unchanged, "%d unchanged"}} {
 		if c.n > 0 {
-			list += env.text(c.text, c.n)
+			list = append(list, env.text(c.text, c.n))
 		}
 	}
-	return strings.TrimLeft(list, ", ，") // the comma is that of the language
+	return env.clauses(list)
 }

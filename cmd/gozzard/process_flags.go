@@ -66,7 +66,7 @@ func (p *processFlags) query(names []string) (client.ProcessQuery, error) {
 	for _, s := range p.states {
 		state, ok := gozzard.ParseCondition(strings.ToLower(s))
 		if !ok {
-			return q, usage("--state %q: use %s", s, strings.Join(stateChoices(), ", "))
+			return q, usage("--state %q: use %s", s, words(stateChoices()))
 		}
 		if word := state.String(); !slices.Contains(q.States, word) {
 			q.States = append(q.States, word)

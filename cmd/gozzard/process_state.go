@@ -81,23 +81,38 @@ func worstFirst(counts map[string]int) []string {
 	})
 }
 
-// countText lists counts by state, such as "1 crash loop, 9 running".
+// countText lists counts by state, such as "1 crash loop, 9 running", for a table.
 func countText(counts map[string]int, p painter) string {
+	return strings.Join(countTexts(counts, p), ", ")
+}
+
+// countTexts are counts by state, such as "1 crash loop". States are the same in every language.
+func countTexts(counts map[string]int, p painter) []string {
 	var parts []string
 	for _, state := range worstFirst(counts) {
 		parts = append(parts, p.paint(viewState(state).colour,
 			fmt.Sprintf("%d %s", counts[state], printable(stateWords(state)))))
 	}
-	return strings.Join(parts, ", ")
+	return parts
 }
 
 // totals is the line with the number of processes and their states.
-func totals(noun string, counts map[string]int, p painter) string {
+func (env *cliEnv) totals(noun string, counts map[string]int, p painter) string {
 	n := 0
 	for _, c := range counts {
 		n += c
 	}
-	return fmt.Sprintf("%s: %s", counted(n, noun), countText(counts, p))
+
+	list := env.clauses(countTexts(counts, p))
+	switch {
+	case noun == "instance" && n == 1:
+		return env.text("1 instance: %s", list)
+	case noun == "instance":
+		return env.text("%d instances: %s", n, list)
+	case n == 1:
+		return env.text("1 process: %s", list)
+	}
+	return env.text("%d processes: %s", n, list)
 }
 
 // counted is a number with its noun, such as "1 process" or "2 processes".

@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"strings"
 	"time"
 
 	"github.com/gozzard/gozzard"
@@ -129,7 +128,7 @@ func (env *cliEnv) offlineText(w *client.Waiting) string {
 	if w.Hosts > 1 {
 		text = env.text("%d hosts that are offline: ", w.Hosts)
 	}
-	text += strings.Join(names, ", ")
+	text += env.names(names)
 	if w.Hosts > len(names) {
 		text += env.text(" and %d more", w.Hosts-len(names))
 	}

@@ -35,7 +35,7 @@ func (s *sortFlags) check() error {
 		s.by, s.reverse = key, !s.reverse
 	}
 	if given != "" && !slices.Contains(sortChoices(), s.by) {
-		return usage("--sort %q: use %s; -KEY reverses the order", given, strings.Join(sortChoices(), ", "))
+		return usage("--sort %q: use %s; -KEY reverses the order", given, words(sortChoices()))
 	}
 	return nil
 }

@@ -115,7 +115,7 @@ shop       db    1          1      1 running              0         12.3 MiB`
 	if got := strings.Join(groupTable(groups, false).lines(), "\n"); got != want {
 		t.Errorf("the groups are\n%s\nwant\n%s", got, want)
 	}
-	if got, want := totals("process", countStates(rows), false), "63 processes: 1 crash loop, 1 stopped, 61 running"; got != want {
+	if got, want := testEnv().totals("process", countStates(rows), false), "63 processes: 1 crash loop, 1 stopped, 61 running"; got != want {
 		t.Errorf("the totals are %q, want %q", got, want)
 	}
 

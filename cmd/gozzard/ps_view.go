@@ -3,7 +3,6 @@ package main
 import (
 	"context"
 	"fmt"
-	"strconv"
 
 	"github.com/gozzard/gozzard/client"
 )
@@ -106,7 +105,14 @@ func cut[T any](rows []T, limit, total int, noun string) (shown []T, notes []str
 		rows = rows[:limit]
 	}
 	if len(rows) < total {
-		notes = append(notes, fmt.Sprintf("%d of %s listed; --limit 0 lists all", len(rows), counted(total, noun)))
+		format := "%d of %d processes listed; --limit 0 lists all"
+		switch noun {
+		case "instance":
+			format = "%d of %d instances listed; --limit 0 lists all"
+		case "name":
+			format = "%d of %d names listed; --limit 0 lists all"
+		}
+		notes = append(notes, fmt.Sprintf(format, len(rows), total))
 	}
 	return rows, notes
 }
@@ -130,10 +136,10 @@ func (v *psView) noun() string {
 // summary is the line with the number of processes, and their states if all are known.
 func (v *psView) summary(l *listing) string {
 	if l.next > 0 {
-		return strconv.Itoa(l.total) + " processes"
+		return v.env.text("%d processes", l.total)
 	}
 	if l.total == 0 {
-		return "no processes found"
+		return v.env.text("no processes found")
 	}
-	return totals(v.noun(), countStates(l.rows), v.paint)
+	return v.env.totals(v.noun(), countStates(l.rows), v.paint)
 }

@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"strings"
 
 	"github.com/spf13/pflag"
 
@@ -88,5 +87,5 @@ func onlyBusiness(ctx context.Context, c *client.Client) (int, error) {
 		return list.Businesses[0].ID, nil
 	}
 
-	return 0, usage("choose a business: %s", strings.Join(names, ", "))
+	return 0, usage("choose a business: %s", words(names))
 }

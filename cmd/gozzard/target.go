@@ -3,7 +3,6 @@ package main
 import (
 	"context"
 	"fmt"
-	"strings"
 
 	"github.com/spf13/pflag"
 
@@ -119,8 +118,8 @@ func (t *targetFlags) onlyHost(ctx context.Context, c *client.Client, names []st
 	}
 
 	if first == nil {
-		return nil, &exitError{exitNoMatch, fmt.Errorf("no registered process matches %s; see gozzard ps",
-			strings.Join(names, ", "))}
+		const text = "no registered process matches %s; see gozzard ps"
+		return nil, &exitError{exitNoMatch, withLists(fmt.Errorf(text, words(names)), text, []any{words(names)})}
 	}
 
 	return []client.Host{{Agent: first.Host.Agent}}, nil

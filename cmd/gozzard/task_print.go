@@ -112,7 +112,7 @@ func (env *cliEnv) summary(what string, t *client.Task) string {
 	}
 
 	if len(parts) > 0 {
-		b.WriteString(" (" + strings.Join(parts, ", ") + ")")
+		b.WriteString(" (" + env.clauses(parts) + ")")
 	}
 
 	// Add the other counts.
