@@ -129,7 +129,7 @@ func (c *Catalogue) message(text string, depth int) string {
 	if c == nil || depth == 0 || len(text) > maxMessage {
 		return text
 	}
-	if chinese, ok := c.find(text, depth); ok {
+	if chinese, ok := c.find(text, depth, false); ok {
 		return chinese
 	}
 	if chinese, ok := c.blocks(text, depth-1); ok {
@@ -141,7 +141,13 @@ func (c *Catalogue) message(text string, depth int) string {
 	if chinese, ok := c.faults(text, depth-1); ok {
 		return chinese
 	}
-	return c.cause(text, depth-1)
+	if chinese, ok := c.cause(text, depth-1); ok {
+		return chinese
+	}
+	if chinese, ok := c.find(text, depth, true); ok {
+		return chinese
+	}
+	return text
 }
 
 // lines are several messages, as errors.Join writes them.
@@ -168,16 +174,22 @@ func (c *Catalogue) faults(text string, depth int) (string, bool) {
 	return strings.Join(parts, "; "), true
 }
 
-// find is the Chinese text of a message that is a known text, or that fits a pattern.
-func (c *Catalogue) find(text string, depth int) (string, bool) {
+// find is the Chinese text of a message that is a known text, or that fits a pattern. inner allows that the argument
+// before all words has a colon: then these words may be those of a cause, and another text stands before it.
+func (c *Catalogue) find(text string, depth int, inner bool) (string, bool) {
 	if chinese, ok := c.exact[text]; ok {
 		return chinese, true
 	}
 	for i := range c.patterns {
 		p := &c.patterns[i]
-		if args, ok := p.match(text); ok {
-			return p.fill(args, func(arg string) string { return c.message(arg, depth-1) }), true
+		args, ok := p.match(text)
+		switch {
+		case !ok || !inner && p.isCause(args):
+			continue
+		case p.joins(args): // several messages; the words are those of the first one
+			return c.lines(text, depth-1), true
 		}
+		return p.fill(args, func(arg string) string { return c.message(arg, depth-1) }), true
 	}
 	return "", false
 }
@@ -186,9 +198,9 @@ func (c *Catalogue) find(text string, depth int) (string, bool) {
 const maxPlaces = 4
 
 // cause is a message after its place, which stays: "hosts[3].ip: required", "policy.yaml: permission denied".
-func (c *Catalogue) cause(text string, depth int) string {
+func (c *Catalogue) cause(text string, depth int) (string, bool) {
 	if depth <= 0 {
-		return text
+		return "", false
 	}
 	end := 0
 	for range maxPlaces {
@@ -197,11 +209,11 @@ func (c *Catalogue) cause(text string, depth int) string {
 			break
 		}
 		end += at + len(": ")
-		if chinese, ok := c.find(text[end:], depth); ok {
-			return text[:end] + chinese
+		if chinese, ok := c.find(text[end:], depth, false); ok {
+			return text[:end] + chinese, true
 		}
 	}
-	return text
+	return "", false
 }
 
 // blocks is a text that is put together from known texts, the first of which ends before an empty line.

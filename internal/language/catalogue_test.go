@@ -60,6 +60,12 @@ func TestCauses(t *testing.T) {
 		"/etc/x.pem: what nothing translates":                                 "/etc/x.pem: what nothing translates",
 		"open /a: permission denied\nfrom elsewhere\nopen /b: is a directory": "打开 /a：权限不足\nfrom elsewhere\n打开 /b：是目录",
 		"hosts[3].ip: required; hosts[4].cloud: must be a list, is true":      "hosts[3].ip：必填; hosts[4].cloud: 必须是列表，实际为true",
+		"policy /etc/p.yaml: line 1: users must be a list, is a text; [] is an empty list\nline 2: shell must be true or false": "策略 " +
+			"/etc/p.yaml：第 1 行：users 必须是列表，实际为文本；[] 表示空列表\n第 2 行：shell 必须是 true 或 false",
+		"policy /etc/p.yaml: line 1: a list in brackets begins here and is not closed": "策略 /etc/p.yaml：第 1 行：括号中的列表从此处开始，" +
+			"但没有结束",
+		"cannot leave the fleet of a:1: dial tcp a:1: connect: connection refused. Nothing was changed. If the server is gone, run " +
+			"this again with --offline": "无法退出 a:1 的机群：连接 a:1：连接被拒绝。没有做任何改动。如果服务端已不存在，请加上 --offline 再次执行",
 		"the limit is 100 (hard limit 200), 65536 is recommended: each process needs one": "上限为 100（硬上限 200），建议为 " +
 			"65536：每个进程占用一个",
 	} {

@@ -1,6 +1,7 @@
 package language
 
 import (
+	"slices"
 	"strconv"
 	"strings"
 )
@@ -106,6 +107,31 @@ func (p *pattern) match(message string) ([]string, bool) {
 	}
 
 	return args, true
+}
+
+// isCause reports whether a message that fits may be another one, whose cause fits: it begins with an argument, and this
+// argument has a colon. The argument of %w is an error, which has colons.
+func (p *pattern) isCause(args []string) bool {
+	if p.english.texts[0] != "" || len(p.english.verbs) == 0 {
+		return false
+	}
+	first := p.english.verbs[0]
+	return first.letter != 'w' && first.letter != 'q' && strings.Contains(args[first.arg], ": ")
+}
+
+// joins reports whether a message that fits is several messages on their lines: its last argument is looked up, and it
+// goes on in the next line.
+func (p *pattern) joins(args []string) bool {
+	if len(p.english.verbs) == 0 || strings.Contains(strings.Join(p.english.texts, ""), "\n") {
+		return false
+	}
+	last := p.english.verbs[len(p.english.verbs)-1].arg
+	if !strings.Contains(args[last], "\n") {
+		return false
+	}
+	return slices.ContainsFunc(p.chinese.verbs, func(v verb) bool {
+		return v.arg == last && (v.letter == 't' || v.letter == 'w')
+	})
 }
 
 // argumentEnd finds where an argument ends that a text follows. A text in quotes ends with its quote, whatever is in

@@ -39,7 +39,7 @@ func Parse(file string, src []byte) (*Policy, error) {
 			d.setting(&root.Kids[i])
 		}
 	default:
-		d.faults = append(d.faults, fmt.Errorf("line %d: the policy must be a mapping, is %s", root.Line, root.Kind))
+		d.fault(root, "the policy must be a mapping, is %s", root.Kind)
 	}
 
 	d.checkPrograms()
@@ -57,8 +57,8 @@ type decoder struct {
 	faults   []error
 }
 
-func (d *decoder) fault(n *yamldoc.Node, what, format string, args ...any) {
-	d.faults = append(d.faults, fmt.Errorf("line %d: %s %s", n.Line, what, fmt.Sprintf(format, args...)))
+func (d *decoder) fault(n *yamldoc.Node, format string, args ...any) {
+	d.faults = append(d.faults, fmt.Errorf("line %d: %s", n.Line, fmt.Sprintf(format, args...)))
 }
 
 func (d *decoder) setting(n *yamldoc.Node) {
@@ -86,7 +86,7 @@ func (d *decoder) setting(n *yamldoc.Node) {
 	case setMaxProcesses:
 		i, ok := n.Int()
 		if !ok || i < 0 || i > maxProcesses {
-			d.fault(n, n.Key, "must be a whole number up to %d", maxProcesses)
+			d.fault(n, "%s must be a whole number up to %d", n.Key, maxProcesses)
 		}
 		d.p.MaxProcesses = i
 	case setNamespaces:
@@ -97,7 +97,7 @@ func (d *decoder) setting(n *yamldoc.Node) {
 	case setEnv:
 		d.p.Env = entries(d, n, d.variable)
 	default:
-		d.fault(n, strconv.Quote(n.Key), "is not a setting; the settings are %s",
+		d.fault(n, "%q is not a setting; the settings are %s", n.Key,
 			strings.Join([]string{setAllowRoot, setDefaultUser, setUsers, setDenyUIDs, setPathPrefixes,
 				setTrustedPaths, setShell, setOps, setMaxProcesses, setNamespaces, setPrograms, setEnv, setReleaseKey,
 				setDowngrade}, ", "))
@@ -107,7 +107,7 @@ func (d *decoder) setting(n *yamldoc.Node) {
 func (d *decoder) boolean(n *yamldoc.Node, to *bool) {
 	v, ok := n.Bool()
 	if !ok {
-		d.fault(n, n.Key, "must be true or false")
+		d.fault(n, "%s must be true or false", n.Key)
 	}
 	*to = v
 }
@@ -115,11 +115,11 @@ func (d *decoder) boolean(n *yamldoc.Node, to *bool) {
 // entries reads a list. A setting without a value is an error, because something was probably forgotten.
 func entries[T any](d *decoder, n *yamldoc.Node, read func(key string, n *yamldoc.Node) T) []T {
 	if n.Kind != yamldoc.List {
-		d.fault(n, n.Key, "must be a list, is %s; [] is an empty list", n.Kind)
+		d.fault(n, "%s must be a list, is %s; [] is an empty list", n.Key, n.Kind)
 		return nil
 	}
 	if len(n.Kids) > maxListed {
-		d.fault(n, n.Key, "has %d entries, at most %d are allowed", len(n.Kids), maxListed)
+		d.fault(n, "%s has %d entries, at most %d are allowed", n.Key, len(n.Kids), maxListed)
 		return nil
 	}
 
@@ -141,7 +141,7 @@ func (d *decoder) user(key string, n *yamldoc.Node) string {
 	name, ok := text(n)
 	bare := strings.TrimPrefix(name, "@")
 	if !ok || bare == "" || bare == anyone && bare != name || strings.ContainsAny(bare, " \t:@,/") {
-		d.fault(n, key, "must be accounts, groups with @ before the name, or * for all accounts")
+		d.fault(n, "%s must be accounts, groups with @ before the name, or * for all accounts", key)
 	}
 	return name
 }
@@ -150,7 +150,7 @@ func (d *decoder) user(key string, n *yamldoc.Node) string {
 func (d *decoder) account(n *yamldoc.Node) string {
 	name, ok := text(n)
 	if !ok || name == anyone || strings.ContainsAny(name, " \t:@,/") || shown(name) != name {
-		d.fault(n, n.Key, "must be the name of one account, such as www-data")
+		d.fault(n, "%s must be the name of one account, such as www-data", n.Key)
 		return ""
 	}
 	return name
@@ -160,7 +160,7 @@ func (d *decoder) prefix(key string, n *yamldoc.Node) string {
 	path, ok := text(n)
 	if !ok || !filepath.IsAbs(path) || filepath.Clean(path) != strings.TrimSuffix(path, string(filepath.Separator)) &&
 		filepath.Clean(path) != path {
-		d.fault(n, key, "must be clean absolute paths of folders")
+		d.fault(n, "%s must be clean absolute paths of folders", key)
 		return ""
 	}
 	return filepath.Clean(path)
@@ -169,7 +169,7 @@ func (d *decoder) prefix(key string, n *yamldoc.Node) string {
 func (d *decoder) file(n *yamldoc.Node) string {
 	path, ok := text(n)
 	if !ok || !filepath.IsAbs(path) || filepath.Clean(path) != path {
-		d.fault(n, n.Key, "must be the clean absolute path of a file")
+		d.fault(n, "%s must be the clean absolute path of a file", n.Key)
 		return ""
 	}
 	return path
@@ -178,11 +178,11 @@ func (d *decoder) file(n *yamldoc.Node) string {
 // namespaces reads patterns of namespaces, each with the accounts that it allows.
 func (d *decoder) namespaces(n *yamldoc.Node) []NamespaceRule {
 	if n.Kind != yamldoc.Mapping {
-		d.fault(n, n.Key, "must be a mapping from patterns of namespaces to lists of accounts, is %s", n.Kind)
+		d.fault(n, "%s must be a mapping from patterns of namespaces to lists of accounts, is %s", n.Key, n.Kind)
 		return nil
 	}
 	if len(n.Kids) > maxListed {
-		d.fault(n, n.Key, "has %d patterns, at most %d are allowed", len(n.Kids), maxListed)
+		d.fault(n, "%s has %d patterns, at most %d are allowed", n.Key, len(n.Kids), maxListed)
 		return nil
 	}
 
@@ -190,8 +190,8 @@ func (d *decoder) namespaces(n *yamldoc.Node) []NamespaceRule {
 	for i := range n.Kids {
 		kid := &n.Kids[i]
 		if kid.Key == "" || len(kid.Key) > maxPattern || strings.Contains(kid.Key, "**") || shown(kid.Key) != kid.Key {
-			d.fault(kid, n.Key, "has a pattern that is empty, longer than %d characters, or has blanks, quotes, ** or "+
-				"characters other than ASCII", maxPattern)
+			d.fault(kid, "%s has a pattern that is empty, longer than %d characters, or has blanks, quotes, ** or "+
+				"characters other than ASCII", n.Key, maxPattern)
 		}
 		all[i] = NamespaceRule{Pattern: strings.Clone(kid.Key), Users: entries(d, kid, d.user)}
 	}
@@ -203,7 +203,7 @@ func (d *decoder) program(key string, n *yamldoc.Node) string {
 	path, ok := text(n)
 	_, err := filepath.Match(path, "")
 	if !ok || err != nil || !filepath.IsAbs(path) || filepath.Clean(path) != path || path == rootFolder() {
-		d.fault(n, key, "must be clean absolute paths of programs; * and ? stand for a part of one name")
+		d.fault(n, "%s must be clean absolute paths of programs; * and ? stand for a part of one name", key)
 	}
 	return path
 }
@@ -213,7 +213,7 @@ func (d *decoder) variable(key string, n *yamldoc.Node) string {
 	name, ok := text(n)
 	bare := strings.TrimSuffix(name, "*")
 	if !ok || bare == "" || strings.Trim(bare, "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz_0123456789") != "" {
-		d.fault(n, key, "must be names of variables; a final * stands for any rest")
+		d.fault(n, "%s must be names of variables; a final * stands for any rest", key)
 	}
 	return name
 }
@@ -223,9 +223,9 @@ func (d *decoder) checkPrograms() {
 	switch {
 	case d.programs == nil:
 	case d.p.Shell:
-		d.fault(d.programs, setPrograms, "needs shell: false, because the text of a shell can execute every program")
+		d.fault(d.programs, "%s needs shell: false, because the text of a shell can execute every program", setPrograms)
 	case runtime.GOOS != "linux":
-		d.fault(d.programs, setPrograms, "can be enforced on Linux only")
+		d.fault(d.programs, "%s can be enforced on Linux only", setPrograms)
 	}
 }
 
@@ -233,7 +233,7 @@ func (d *decoder) op(key string, n *yamldoc.Node) gozzard.Action {
 	name, _ := text(n)
 	a, err := gozzard.ParseAction(name)
 	if err != nil || !slices.Contains(controlled, a) {
-		d.fault(n, key, "can have %s", list(controlled, gozzard.Action.String))
+		d.fault(n, "%s can have %s", key, list(controlled, gozzard.Action.String))
 	}
 	return a
 }
@@ -241,7 +241,7 @@ func (d *decoder) op(key string, n *yamldoc.Node) gozzard.Action {
 // ranges reads "1-999, 65534".
 func (d *decoder) ranges(n *yamldoc.Node) (all []UIDRange) {
 	if n.Kind != yamldoc.Plain && n.Kind != yamldoc.Quoted {
-		d.fault(n, n.Key, `must be a text such as "1-999, 65534"; "" denies none`)
+		d.fault(n, `%s must be a text such as "1-999, 65534"; "" denies none`, n.Key)
 		return nil
 	}
 
@@ -257,7 +257,7 @@ func (d *decoder) ranges(n *yamldoc.Node) (all []UIDRange) {
 		f, err1 := strconv.ParseUint(first, 10, 32)
 		l, err2 := strconv.ParseUint(last, 10, 32)
 		if err1 != nil || err2 != nil || f > l || len(all) == maxListed {
-			d.fault(n, n.Key, `must be a text such as "1-999, 65534"; "" denies none`)
+			d.fault(n, `%s must be a text such as "1-999, 65534"; "" denies none`, n.Key)
 			return nil
 		}
 		all = append(all, UIDRange{uint32(f), uint32(l)})
