@@ -38,7 +38,7 @@ var textFolders = []struct {
 	{folder: "internal/agent", files: []string{"account.go", "leftover.go", "operate.go", "policy.go", "unable.go"}},
 	{folder: "internal/policy"},
 	{folder: "internal/delivery", files: []string{"forget.go", "outcome.go"}},
-	{folder: "internal/control", files: []string{"operate.go"}},
+	{folder: "internal/control", files: []string{"log.go", "operate.go"}},
 	{folder: "internal/agentd"},
 	{folder: "internal/selfupdate"},
 	{folder: "internal/release", files: []string{"manifest.go", "version.go"}},

@@ -240,9 +240,24 @@ func (p *Plane) begin(a *gozzard.Attempt, op *gozzard.Operation, it *gozzard.Ite
 	}
 
 	return &gozzard.Outcome{Code: gozzard.CodeUnreachable,
-		Message: fmt.Sprintf("the agent of %s is offline, last heard %s", targetName(t),
-			host.LastSeen.UTC().Format(time.RFC3339))}, host
+		Message: fmt.Sprintf("host %s is offline, and nothing was done there: its agent was last heard at %s. Start the agent, "+
+			"or send the operation again when the host is back", offlineName(t, host), lastHeard(host))}, host
 }
+
+// offlineName is the name of a known host for people: the address in the request, or else the first of its addresses. An
+// agent id says nothing to a person that looks for the machine.
+func offlineName(t gozzard.Target, host fleet.Host) string {
+	switch {
+	case t.Addr.IP.IsValid():
+		return t.Addr.String()
+	case len(host.Info.Addrs) > 0:
+		return host.Info.Addrs[0].String()
+	}
+	return string(host.Info.Agent)
+}
+
+// lastHeard is when the agent of a host was last heard, as text.
+func lastHeard(host fleet.Host) string { return host.LastSeen.UTC().Format(time.RFC3339) }
 
 // tooOld rejects a definition that the agent of a host would carry out in part only. A host that is offline may come back
 // with a newer agent.

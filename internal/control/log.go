@@ -65,8 +65,8 @@ func (p *Plane) Log(ctx context.Context, caller gozzard.Caller, t gozzard.Target
 	agent := host.Info.Agent
 	if p.delivery.OnlineSession(agent).ID == 0 {
 		return gozzard.LogChunk{}, gozzard.Errorf(gozzard.ErrUnavailable,
-			"the agent of %s is offline, last heard %s: its logs are on the host",
-			targetName(t), host.LastSeen.UTC().Format(time.RFC3339))
+			"host %s is offline, and its logs are there: its agent was last heard at %s. Start the agent, or ask again when "+
+				"the host is back", offlineName(t, host), lastHeard(host))
 	}
 	if !caller.Rights.Sees(q.Key.Namespace, host.Info.Ref()) {
 		return gozzard.LogChunk{}, gozzard.Errorf(gozzard.ErrNotFound, "%s: %s has no log on this host",
