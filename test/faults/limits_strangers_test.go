@@ -132,7 +132,15 @@ func TestTD11SilentConnections(t *testing.T) {
 			_ = c.Close()
 		}
 	}()
-	fresh, most := from("127.4.0.2"), 0
+	fresh := from("127.4.0.2")
+
+	// A connection above the total has a file until it is closed, a moment after it was accepted; a silent one has it
+	// for longer than this waits.
+	frees := func() {
+		t.Helper()
+		ft.Until(t, 4*time.Second, func() string { return fmt.Sprintf("the server has %d open files", s.Descriptors()) },
+			func() bool { return s.Descriptors() <= 1000 })
+	}
 	for i := range 1100 {
 		c, err := dialFrom("127.3.0.1", s.Agents)
 		if err != nil {
@@ -140,7 +148,7 @@ func TestTD11SilentConnections(t *testing.T) {
 		}
 		open = append(open, c)
 		if i%100 == 99 {
-			most = max(most, s.Descriptors())
+			frees()
 			if code, body := s.post(fresh, s.esbBody(10, false)); code != 0 {
 				t.Fatalf("the API after %d silent connections: %s", i+1, body)
 			}
@@ -148,9 +156,6 @@ func TestTD11SilentConnections(t *testing.T) {
 	}
 	if len(open) < 300 {
 		t.Fatalf("only %d connections were opened", len(open))
-	}
-	if most > 1000 {
-		t.Errorf("silent connections to the port of the agents take %d open files", most)
 	}
 	s.StartAgent(t, 1, "")
 
@@ -164,9 +169,7 @@ func TestTD11SilentConnections(t *testing.T) {
 				calls = append(calls, c)
 			}
 		}
-		if files := s.Descriptors(); files > 1000 {
-			t.Fatalf("the server has %d open files", files)
-		}
+		frees()
 		for _, c := range calls[:len(calls)/2] {
 			_ = c.Close()
 		}
