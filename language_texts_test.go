@@ -24,7 +24,8 @@ var textFolders = []struct {
 	calls  bool
 }{
 	{folder: "cmd/gozzard"},
-	{folder: ".", files: []string{"event.go", "state_message.go", "verdict.go"}}, // the help has the kinds of events
+	{folder: ".", files: []string{"audit.go", "audit_content.go", "event.go", "label.go", "operation.go", "rights_check.go",
+		"state_message.go", "verdict.go"}}, // the help has the kinds of events
 	{folder: "internal/doctor"},
 	{folder: "internal/specjson", calls: true},
 	{folder: "internal/yamldoc"},
@@ -38,7 +39,6 @@ var textFolders = []struct {
 	{folder: "internal/agent", files: []string{"account.go", "leftover.go", "operate.go", "policy.go", "unable.go"}},
 	{folder: "internal/policy"},
 	{folder: "internal/delivery", files: []string{"forget.go", "outcome.go"}},
-	{folder: "internal/control", files: []string{"log.go", "operate.go"}},
 	{folder: "internal/agentd"},
 	{folder: "internal/selfupdate"},
 	{folder: "internal/release", files: []string{"manifest.go", "version.go"}},
@@ -50,6 +50,21 @@ var textFolders = []struct {
 	{folder: "internal/nats", files: []string{"dialer.go", "link_session.go", "loopback.go"}},
 	{folder: "internal/agent", files: []string{"identity.go"}},
 	{folder: "internal/journal", files: []string{"file_unix.go", "frame.go", "lock.go", "unable.go", "version.go"}},
+	{folder: "internal/api", calls: true},
+	{folder: "internal/api", files: []string{"answer.go", "business_selection.go", "clouds.go", "event.go", "expression.go",
+		"process.go", "query.go", "reader.go", "task_list.go", "topology.go"}},
+	{folder: "internal/approval"},
+	{folder: "internal/auth", calls: true},
+	{folder: "internal/auth", files: []string{"accounts.go", "login.go", "oidc.go", "pace.go", "proof.go", "resolve.go",
+		"second_person.go", "token.go", "validate.go"}},
+	{folder: "internal/control", files: []string{"business_apply.go", "business_assigned.go", "business_leaving.go", "log.go",
+		"operate.go"}},
+	{folder: "internal/enrol", files: []string{"registry.go", "registry_addrs.go", "registry_authority.go", "registry_join.go",
+		"registry_state.go", "registry_tokens.go", "restore.go", "return.go", "token.go"}, calls: true},
+	{folder: "internal/sqlstore", files: []string{"business.go", "release.go", "request.go", "restore.go", "upgrade.go"},
+		calls: true},
+	{folder: "internal/upgrade", files: []string{"create.go", "releases.go", "upgrade.go"}, calls: true},
+	{folder: "client"},
 }
 
 // plainTexts are texts of the command line that stay as they are: names of fields, states, and what is typed.
@@ -164,6 +179,13 @@ var plainTexts = map[string]string{
 	"%s as %s": inText, "belongs to uid %d": inText, "is writable by others (mode %04o)": inText, "not permitted": inText,
 	"already running": inText, "still running": inText,
 	"service instance": inField, "config template": inField,
+	"</api/v1/tasks?%s>; rel=\"next\"": header, "Bearer %s": header, "application/json; charset=utf-8": header,
+	"application/yaml; charset=utf-8": header,
+	"login by password":               inField, "login by provider": inField, "source: %s -> %s": inField,
+	"cannot encode an error": inCause, "request failed": inCause, "cannot encode business %d: %w": inCause,
+	"cannot encode the stages of an upgrade: %w": inCause, "cannot read the members of the fleet: %w": inCause,
+	"cannot read which authorities the hosts know: %w": inCause, "instance numbers: %w": inCause, "modules: %w": inCause,
+	"removed %s: %w": inCause, "service instances: %w": inCause, "sets: %w": inCause,
 	"cannot run a supervisor twice":       unread, // a mistake of the program
 	"main process ended, its group lives": ruleName, "name or owner differ": ruleName, "named by the pid file": ruleName,
 	"never a managed process": ruleName, "of another definition": ruleName, "older than the process on record": ruleName,
@@ -185,6 +207,8 @@ const (
 	inFile   = "a line of a policy file, which is the same in every language"
 	unread   = "nobody reads it"
 	inManual = "in the manual"
+	header   = "a header of HTTP"
+	inCause  = "a cause of an internal error, for the log of the server"
 	inText   = "a part of a text in composedTexts"
 	ruleName = "the name of a rule, which only tests read"
 )
@@ -250,8 +274,9 @@ func oneWordsIn(f *ast.File) (list []string) {
 	return list
 }
 
-// notWords are verbs and names of values; commands are not translated either.
-var notWords = regexp.MustCompile("%[-+#0-9.\\[\\]*]*[a-zA-Z%]|`[^`]*`|^\\s*gozzard [a-z].*")
+// notWords are verbs and names of values; commands and the acts of the audit, such as user:login, are not translated
+// either.
+var notWords = regexp.MustCompile("^[a-z]+:[a-z:-]+(%s)?( %[sd])+$|%[-+#0-9.\\[\\]*]*[a-zA-Z%]|`[^`]*`|^\\s*gozzard [a-z].*")
 
 // hasWords reports whether a text has something to translate.
 func hasWords(text string) bool {

@@ -158,7 +158,7 @@ func (env *cliEnv) followEvents(ctx context.Context, c *client.Client, q client.
 			env.remark("gozzard: %v", err)
 		case gozzard.KindOf(err) == gozzard.ErrUnavailable && err != nil:
 			if last == nil { // say it once
-				env.remark("gozzard: %s; waiting for it", printable(err.Error()))
+				env.remark("gozzard: %s; waiting for it", printable(errorText(env.chinese, err)))
 			}
 			last = err
 			continue

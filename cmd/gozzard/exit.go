@@ -67,5 +67,12 @@ func withExitCode(err error) error {
 		code = exitNoMatch
 	}
 
-	return &exitError{code, errors.New(printable(err.Error()))}
+	return &exitError{code, printableError{err}}
 }
+
+// printableError is an error with a text from elsewhere.
+type printableError struct{ err error }
+
+func (e printableError) Error() string { return printable(e.err.Error()) }
+
+func (e printableError) Unwrap() error { return e.err }

@@ -60,16 +60,8 @@ func (env *cliEnv) said(text string) string {
 	return env.verdicts().Joined(text)
 }
 
-// faultText is a fault of a document in the language of the reader, with its place in the document.
-func (env *cliEnv) faultText(f gozzard.Fault) string {
-	f.Text = env.chinese.Message(f.Text)
-	if line, path, ok := strings.Cut(f.Path, ": "); ok {
-		f.Path = env.chinese.Message(line) + ": " + path
-	} else {
-		f.Path = env.chinese.Message(f.Path)
-	}
-	return f.String()
-}
+// faultText is a fault of a document, in the language of the reader.
+func (env *cliEnv) faultText(f gozzard.Fault) string { return faultText(env.chinese, f) }
 
 // say prints a text for people, in their language.
 func (env *cliEnv) say(format string, args ...any) error {
@@ -130,14 +122,6 @@ func translate(chinese *language.Catalogue, format string, args ...any) string {
 		}
 	}
 	return chinese.Textf(format, args...)
-}
-
-// errorText is the text of an error. It comes as a finished text, from the server or from a layer below, or with a list.
-func errorText(chinese *language.Catalogue, err error) string {
-	if list, ok := err.(*listError); ok && chinese != nil { // wrapped in another error it is a finished text
-		return translate(chinese, list.format, list.args...)
-	}
-	return chinese.Message(err.Error())
 }
 
 // translateHelp puts Chinese texts into the help of a command and of all commands below it.

@@ -136,7 +136,7 @@ func (env *cliEnv) followLog(ctx context.Context, c *client.Client, key gozzard.
 			return nil
 		case gozzard.KindOf(err) == gozzard.ErrUnavailable && err != nil:
 			if !waiting {
-				env.remark("gozzard: %s; waiting", printable(err.Error()))
+				env.remark("gozzard: %s; waiting", printable(errorText(env.chinese, err)))
 			}
 			waiting = true
 		case err != nil:

@@ -55,7 +55,7 @@ func (env *cliEnv) watchScreen(ctx context.Context, pause time.Duration,
 		case err != nil && !passes(err):
 			return err
 		case err != nil:
-			shown.title = env.text("gozzard: %s; trying again", printable(err.Error()))
+			shown.title = env.text("gozzard: %s; trying again", printable(errorText(env.chinese, err)))
 		default:
 			shown = next
 		}

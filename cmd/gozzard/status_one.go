@@ -99,7 +99,7 @@ func (env *cliEnv) printProcess(ctx context.Context, c *client.Client, p *client
 	}
 
 	env.writeEvents(&b, parts)
-	writeLog(&b, parts)
+	env.writeLog(&b, parts)
 	return checkWrite(fmt.Fprint(env.out, b.String()))
 }
 
@@ -260,7 +260,7 @@ func (env *cliEnv) runText(r *client.LastRun) string {
 func (env *cliEnv) writeEvents(b *strings.Builder, parts *processParts) {
 	switch {
 	case parts.eventsErr != nil:
-		fmt.Fprintf(b, "\nevents cannot be shown: %s\n", printable(parts.eventsErr.Error()))
+		fmt.Fprintf(b, "\nevents cannot be shown: %s\n", printable(errorText(env.chinese, parts.eventsErr)))
 	case len(parts.events) > 0:
 		b.WriteString("\nlast events:\n")
 		for i := range parts.events {
@@ -271,11 +271,11 @@ func (env *cliEnv) writeEvents(b *strings.Builder, parts *processParts) {
 }
 
 // writeLog writes the last lines of the output.
-func writeLog(b *strings.Builder, parts *processParts) {
+func (env *cliEnv) writeLog(b *strings.Builder, parts *processParts) {
 	text := strings.TrimRight(parts.log, "\n")
 	switch {
 	case parts.logErr != nil:
-		fmt.Fprintf(b, "\noutput cannot be shown: %s\n", printable(parts.logErr.Error()))
+		fmt.Fprintf(b, "\noutput cannot be shown: %s\n", printable(errorText(env.chinese, parts.logErr)))
 	case text != "":
 		b.WriteString("\nlast output:\n")
 		lines := strings.Split(text, "\n")

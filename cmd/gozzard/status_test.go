@@ -46,7 +46,7 @@ func TestStatusOfOne(t *testing.T) {
 	broken := &processParts{definitionErr: errors.New("no\x1b right"), eventsErr: errors.New("away"),
 		log: "  one\x1b[2J\n\ttwo\u202e\n"}
 	env.writeEvents(&b, broken)
-	writeLog(&b, broken)
+	env.writeLog(&b, broken)
 	if got := b.String(); got != "\nevents cannot be shown: away\n\nlast output:\n    one[2J\n   two\n" {
 		t.Errorf("the rest is %q", got)
 	}

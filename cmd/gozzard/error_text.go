@@ -1,0 +1,61 @@
+package main
+
+import (
+	"errors"
+	"strings"
+
+	"github.com/gozzard/gozzard"
+	"github.com/gozzard/gozzard/internal/language"
+)
+
+// errorText is the text of an error. It comes as a finished text, from the server or from a layer below, or with a
+// list. An error of the server has a message, faults and a cause: each of them is a text.
+func errorText(chinese *language.Catalogue, err error) string {
+	if list, ok := err.(*listError); ok && chinese != nil { // wrapped in another error it is a finished text
+		return translate(chinese, list.format, list.args...)
+	}
+	var e *gozzard.Error
+	if chinese == nil || !errors.As(err, &e) {
+		return chinese.Message(err.Error())
+	}
+
+	text := printable(err.Error())
+	prefix, ok := strings.CutSuffix(text, printable(e.Error()))
+	if !ok {
+		return chinese.Message(text)
+	}
+	return strings.Replace(chinese.Message(prefix+innerError), innerError, printable(partsText(chinese, e)), 1)
+}
+
+// innerError stands for the text of an error inside another one.
+const innerError = "\x01"
+
+// partsText is gozzard.Error.Error in Chinese.
+func partsText(chinese *language.Catalogue, e *gozzard.Error) string {
+	var parts []string
+	if e.Message != "" {
+		parts = append(parts, chinese.Message(e.Message))
+	}
+	for _, f := range e.Faults {
+		parts = append(parts, faultText(chinese, f))
+	}
+
+	text := strings.Join(parts, "；")
+	if e.Cause != nil {
+		text += "：" + errorText(chinese, e.Cause)
+	}
+	return text
+}
+
+// faultText is a fault of a document or a request in the language of the reader, with its place.
+func faultText(chinese *language.Catalogue, f gozzard.Fault) string {
+	f.Text = chinese.Message(f.Text)
+	if strings.HasPrefix(f.Path, "line ") { // a place in a document, not a key
+		line, path, ok := strings.Cut(f.Path, ": ")
+		f.Path = chinese.Message(line)
+		if ok {
+			f.Path += ": " + path
+		}
+	}
+	return f.String()
+}
