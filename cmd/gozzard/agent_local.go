@@ -90,6 +90,7 @@ func (env *cliEnv) socketCommand(cmd *cobra.Command,
 		}
 
 		// Ask the agent.
+		env.chinese = catalogueIn(cmd.Context())
 		return withAgentExitCode(run(env, cmd.Context(), agentsock.NewClient(path), &o.output))
 	}
 
