@@ -27,6 +27,10 @@ var textFolders = []struct {
 	{folder: ".", files: []string{"audit.go", "audit_content.go", "event.go", "label.go", "operation.go", "rights_check.go",
 		"state_message.go", "verdict.go"}}, // the help has the kinds of events
 	{folder: "internal/doctor"},
+	{folder: "internal/record", files: []string{"survey.go"}},
+	{folder: "internal/signing", files: []string{"signerfile.go"}},
+	{folder: "internal/sqlstore", files: []string{"file.go", "files.go", "lock.go", "sqlite.go", "sums.go", "sums_check.go", "wal.go"},
+		calls: true},
 	{folder: "internal/specjson", calls: true},
 	{folder: "internal/yamldoc"},
 	{folder: "internal/topology"},

@@ -44,7 +44,7 @@ func (c *PageCheck) String() string {
 	if n := len(c.Damaged); n > 0 {
 		text := fmt.Sprintf("%d of %d pages are damaged", n, c.Pages)
 		if len(c.Tables) > 0 {
-			text += " (" + strings.Join(c.Tables, ", ") + ")"
+			text = fmt.Sprintf("%d of %d pages are damaged (%s)", n, c.Pages, strings.Join(c.Tables, ", "))
 		}
 		parts = append(parts, text)
 	}
