@@ -129,10 +129,13 @@ func (c *Catalogue) message(text string, depth int) string {
 	if c == nil || depth == 0 || len(text) > maxMessage {
 		return text
 	}
-	if chinese, ok := c.find(text, depth, false); ok {
+	if chinese, ok := c.exact[text]; ok {
 		return chinese
 	}
-	if chinese, ok := c.blocks(text, depth-1); ok {
+	if chinese, ok := c.blocks(text, depth-1); ok { // before patterns: a short one could fit the whole of it
+		return chinese
+	}
+	if chinese, ok := c.find(text, depth, false); ok {
 		return chinese
 	}
 	if strings.Contains(text, "\n") {
