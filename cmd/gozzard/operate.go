@@ -149,14 +149,17 @@ func (env *cliEnv) operate(ctx context.Context, action string, o *operateOptions
 		})
 }
 
+// unregisterHelp is the beginning of the help of `gozzard unregister`.
+const unregisterHelp = `Remove the definitions of processes from hosts. Running processes keep running without supervision:
+stop them first if they should not.`
+
 // newUnregisterCommand is `gozzard unregister`.
 func newUnregisterCommand(env *cliEnv) *cobra.Command {
 	var o operateOptions
 	cmd := &cobra.Command{
 		Use:   "unregister [NAME...]",
 		Short: "Remove the definitions of processes",
-		Long: `Remove the definitions of processes from hosts. Running processes keep running without supervision:
-stop them first if they should not.` + scopeHelp + exitHelp,
+		Long:  unregisterHelp + scopeHelp + exitHelp,
 		Example: `  gozzard unregister web -n shop --all-hosts
   gozzard unregister web -n shop --host 10.0.0.1
   gozzard unregister --biz 2 --module web`,
