@@ -13,6 +13,7 @@ import (
 	"strings"
 	"syscall"
 	"testing"
+	"time"
 
 	"github.com/gozzard/gozzard"
 	"github.com/gozzard/gozzard/internal/sqlstore"
@@ -80,7 +81,12 @@ func child(path, mode string) int {
 		}()
 	}
 
-	return fail(<-errs)
+	// A caller may get its error before the fatal one ends the process.
+	err = <-errs
+	if mode == "sick" {
+		time.Sleep(time.Minute)
+	}
+	return fail(err)
 }
 
 // startChild starts a child and waits until it has opened the database.
