@@ -13,6 +13,7 @@ import (
 	"github.com/gozzard/gozzard/internal/auth"
 	"github.com/gozzard/gozzard/internal/blueking"
 	"github.com/gozzard/gozzard/internal/sqlstore"
+	"github.com/gozzard/gozzard/test/storetest"
 )
 
 // accountServer is the API with accounts in a real record. The app admin has the secret of newServer.
@@ -24,7 +25,9 @@ type accountServer struct {
 
 func newAccountServer(t *testing.T, provider *auth.Provider) *accountServer {
 	t.Helper()
-	store, err := sqlstore.OpenSQLite(t.Context(), filepath.Join(t.TempDir(), "record.db"), sqlstore.Options{})
+	path := filepath.Join(t.TempDir(), "record.db")
+	storetest.NewSQLite(t, path)
+	store, err := sqlstore.OpenSQLite(t.Context(), path, sqlstore.Options{})
 	if err != nil {
 		t.Fatal(err)
 	}

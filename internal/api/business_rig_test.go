@@ -12,6 +12,7 @@ import (
 	"github.com/gozzard/gozzard/internal/sqlstore"
 	"github.com/gozzard/gozzard/internal/topology"
 	"github.com/gozzard/gozzard/internal/topology/index"
+	"github.com/gozzard/gozzard/test/storetest"
 )
 
 // businesses is the part of a real control plane that knows businesses; operations stay with the fake.
@@ -47,7 +48,9 @@ func newBusinessServer(t testing.TB) *server {
 	t.Helper()
 	s := newServer(t)
 
-	store, err := sqlstore.OpenSQLite(t.Context(), filepath.Join(t.TempDir(), "gozzard.db"),
+	path := filepath.Join(t.TempDir(), "gozzard.db")
+	storetest.NewSQLite(t, path)
+	store, err := sqlstore.OpenSQLite(t.Context(), path,
 		sqlstore.Options{Fatal: func(err error) { t.Errorf("fatal: %v", err) }})
 	if err != nil {
 		t.Fatal(err)

@@ -31,6 +31,7 @@ import (
 	"github.com/gozzard/gozzard/internal/sqlstore"
 	"github.com/gozzard/gozzard/internal/upgrade"
 	"github.com/gozzard/gozzard/test/fleettest"
+	"github.com/gozzard/gozzard/test/storetest"
 )
 
 // goldenNow is the time of the golden answers. It is far ahead, so that nothing in them is over by the real clock.
@@ -42,6 +43,7 @@ func newGolden(t *testing.T) golden {
 	dir := t.TempDir()
 
 	// The record and the control plane.
+	storetest.NewSQLite(t, filepath.Join(dir, "r.db"))
 	store, err := sqlstore.OpenSQLite(t.Context(), filepath.Join(dir, "r.db"), sqlstore.Options{})
 	check(t, err)
 	t.Cleanup(func() { check(t, store.Close()) })

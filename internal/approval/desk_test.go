@@ -12,6 +12,7 @@ import (
 	"github.com/gozzard/gozzard"
 	"github.com/gozzard/gozzard/internal/approval"
 	"github.com/gozzard/gozzard/internal/sqlstore"
+	"github.com/gozzard/gozzard/test/storetest"
 )
 
 // tampered is a store whose requests were changed after they were asked.
@@ -45,7 +46,9 @@ type rig struct {
 
 func newRig(t *testing.T) *rig {
 	t.Helper()
-	store, err := sqlstore.OpenSQLite(t.Context(), filepath.Join(t.TempDir(), "r.db"), sqlstore.Options{})
+	path := filepath.Join(t.TempDir(), "r.db")
+	storetest.NewSQLite(t, path)
+	store, err := sqlstore.OpenSQLite(t.Context(), path, sqlstore.Options{})
 	if err != nil {
 		t.Fatal(err)
 	}

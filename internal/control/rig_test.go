@@ -12,6 +12,7 @@ import (
 	"github.com/gozzard/gozzard/internal/control"
 	"github.com/gozzard/gozzard/internal/fleet"
 	"github.com/gozzard/gozzard/internal/sqlstore"
+	"github.com/gozzard/gozzard/test/storetest"
 )
 
 // rig is a control plane over a real record. The test is in the place of the agents: it collects the commands and makes
@@ -74,6 +75,7 @@ func newRigQuota(t *testing.T, quota int) *rig {
 func (r *rig) start() {
 	r.t.Helper()
 
+	storetest.NewSQLite(r.t, r.path)
 	store, err := sqlstore.OpenSQLite(r.t.Context(), r.path,
 		sqlstore.Options{Fatal: func(err error) { r.t.Errorf("fatal: %v", err) }})
 	if err != nil {

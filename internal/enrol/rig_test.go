@@ -24,6 +24,7 @@ import (
 	"github.com/gozzard/gozzard/internal/nats"
 	"github.com/gozzard/gozzard/internal/signing"
 	"github.com/gozzard/gozzard/internal/sqlstore"
+	"github.com/gozzard/gozzard/test/storetest"
 )
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
@@ -104,6 +105,7 @@ func newRigIn(t *testing.T, dir string, ahead time.Duration) *rig {
 	r := &rig{t: t, refused: map[string]int{}, resumed: map[bool]int{}, dir: dir}
 	r.clock.forward(ahead)
 	var err error
+	storetest.NewSQLite(t, filepath.Join(dir, "r.db"))
 	r.store, err = sqlstore.OpenSQLite(t.Context(), filepath.Join(dir, "r.db"), sqlstore.Options{})
 	must(t, err)
 	t.Cleanup(func() { must(t, r.store.Close()) })

@@ -32,7 +32,9 @@ func openSQLite(t testing.TB, path string, o sqlstore.Options) *sqlstore.Store {
 
 func TestSQLiteContract(t *testing.T) {
 	open := func(t *testing.T) *sqlstore.Store {
-		return openSQLite(t, filepath.Join(t.TempDir(), "记录 #1?.db"), sqlstore.Options{})
+		path := filepath.Join(t.TempDir(), "记录 #1?.db")
+		storetest.NewSQLite(t, path)
+		return openSQLite(t, path, sqlstore.Options{})
 	}
 	contract(t, open)
 }

@@ -18,6 +18,7 @@ import (
 	"github.com/gozzard/gozzard/internal/sqlstore"
 	"github.com/gozzard/gozzard/internal/topology"
 	"github.com/gozzard/gozzard/internal/waves"
+	"github.com/gozzard/gozzard/test/storetest"
 )
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
@@ -65,6 +66,7 @@ func newRig(t *testing.T) *rig {
 	r := &rig{t: t, path: filepath.Join(t.TempDir(), "gozzard.db"), missing: map[int][]string{},
 		gives: map[string]gozzard.Outcome{}, open: map[string]bool{},
 		edition: "first"}
+	storetest.NewSQLite(t, r.path)
 	store, err := sqlstore.OpenSQLite(t.Context(), r.path,
 		sqlstore.Options{Fatal: func(err error) { t.Errorf("fatal: %v", err) }})
 	if err != nil {

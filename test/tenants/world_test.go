@@ -22,6 +22,7 @@ import (
 	"github.com/gozzard/gozzard/internal/sqlstore"
 	"github.com/gozzard/gozzard/internal/taskname"
 	"github.com/gozzard/gozzard/internal/topology"
+	"github.com/gozzard/gozzard/test/storetest"
 )
 
 // The fleet of these tests. Everything in it shows which tenant may see it: by its name, or by a tag in a place that
@@ -271,7 +272,9 @@ func newWorldOf(t testing.TB, k kind, only string, change ...func(*server.Option
 // makeRecord makes the record that the server finds: its accounts and its enrolled hosts.
 func (w *world) makeRecord(data, only string, at time.Time) {
 	w.t.Helper()
-	store, err := sqlstore.OpenSQLite(w.t.Context(), filepath.Join(data, "gozzard.db"),
+	path := filepath.Join(data, "gozzard.db")
+	storetest.NewSQLite(w.t, path)
+	store, err := sqlstore.OpenSQLite(w.t.Context(), path,
 		sqlstore.Options{Fatal: func(err error) { w.t.Errorf("fatal: %v", err) }})
 	if err != nil {
 		w.t.Fatal(err)
