@@ -194,7 +194,6 @@ func (f *enrolledFleet) versions() (list []string) {
 // TestTE8ServerUpdate: a server brings a release to its hosts, and nothing that their own keys have not signed. A host
 // that rejects the release or goes back stops the upgrade. Agents keep their pids, and no process is affected.
 func TestTE8ServerUpdate(t *testing.T) {
-	t.Parallel() // it mostly waits
 	f := startEnrolled(t, 3)
 	key, other := newReleaseKey(t), newReleaseKey(t)
 	for _, h := range f.hosts[:2] { // the third has no key
