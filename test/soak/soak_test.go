@@ -22,7 +22,7 @@ import (
 )
 
 var (
-	duration  = flag.Duration("soak.for", 30*time.Second, "how long callers and faults go on")
+	duration  = flag.Duration("soak.for", 40*time.Second, "how long callers and faults go on")
 	seed      = flag.Uint64("soak.seed", 0, "of the plan; 0 draws one")
 	processes = flag.Int("soak.processes", 60, "daemons, at most 300")
 	agents    = flag.Int("soak.agents", 3, "agents, each on an address of its own")
