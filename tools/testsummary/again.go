@@ -74,7 +74,8 @@ func names(keys []testKey) (names []string) {
 	return names
 }
 
-// alone runs one test, prints what it prints when it fails again, and reports whether it passed without a race.
+// alone runs one test, prints what it prints when it fails again, and reports whether it passed without a race. A test
+// that skips a part at its second try has not passed.
 func (s *summary) alone(key testKey, command []string) (passed bool, err error) {
 	args := slices.Concat(command[1:], []string{"-count=1", "-run", "^" + regexp.QuoteMeta(key.test) + "$", key.pkg})
 	cmd := exec.Command(command[0], args...)
@@ -89,7 +90,8 @@ func (s *summary) alone(key testKey, command []string) (passed bool, err error) 
 		second.line(line)
 	}
 
-	return runErr == nil && second.tests.passed > 0 && second.tests.failed == 0 && !second.hopeless, nil
+	clean := second.tests.passed > 0 && second.tests.failed == 0 && len(second.skips) == 0 && !second.hopeless
+	return runErr == nil && clean, nil
 }
 
 // forgive takes a test and its subtests off the failures, and its package when nothing else failed in it.

@@ -44,6 +44,23 @@ func TestRaces(t *testing.T) {
 	}
 }
 `,
+	"skips/skips_test.go": `package skips
+
+import (
+	"os"
+	"testing"
+)
+
+func TestSkips(t *testing.T) {
+	t.Run("part", func(t *testing.T) {
+		if _, err := os.Stat("seen"); err == nil {
+			t.Skip("not this time")
+		}
+		_ = os.WriteFile("seen", nil, 0o600)
+		t.Error("too slow")
+	})
+}
+`,
 	"dies/dies_test.go": tree["dies/dies_test.go"],
 }
 
@@ -65,6 +82,7 @@ func TestSecondTry(t *testing.T) {
 		{"too many", "./once ./never", 1, false, "1 passed, 3 failed, 0 skipped", nil},
 		{"not asked for", "./once", 0, false, "1 passed, 2 failed, 0 skipped", nil},
 		{"a race is never forgiven", "./races", 5, false, "0 passed, 1 failed, 0 skipped", nil},
+		{"a skip is no pass", "./skips", 5, false, "0 passed, 2 failed, 0 skipped", nil},
 		{"beside a test that did not end", "./once ./dies", 5, false, "1 passed, 3 failed, 0 skipped", nil},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
