@@ -153,8 +153,16 @@ func (c *Catalogue) message(text string, depth int) string {
 	return text
 }
 
-// lines are several messages, as errors.Join writes them.
+// maxLines limits the lines of a message that are looked up. Only the output of programs has more, and each of them costs
+// a walk through all patterns.
+const maxLines = 32
+
+// lines are several messages, as errors.Join writes them. Text with more lines than maxLines stays as it is.
 func (c *Catalogue) lines(text string, depth int) string {
+	if strings.Count(text, "\n") >= maxLines {
+		return text
+	}
+
 	lines := strings.Split(text, "\n")
 	for i, line := range lines {
 		lines[i] = c.message(line, depth)

@@ -125,3 +125,18 @@ func TestSameVerbs(t *testing.T) {
 		}
 	}
 }
+
+// A message with very many lines is the output of a program. It is not looked up line by line: a door translates
+// thousands of messages in one answer.
+func TestManyLinesAreNotLookedUp(t *testing.T) {
+	c := language.Messages()
+	few := strings.Repeat("required\n", 3) + "required"
+	if got := c.Message(few); got != strings.Repeat("必填\n", 3)+"必填" {
+		t.Errorf("a few lines: %q", got)
+	}
+
+	many := strings.Repeat("required\n", 100)
+	if got := c.Message(many); got != many {
+		t.Errorf("many lines were looked up: %.60q", got)
+	}
+}
