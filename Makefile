@@ -24,6 +24,7 @@ ATONCE    ?= $(shell nproc 2>/dev/null || echo 2)
 PREFIX    ?= /usr/local
 DESTDIR   ?=
 ARCHES    ?= amd64 arm64
+DEMO      ?= --demo
 
 # In CI a test may be skipped only when .ci/skips lists it, and PostgreSQL is required.
 ifeq ($(CI),true)
@@ -40,8 +41,8 @@ build: ## static binary bin/gozzard
 	$(GOBUILD) -o bin/gozzard ./cmd/gozzard
 
 .PHONY: run
-run: build ## server and one agent in one process, on 127.0.0.1:8080
-	bin/gozzard dev
+run: build ## server and three agents in one process, on 127.0.0.1:8080, with a demo; DEMO= runs one agent without it
+	bin/gozzard dev $(DEMO)
 
 .PHONY: man
 man: build ## manual pages of all commands in bin/man

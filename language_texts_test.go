@@ -198,7 +198,7 @@ var plainTexts = map[string]string{
 
 	"register %s": typed, "%snewest: %d:%s\n": typed,
 	"# opens backups of gozzard; made %s\n# public key: %s\n%s\n": typed, "gozzard: %v": typed, "gozzard: %s:": typed,
-	"gozzard %s %s %s/%s\n": typed, "%s ps": typed, "%s ps --credentials %s": typed,
+	"gozzard %s %s %s/%s\n": typed, "%s %s --credentials %s": typed, "demo remove": typed,
 	"retire CODE": typed, "delete CODE": typed, "disable CODE": typed, "enable CODE": typed, "approve VERSION": typed,
 	"stop VERSION": typed, "remove VERSION": typed, "disable NAME": typed, "enable NAME": typed, "forget-login NAME": typed,
 	"delete NAME": typed,

@@ -108,6 +108,21 @@ func (c *Client) Businesses(ctx context.Context) (BusinessList, error) {
 
 // ApplyTopology replaces a business by a document, in YAML or JSON. A document with a fault changes nothing.
 func (c *Client) ApplyTopology(ctx context.Context, biz int, doc []byte, o ApplyOptions) (Applied, error) {
+	var out Applied
+	err := c.do(ctx, call{method: http.MethodPut, path: o.path(biz), body: doc, kind: "application/yaml"}, &out)
+	return out, err
+}
+
+// RemoveTopology removes a business. TakeOver has no meaning here: a business from CMDB is not removed.
+func (c *Client) RemoveTopology(ctx context.Context, biz int, o ApplyOptions) (Applied, error) {
+	var out Applied
+	o.TakeOver = false
+	err := c.do(ctx, call{method: http.MethodDelete, path: o.path(biz)}, &out)
+	return out, err
+}
+
+// path is the path of a business with the options as a query.
+func (o *ApplyOptions) path(biz int) string {
 	v := url.Values{}
 	for name, on := range map[string]bool{"dry_run": o.DryRun, "prune": o.Prune, "take_over": o.TakeOver} {
 		if on {
@@ -119,15 +134,10 @@ func (c *Client) ApplyTopology(ctx context.Context, biz int, doc []byte, o Apply
 		v.Set("version", strconv.FormatInt(*o.Version, 10))
 	}
 
-	path := businessPath(biz)
-
-	if len(v) > 0 {
-		path += "?" + v.Encode()
+	if len(v) == 0 {
+		return businessPath(biz)
 	}
-
-	var out Applied
-	err := c.do(ctx, call{method: http.MethodPut, path: path, body: doc, kind: "application/yaml"}, &out)
-	return out, err
+	return businessPath(biz) + "?" + v.Encode()
 }
 
 // Topology reads the document of a business, as YAML.

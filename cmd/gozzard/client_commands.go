@@ -66,7 +66,7 @@ func (env *cliEnv) clientCommands() []*cobra.Command {
 		{groupWatch, []*cobra.Command{newPsCommand(env), newStatusCommand(env), newShowCommand(env), newTasksCommand(env), newTaskCommand(env),
 			newHostsCommand(env), newEventsCommand(env), newLogsCommand(env), newTopologyCommand(env),
 			newAuditCommand(env)}},
-		{groupOperate, append(newOperateCommands(env), newRunCommand(env), newRegisterCommand(env), newEditCommand(env), newDiffCommand(env), newUnregisterCommand(env))},
+		{groupOperate, append(newOperateCommands(env), newRunCommand(env), newRegisterCommand(env), newEditCommand(env), newDiffCommand(env), newUnregisterCommand(env), newDemoCommand(env))},
 		{groupAccess, []*cobra.Command{newTokenCommand(env), newAppCommand(env), newUserCommand(env),
 			newGrantCommand(env), newRequestCommand(env), newKeyCommand(env)}},
 		{groupUpgrade, []*cobra.Command{newReleaseCommand(env)}},

@@ -18,6 +18,7 @@ import (
 func newDevCommand() *cobra.Command {
 	var o server.DevOptions
 	var logs logFlags
+	var demo bool
 	cmd := &cobra.Command{
 		Use:   "dev",
 		Short: "Run a server and agents in one process, to try Gozzard",
@@ -26,8 +27,12 @@ on, and a separate state folder each. The processes that they start are real.
 
 DIR/dev.json has the URL and the credentials, readable by its owner only. "gozzard ps" in the same
 folder finds this file by itself. Ctrl-C ends gozzard; your processes keep running, and the next
-"gozzard dev" finds them again.`,
+"gozzard dev" finds them again.
+
+With --demo there is something to look at: a business with small processes, some of which crash or
+are unhealthy. "gozzard demo remove" removes it again.`,
 		Example: `  gozzard dev
+  gozzard dev --demo
   gozzard dev --data /tmp/fleet --listen 127.0.0.1:9090 --hosts 3`,
 		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
@@ -36,6 +41,12 @@ folder finds this file by itself. Ctrl-C ends gozzard; your processes keep runni
 			}
 			if err := applySettings(cmd); err != nil {
 				return err
+			}
+			if demo && !cmd.Flags().Changed("hosts") {
+				o.Hosts = demoHosts
+			}
+			if demo && o.Hosts < demoHosts {
+				return fmt.Errorf("--hosts %d: --demo needs %d or more", o.Hosts, demoHosts)
 			}
 			if o.Hosts < 1 || o.Hosts > 250 {
 				return fmt.Errorf("--hosts %d: use 1 to 250", o.Hosts)
@@ -52,7 +63,13 @@ folder finds this file by itself. Ctrl-C ends gozzard; your processes keep runni
 			o.Version, o.Log, o.Fatal = version, log, fatal(log)
 			var left atomic.Int64
 			o.NewAgent = func(h server.DevHost) (server.Part, error) { return newDevAgent(&o, h, &left) }
-			o.Ready = func(url, credentials string) error { return printReady(cmd.Context(), o.Hosts, url, credentials) }
+			o.Ready = func(url, credentials string) error {
+				err := printReady(cmd.Context(), o.Hosts, url, credentials)
+				if err == nil && demo {
+					err = printDemo(cmd.Context(), credentials, o.Cloud)
+				}
+				return err
+			}
 			err = server.RunDev(cmd.Context(), o)
 			if err == nil {
 				part(cmd.Context(), os.Stderr, "%s", processesLeft(int(left.Load())))
@@ -64,7 +81,8 @@ folder finds this file by itself. Ctrl-C ends gozzard; your processes keep runni
 	f := cmd.Flags()
 	f.StringVar(&o.Data, "data", "./data", "folder for all state of this fleet")
 	f.StringVar(&o.Listen, "listen", "127.0.0.1:8080", "address of the API")
-	f.IntVar(&o.Hosts, "hosts", 1, "number of hosts")
+	f.IntVar(&o.Hosts, "hosts", 1, "number of hosts (with --demo: 3)")
+	f.BoolVar(&demo, "demo", false, "make a business with a few small processes to look at, unless it is there")
 	f.IntVar(&o.Cloud, "cloud", 0, "cloud area of the hosts")
 	f.DurationVar(&o.Interval, "report-interval", 30*time.Second, "how often each agent sends a full report")
 	f.BoolVar(&o.NewRecord, "new-record", false, newRecordHelp)
@@ -86,14 +104,14 @@ func newDevAgent(o *server.DevOptions, h server.DevHost, left *atomic.Int64) (se
 // printReady prints where the server is and what to try next.
 func printReady(ctx context.Context, hosts int, url, credentials string) error {
 	return checkWrite(fmt.Print(textIn(ctx, "gozzard serves %d host(s) at %s\ncredentials:  %s\ntry:          %s\n", hosts,
-		url, credentials, exampleCommand(credentials))))
+		url, credentials, exampleCommand(credentials, "ps"))))
 }
 
 // exampleCommand is a command line that works as it is printed.
-func exampleCommand(path string) string {
+func exampleCommand(path, command string) string {
 	exe := os.Args[0]
 	if filepath.Clean(path) == filepath.Join("data", "dev.json") {
-		return exe + " ps"
+		return exe + " " + command
 	}
-	return exe + " ps --credentials " + path
+	return exe + " " + command + " --credentials " + path
 }

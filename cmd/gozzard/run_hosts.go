@@ -61,7 +61,8 @@ func (h *runHosts) find(ctx context.Context, c *client.Client) (list []client.Ho
 	return defaultHost(all)
 }
 
-// defaultHost is the only host, or the one among several that is this host.
+// defaultHost is the only host, or the one among several that is this host. Of several hosts of `gozzard dev`, which
+// are all this host, it is the first.
 func defaultHost(all []client.HostInfo) ([]client.Host, bool, error) {
 	var here []client.HostInfo
 	for i := range all {
@@ -77,6 +78,11 @@ func defaultHost(all []client.HostInfo) ([]client.Host, bool, error) {
 		return []client.Host{{Agent: all[0].Agent}}, len(here) == 1, nil
 	case len(here) == 1:
 		return []client.Host{{Agent: here[0].Agent}}, true, nil
+	}
+	for i := range here {
+		if a := here[i].Addrs; len(here) == len(all) && len(a) == 1 && a[0].IP == "127.0.0.1" {
+			return []client.Host{{Agent: here[i].Agent}}, true, nil
+		}
 	}
 	return nil, false, usage("the server has %d hosts: choose with --host HOST (may be repeated) or --all-hosts", len(all))
 }

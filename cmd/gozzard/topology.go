@@ -28,7 +28,7 @@ processes of each. Processes can then be chosen by their place in every command:
 	}
 
 	cmd.AddCommand(newTopologyApplyCommand(env), newTopologyExportCommand(env), newTopologyListCommand(env),
-		newTopologyTreeCommand(env))
+		newTopologyRemoveCommand(env), newTopologyTreeCommand(env))
 	return cmd
 }
 

@@ -100,6 +100,14 @@ func playTopology(t *testing.T, r *recorder) {
 	r.send("PUT", "/api/v1/topology/2?dry_run=true", changed, yamlBody)
 	r.send("PUT", "/api/v1/topology/2", changed, yamlBody)
 	r.send("PUT", "/api/v1/topology/2?prune=true", changed, yamlBody)
+
+	r.send("DELETE", "/api/v1/topology/2?dry_run=true", "")
+	r.send("DELETE", "/api/v1/topology/2", "")
+	r.send("DELETE", "/api/v1/topology/2?version=9&prune=true", "")
+	r.send("DELETE", "/api/v1/topology/2?prune=true", "")
+	r.send("DELETE", "/api/v1/topology/2", "")
+	r.send("DELETE", "/api/v1/topology/2", "", stranger)
+	r.send("GET", "/api/v1/topology/2", "")
 }
 
 func playLeave(t *testing.T, r *recorder) {

@@ -194,6 +194,16 @@ func topologyRoutes() []Route {
 			Answers: answers(http.StatusOK, client.Applied{}, "What the document changed, or would change."),
 			Errors:  taskErrors()},
 
+		{Method: http.MethodDelete, Path: "/api/v1/topology/{biz}", Access: AccessCaller, serve: (*api).deleteTopology,
+			Summary: "Remove a business. Its processes must not be supervised, unless prune is set.",
+			Parameters: []Parameter{biz,
+				flag("dry_run", "Only answer what would be removed."),
+				flag("prune", "Also if processes of it are supervised: they are unregistered and keep running."),
+				number("version", "Only if this is the recorded version."),
+			},
+			Answers: answers(http.StatusOK, client.Applied{}, "What was removed, or would be."),
+			Errors:  taskErrors()},
+
 		{Method: http.MethodGet, Path: "/api/v1/topology/{biz}/tree", Access: AccessCaller, serve: (*api).getTree,
 			Summary: "Count the processes of a business by set and module.",
 			Parameters: []Parameter{biz,

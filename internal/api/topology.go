@@ -76,10 +76,40 @@ func (a *api) putTopology(w http.ResponseWriter, r *http.Request, caller gozzard
 		return err
 	}
 
-	return answer(w, http.StatusOK, client.Applied{
+	return answer(w, http.StatusOK, renderApplied(biz, &req, &done))
+}
+
+// deleteTopology removes a business, under the same rules as a document that has nothing in it.
+func (a *api) deleteTopology(w http.ResponseWriter, r *http.Request, caller gozzard.Caller) error {
+	q, err := a.readQuery(r)
+	if err != nil {
+		return err
+	}
+	biz := readBiz(r, q.faults)
+	req := record.ApplyRequest{
+		Caller: caller, Source: record.SourceRemoved, DryRun: q.flag("dry_run"), Prune: q.flag("prune"),
+		Business: &topology.Business{ID: biz}, Hash: requestHash(r, nil),
+	}
+	if q.values.Has("version") {
+		base := int64(q.number("version", 0, 0, math.MaxInt))
+		req.Base = &base
+	}
+	if err := q.faults.Err(); err != nil {
+		return err
+	}
+
+	done, err := a.Plane.ApplyTopology(r.Context(), req)
+	if err != nil {
+		return err
+	}
+	return answer(w, http.StatusOK, renderApplied(biz, &req, &done))
+}
+
+func renderApplied(biz int, req *record.ApplyRequest, done *record.ApplyAnswer) client.Applied {
+	return client.Applied{
 		Biz: biz, Version: done.Version, DryRun: req.DryRun, Applied: done.Applied, Plan: renderPlan(&done.Plan),
 		Managed: done.Hosted, Named: done.Named, TaskID: taskname.Of(done.Pruned),
-	})
+	}
 }
 
 // parseTopology parses the document of a business.

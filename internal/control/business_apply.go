@@ -26,6 +26,8 @@ const applyTries = 5
 //
 // A document does not replace a business from CMDB, or the other way round, unless TakeOver is set. What CMDB does not
 // contain stays as it is recorded.
+//
+// A removal is a change to a business with nothing in it, under the same rules. It is recorded as one more version.
 func (t *businesses) ApplyTopology(ctx context.Context, req record.ApplyRequest) (record.ApplyAnswer, error) {
 	if t.o.Topology == nil {
 		return record.ApplyAnswer{}, errNoTopology()
@@ -76,16 +78,22 @@ func (t *businesses) draftChange(ctx context.Context, req *record.ApplyRequest) 
 	}
 
 	var was *topology.Business
-	if old.Version > 0 {
-		was = &old.Business
+	if old.Version > 0 && !old.Removed() {
+		was, d.answer.Version = &old.Business, old.Version
 	}
-	if req.Base != nil && *req.Base != old.Version {
+	if v := d.answer.Version; req.Base != nil && *req.Base != v {
 		return d, gozzard.Errorf(gozzard.ErrConflict,
-			"business %d is at version %d, not %d: it was changed meanwhile", b.ID, old.Version, *req.Base)
+			"business %d is at version %d, not %d: it was changed meanwhile", b.ID, v, *req.Base)
 	}
 
 	// Compare it with what is wanted.
-	if was != nil && req.Source == record.SourceCMDB {
+	removing := req.Source == record.SourceRemoved
+	switch {
+	case was == nil && removing:
+		return d, gozzard.Errorf(gozzard.ErrNotFound, "there is no business %d", b.ID)
+	case removing:
+		b.Name = was.Name
+	case was != nil && req.Source == record.SourceCMDB:
 		b.Keep(was)
 	}
 	if d.numbers, err = topology.Number(old.Numbers, b); err != nil {
@@ -107,10 +115,13 @@ func (t *businesses) draftChange(ctx context.Context, req *record.ApplyRequest) 
 	}
 
 	// Answer.
-	d.answer.Version = old.Version
 	d.answer.Hosted, d.answer.Named = nameHosted(d.leaving)
 
-	if was != nil && old.Source != req.Source {
+	switch {
+	case removing:
+		item := topology.Item{Kind: "business", ID: b.ID, Name: old.Name}
+		d.answer.Plan.Removed = append([]topology.Item{item}, d.answer.Plan.Removed...)
+	case was != nil && old.Source != req.Source:
 		item := topology.Item{Kind: "business", ID: b.ID, Name: old.Name,
 			Fields: []string{"source: " + old.Source + " -> " + req.Source}}
 		d.answer.Plan.Changed = append([]topology.Item{item}, d.answer.Plan.Changed...)
@@ -147,7 +158,12 @@ func sameList[T any](a, b []T) bool { return len(a) == 0 && len(b) == 0 || refle
 
 // rejectChange says why a change is not made as it was requested.
 func rejectChange(req *record.ApplyRequest, old *record.Business, d *change) error {
-	if old.Version > 0 && old.Source != req.Source && !req.TakeOver {
+	if req.Source == record.SourceRemoved && old.Source == record.SourceCMDB {
+		return gozzard.Errorf(gozzard.ErrConflict,
+			"business %d comes from %s, which would add it again: remove it from the settings of the server, "+
+				"apply a document with take_over, and remove it then", req.Business.ID, old.Source)
+	}
+	if d.answer.Version > 0 && req.Source != record.SourceRemoved && old.Source != req.Source && !req.TakeOver {
 		return gozzard.Errorf(gozzard.ErrConflict,
 			"business %d comes from %s, not from %s: set take_over to replace it",
 			req.Business.ID, old.Source, req.Source)
@@ -178,8 +194,12 @@ func (t *businesses) recordChange(ctx context.Context, req *record.ApplyRequest,
 	if err != nil {
 		return err
 	}
+	act := "topology:apply:"
+	if req.Source == record.SourceRemoved {
+		act = "topology:remove:"
+	}
 	audit := gozzard.AuditRow{
-		At: now, Caller: req.Caller, Act: "topology:apply:" + strconv.Itoa(b.ID), RequestHash: req.Hash,
+		At: now, Caller: req.Caller, Act: act + strconv.Itoa(b.ID), RequestHash: req.Hash,
 		Targets: len(plan.Added) + len(plan.Changed) + len(plan.Removed),
 	}
 	if err := audit.SetText(planText(plan)); err != nil {

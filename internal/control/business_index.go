@@ -66,6 +66,10 @@ func (t *businesses) load(ctx context.Context) error {
 		if t.version(h.ID) >= h.Version {
 			continue
 		}
+		if h.Removed() {
+			t.put(h, &topology.Business{ID: h.ID}, nil)
+			continue
+		}
 		rec, err := t.o.Topology.Business(ctx, h.ID)
 		if err != nil {
 			return fmt.Errorf("cannot read business %d: %w", h.ID, err)
@@ -107,7 +111,11 @@ func (t *businesses) put(head record.BusinessHead, b *topology.Business, n []top
 	if t.version(head.ID) >= head.Version {
 		return
 	}
-	t.index.Replace(b, n, t.lookAt)
+	if head.Removed() {
+		t.index.Remove(head.ID)
+	} else {
+		t.index.Replace(b, n, t.lookAt)
+	}
 	t.assignments.replace(b)
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -139,7 +147,9 @@ func (t *businesses) Businesses(caller gozzard.Caller) []record.BusinessHead {
 	t.mu.RLock()
 	list := slices.Collect(maps.Values(t.heads))
 	t.mu.RUnlock()
-	list = slices.DeleteFunc(list, func(h record.BusinessHead) bool { return !caller.Rights.SeesBusiness(h.ID) })
+	list = slices.DeleteFunc(list, func(h record.BusinessHead) bool {
+		return h.Removed() || !caller.Rights.SeesBusiness(h.ID)
+	})
 	slices.SortFunc(list, func(a, b record.BusinessHead) int { return cmp.Compare(a.ID, b.ID) })
 	return list
 }
@@ -153,6 +163,9 @@ func (t *businesses) Business(ctx context.Context, caller gozzard.Caller, biz in
 		return record.Business{}, gozzard.Errorf(gozzard.ErrNotFound, "there is no business %d", biz)
 	}
 	rec, err := t.o.Topology.Business(ctx, biz)
+	if err == nil && rec.Removed() {
+		return record.Business{}, gozzard.Errorf(gozzard.ErrNotFound, "there is no business %d", biz)
+	}
 	if err == nil {
 		leaveOut(&rec, t.hostSight(caller.Rights, biz))
 	}

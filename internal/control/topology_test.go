@@ -138,9 +138,6 @@ func TestApplyTopology(t *testing.T) {
 
 func TestApplyAgainstAVersion(t *testing.T) {
 	r := newRig(t)
-	at := func(v int64) func(*record.ApplyRequest) {
-		return func(req *record.ApplyRequest) { req.Base = &v }
-	}
 	r.mustApply(business(process(46, "java", 1)), at(0))
 	if _, err := r.apply(business(process(46, "java", 2)), at(0)); gozzard.KindOf(err) != gozzard.ErrConflict {
 		t.Fatal(err)

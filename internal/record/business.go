@@ -20,6 +20,9 @@ type BusinessHead struct {
 const (
 	SourceFile = "file" // a document that a caller applied
 	SourceCMDB = "cmdb"
+	// SourceRemoved is of a business that was removed. Its version stays recorded, so that other servers notice the
+	// removal and a business that comes back continues from there.
+	SourceRemoved = "removed"
 )
 
 // Business is a business as recorded.
@@ -29,7 +32,11 @@ type Business struct {
 	Numbers  []topology.Numbers
 }
 
-// ApplyRequest asks for a business to become what a document or CMDB says.
+// Removed reports whether the business is not there any more.
+func (h *BusinessHead) Removed() bool { return h.Source == SourceRemoved }
+
+// ApplyRequest asks for a business to become what a document or CMDB says. With SourceRemoved it asks for its removal,
+// and Business has its id only.
 type ApplyRequest struct {
 	Caller   gozzard.Caller
 	Business *topology.Business // brought into the order of its ids
