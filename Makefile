@@ -26,6 +26,10 @@ DESTDIR   ?=
 ARCHES    ?= amd64 arm64
 DEMO      ?= --demo
 
+# The console is built where npm is. In CI it is required.
+NPM  := $(shell command -v npm 2>/dev/null)
+DIST_WEB := internal/console/dist/index.html
+
 # In CI a test may be skipped only when .ci/skips lists it, and PostgreSQL is required.
 ifeq ($(CI),true)
 STRICT := -strict
@@ -37,8 +41,29 @@ help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## /{printf "  %-18s %s\n", $$1, $$2}' Makefile
 
 .PHONY: build
-build: ## static binary bin/gozzard
+build: web ## static binary bin/gozzard
 	$(GOBUILD) -o bin/gozzard ./cmd/gozzard
+
+# The page of the program. Without npm the program is built without it and says so on /: install Node 20 or newer (Debian: apt-get install nodejs npm).
+.PHONY: web
+ifneq ($(NPM),)
+web: $(DIST_WEB) ## the console, from web/ into the program; needs npm
+else
+web:
+	@echo "web: npm is missing, so the program has no console; install Node 20 or newer with npm and build again"
+	@[ '$(CI)' != true ]
+endif
+
+web/node_modules/.package-lock.json: web/package.json web/package-lock.json
+	cd web && for i in 1 2 3; do npm ci --no-audit --no-fund --ignore-scripts --loglevel=error && break; [ $$i != 3 ] && sleep 5; done
+	@touch $@
+
+$(DIST_WEB): web/node_modules/.package-lock.json web/build.mjs web/types.mjs web/tsconfig.json docs/openapi.json $(shell find web/src -type f ! -name api-types.ts 2>/dev/null)
+	cd web && npm run --silent check && npm run --silent build
+
+.PHONY: test-web
+test-web: web ## the tests of the console that need no browser
+	cd web && npm test
 
 .PHONY: run
 run: build ## server and three agents in one process, on 127.0.0.1:8080, with a demo; DEMO= runs one agent without it
@@ -92,7 +117,7 @@ uninstall: ## remove what install has put in place; settings and data stay
 	rm -rf '$(DESTDIR)$(PREFIX)/share/doc/gozzard' '$(DESTDIR)$(PREFIX)/share/gozzard'
 
 .PHONY: packages
-packages: ## deb and rpm packages and an OCI image in DIST, for ARCHES (amd64 arm64)
+packages: web ## deb and rpm packages and an OCI image in DIST, for ARCHES (amd64 arm64)
 	@.ci/packages '$(VERSION)' '$(DIST)' $(ARCHES)
 
 .PHONY: test-packages
@@ -118,7 +143,7 @@ AGAIN ?= 5
 
 # Under the race detector every program that ends waits a second for late reports; these tests start hundreds.
 .PHONY: test
-test: deps-test ## vet and all tests with the race detector, a line for every package as it ends; fuzz targets try random inputs for FUZZTEST
+test: deps-test web ## vet and all tests with the race detector, a line for every package as it ends; fuzz targets try random inputs for FUZZTEST
 	@CGO_ENABLED=0 go build -trimpath -o bin/testsummary ./tools/testsummary
 	@race='-race $(NORACE)'; export CGO_ENABLED=1; command -v gcc >/dev/null || { race=; CGO_ENABLED=0; echo "test: no C compiler, so without the race detector"; }; \
 	export GORACE=atexit_sleep_ms=50 GOZZARD_FUZZ_TIME=$(FUZZTEST); \
@@ -143,14 +168,14 @@ check: ## gofmt, vet, staticcheck, licences, govulncheck
 	@.ci/vulncheck $(TOOL) govulncheck ./...
 
 .PHONY: cross
-cross: ## build for every platform
+cross: web ## build for every platform
 	@for p in $(PLATFORMS); do \
 		out=bin/gozzard-$${p%/*}-$${p#*/}; [ $${p%/*} = windows ] && out=$$out.exe; \
 		echo "$$p"; GOOS=$${p%/*} GOARCH=$${p#*/} $(GOBUILD) -o $$out ./cmd/gozzard; \
 	done
 
 .PHONY: release
-release: ## govulncheck, then reproducible binaries with bills of materials, licences and checksums in DIST; RELEASE_KEY=FILE signs them
+release: web ## govulncheck, then reproducible binaries with bills of materials, licences and checksums in DIST; RELEASE_KEY=FILE signs them
 	@.ci/vulncheck --strict $(TOOL) govulncheck ./...
 	@.ci/release '$(VERSION)' '$(DIST)' $(PLATFORMS)
 
@@ -230,4 +255,5 @@ fuzz: ## every fuzz target for FUZZTIME, guided by coverage
 
 .PHONY: clean
 clean: ## remove what was built
-	rm -rf bin $(DIST)
+	rm -rf bin $(DIST) web/node_modules web/src/api-types.ts
+	find internal/console/dist -mindepth 1 ! -name '.*' -delete

@@ -30,7 +30,8 @@ func pages(t *testing.T) map[string]string {
 		switch {
 		case err != nil:
 			return err
-		case d.IsDir() && path != "." && (name[0] == '.' || name == "testdata" || name == "bin" || name == "dist"):
+		case d.IsDir() && path != "." && (name[0] == '.' || name == "testdata" || name == "bin" || name == "dist" ||
+			name == "node_modules"):
 			return fs.SkipDir
 		case d.IsDir() || filepath.Ext(name) != ".md":
 			return nil

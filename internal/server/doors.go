@@ -11,6 +11,7 @@ import (
 	"github.com/gozzard/gozzard/internal/blueking/gse"
 	"github.com/gozzard/gozzard/internal/blueking/gsekit"
 	"github.com/gozzard/gozzard/internal/blueking/job"
+	"github.com/gozzard/gozzard/internal/console"
 )
 
 // The names of BlueKing's doors in the table of routes.
@@ -74,6 +75,7 @@ func onlyLocalHost(next http.Handler) http.Handler {
 func doors(native api.Options, j job.Options, kit gsekit.Options, g gse.Options) []door {
 	return []door{
 		nativeDoor(api.New(native)),
+		consoleDoor(console.New()),
 		bluekingDoor(doorJob, job.New(j)),
 		bluekingDoor(doorGSEKit, gsekit.New(kit)),
 		bluekingDoor(doorGSE, gse.New(g)),

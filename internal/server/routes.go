@@ -11,6 +11,7 @@ import (
 	"github.com/gozzard/gozzard"
 	"github.com/gozzard/gozzard/internal/api"
 	"github.com/gozzard/gozzard/internal/blueking"
+	"github.com/gozzard/gozzard/internal/console"
 )
 
 // Route is one method of one path, with the door that answers it.
@@ -46,6 +47,15 @@ func nativeDoor(h http.Handler) door {
 
 	d.owns = func(r *http.Request) bool {
 		return strings.HasPrefix(r.URL.Path, nativePrefix) || fixed[r.URL.Path]
+	}
+	return d
+}
+
+// consoleDoor is the page for people.
+func consoleDoor(h http.Handler) door {
+	d := door{name: console.Door, handler: h, owns: func(r *http.Request) bool { return console.Owns(r.URL.Path) }}
+	for _, path := range []string{"/", "/console", console.Prefix + "{view}"} {
+		d.routes = append(d.routes, Route{Method: http.MethodGet, Path: path, Door: d.name, Name: path, Open: true})
 	}
 	return d
 }

@@ -1,0 +1,218 @@
+// Filters and sorts rows. A filter is decided once for each entry of a dictionary, then rows are compared by number.
+import { flagManaged, flagStale, type Table } from "./table.ts";
+
+/** What the filter box and the chips say. Every field that is not empty must fit; a field fits when one value does. */
+export interface Filter {
+  words: string[]; // free words: each must be in the name, namespace, host or place
+  states: string[];
+  spaces: string[]; // or patterns with * and ?
+  names: string[];
+  hosts: string[]; // ip, cloud:ip or agent
+  clouds: string[];
+  bizs: string[]; // name or number
+  sets: string[];
+  modules: string[];
+  managed?: boolean;
+  stale?: boolean;
+  expression: string; // five parts, decided by the server
+}
+
+export const emptyFilter = (): Filter => ({
+  words: [], states: [], spaces: [], names: [], hosts: [], clouds: [], bizs: [], sets: [], modules: [], expression: "",
+});
+
+const lists: Record<string, keyof Filter> = {
+  state: "states", namespace: "spaces", ns: "spaces", name: "names", host: "hosts", ip: "hosts", cloud: "clouds",
+  biz: "bizs", business: "bizs", set: "sets", module: "modules",
+};
+
+/** The text of the filter box in parts: quotes and brackets keep blanks together. */
+function tokens(text: string): string[] {
+  const out: string[] = [];
+  let part = "", depth = 0, quoted = false;
+  for (const c of text) {
+    if (c === '"') quoted = !quoted;
+    else if (/\s/.test(c) && !quoted && depth === 0) {
+      if (part) out.push(part);
+      part = "";
+      continue;
+    }
+    if (c === "[") depth++;
+    if (c === "]" && depth > 0) depth--;
+    part += c;
+  }
+  if (part) out.push(part);
+  return out;
+}
+
+/** Whether a token is an expression of five parts, such as [a, b].*.*.*.4[6, 8, 9]. */
+function isExpression(token: string): boolean {
+  let depth = 0, dots = 0;
+  for (const c of token) {
+    if (c === "[") depth++;
+    else if (c === "]") depth--;
+    else if (c === "." && depth === 0) dots++;
+  }
+  return dots === 4 && /[*?[]/.test(token);
+}
+
+const unquote = (s: string) => s.replaceAll('"', "");
+
+export function parseFilter(text: string): Filter {
+  const f = emptyFilter();
+  for (const token of tokens(text)) {
+    const colon = token.indexOf(":");
+    const key = colon > 0 ? token.slice(0, colon).toLowerCase() : "";
+    const value = unquote(token.slice(colon + 1));
+    if (key in lists) (f[lists[key]] as string[]).push(...value.split(",").filter(Boolean));
+    else if (key === "managed" || key === "stale") f[key] = !["no", "false", "0"].includes(value.toLowerCase());
+    else if (key === "expr") f.expression = value;
+    else if (isExpression(token)) f.expression = token;
+    else f.words.push(unquote(token).toLowerCase());
+  }
+  return f;
+}
+
+/** The text of a filter: parseFilter(formatFilter(f)) is f. */
+export function formatFilter(f: Filter): string {
+  const quote = (s: string) => (/\s/.test(s) ? `"${s}"` : s);
+  const out: string[] = [];
+  const list = (key: string, values: string[]) => { if (values.length) out.push(`${key}:${quote(values.join(","))}`); };
+  list("state", f.states);
+  list("biz", f.bizs);
+  list("set", f.sets);
+  list("module", f.modules);
+  list("ns", f.spaces);
+  list("name", f.names);
+  list("cloud", f.clouds);
+  list("host", f.hosts);
+  if (f.managed !== undefined) out.push(`managed:${f.managed ? "yes" : "no"}`);
+  if (f.stale !== undefined) out.push(`stale:${f.stale ? "yes" : "no"}`);
+  if (f.expression) out.push(isExpression(f.expression) ? f.expression : `expr:${quote(f.expression)}`);
+  out.push(...f.words.map(quote));
+  return out.join(" ");
+}
+
+/** A pattern with * and ? as a function; without them the whole text must be equal. */
+export function pattern(p: string): (s: string) => boolean {
+  if (!/[*?]/.test(p)) {
+    const low = p.toLowerCase();
+    return (s) => s.toLowerCase() === low;
+  }
+  const re = new RegExp(`^${p.replace(/[.+^${}()|[\]\\]/g, "\\$&").replaceAll("*", ".*").replaceAll("?", ".")}$`, "is");
+  return (s) => re.test(s);
+}
+
+const anyOf = (patterns: string[]) => {
+  const fs = patterns.map(pattern);
+  return (s: string) => fs.some((f) => f(s));
+};
+
+/** Marks the entries of a dictionary that fit: 1 fits. null: all fit. */
+function marks(n: number, fits: ((i: number) => boolean) | null): Uint8Array | null {
+  if (!fits) return null;
+  const m = new Uint8Array(n);
+  for (let i = 0; i < n; i++) if (fits(i)) m[i] = 1;
+  return m;
+}
+
+/** The ids of the rows that fit. `only` limits them to ids that the server has found for the expression. */
+export function matching(t: Table, f: Filter, only: ReadonlySet<number> | null = null): Uint32Array {
+  const m = decide(t, f);
+  const { words } = m;
+  const out = new Uint32Array(t.count);
+  let n = 0;
+  for (let id = 0; id < t.top; id++) {
+    const state = t.state[id];
+    if (state === 255) continue;
+    if (m.states && !m.states[state]) continue;
+    if ((t.flags[id] & m.flagMask) !== m.flagValue) continue;
+    if (m.names && !m.names[t.name[id]]) continue;
+    if (m.hosts && !m.hosts[t.host[id]]) continue;
+    if (m.places && !m.places[t.place[id]]) continue;
+    if (words && !words.every((w) => w.names[t.name[id]] || w.hosts[t.host[id]] || w.places[t.place[id]])) continue;
+    if (only && !only.has(id)) continue;
+    out[n++] = id;
+  }
+  return out.slice(0, n);
+}
+
+/** Decides a filter about every entry of the dictionaries. */
+function decide(t: Table, f: Filter) {
+  const names = f.names.length || f.spaces.length ? [anyOf(f.names), anyOf(f.spaces)] : null;
+  const bizs = anyOf(f.bizs), sets = anyOf(f.sets), modules = anyOf(f.modules);
+  const hosts = anyOf(f.hosts);
+  const text = (i: number) => `${t.names.space[i]} ${t.names.name[i]}`.toLowerCase();
+  const hostText = (i: number) => `${t.hosts.cloud[i]}:${t.hosts.ip[i]} ${t.hosts.agent[i]}`.toLowerCase();
+  const placeText = (i: number) => t.places[i].slice(1).join(" ").toLowerCase();
+
+  let flagMask = 0, flagValue = 0;
+  const flag = (bit: number, on: boolean | undefined) => {
+    if (on === undefined) return;
+    flagMask |= bit;
+    if (on) flagValue |= bit;
+  };
+  flag(flagManaged, f.managed);
+  flag(flagStale, f.stale);
+
+  return {
+    flagMask, flagValue,
+    states: marks(t.states.length, f.states.length ? (i) => f.states.includes(t.states[i]) : null),
+    names: marks(t.names.name.length, names && ((i) =>
+      (!f.names.length || names[0](t.names.name[i])) && (!f.spaces.length || names[1](t.names.space[i])))),
+    hosts: marks(t.hosts.ip.length, f.hosts.length || f.clouds.length ? (i) =>
+      (!f.clouds.length || f.clouds.includes(String(t.hosts.cloud[i]))) &&
+      (!f.hosts.length || hosts(t.hosts.ip[i]) || hosts(`${t.hosts.cloud[i]}:${t.hosts.ip[i]}`) || hosts(t.hosts.agent[i])) : null),
+    places: marks(t.places.length, f.bizs.length || f.sets.length || f.modules.length ? (i) => {
+      const [biz, bizName, set, module] = t.places[i];
+      return (!f.bizs.length || bizs(String(biz)) || bizs(bizName)) && (!f.sets.length || sets(set)) && (!f.modules.length || modules(module));
+    } : null),
+    words: f.words.length ? f.words.map((w) => ({
+      names: marks(t.names.name.length, (i) => text(i).includes(w))!,
+      hosts: marks(t.hosts.ip.length, (i) => hostText(i).includes(w))!,
+      places: marks(t.places.length, (i) => placeText(i).includes(w))!,
+    })) : null,
+  };
+}
+
+export type SortKey = "name" | "namespace" | "host" | "state" | "cpu" | "mem" | "pid" | "started" | "restarts" | "place";
+
+/** The worst first: the order in which states are listed and drawn. */
+export const stateOrder = ["crash_loop", "failed", "unhealthy", "backing_off", "unknown", "starting", "unregistered", "stopped", "completed", "scheduled", "running"];
+
+/** Sorts ids in place. Equal rows are in the order of their ids. */
+export function sortRows(t: Table, ids: Uint32Array, key: SortKey, down: boolean): void {
+  const rank = rankOf(t, key);
+  const keys = new Float64Array(ids.length); // rank and position in one number, so that numbers are sorted natively
+  for (let i = 0; i < ids.length; i++) {
+    const r = rank(ids[i]);
+    keys[i] = (down ? -r : r) * 4294967296 + ids[i];
+  }
+  keys.sort();
+  for (let i = 0; i < ids.length; i++) ids[i] = ((keys[i] % 4294967296) + 4294967296) % 4294967296;
+}
+
+/** The number by which a row is sorted, below 2^21. */
+function rankOf(t: Table, key: SortKey): (id: number) => number {
+  const order = (texts: string[]): Uint32Array => {
+    const index = texts.map((_, i) => i);
+    const collator = new Intl.Collator(undefined, { numeric: true });
+    index.sort((a, b) => collator.compare(texts[a], texts[b]));
+    const rank = new Uint32Array(texts.length);
+    index.forEach((i, at) => { rank[i] = at; });
+    return rank;
+  };
+
+  switch (key) {
+    case "name": { const r = order(t.names.name); return (id) => r[t.name[id]]; }
+    case "namespace": { const r = order(t.names.space); return (id) => r[t.name[id]]; }
+    case "host": { const r = order(t.hosts.ip); return (id) => r[t.host[id]]; }
+    case "place": { const r = order(t.places.map((p) => p.slice(1).join("\u0000"))); return (id) => r[t.place[id]]; }
+    case "state": { const r = t.states.map((s) => stateOrder.indexOf(s)); return (id) => r[t.state[id]]; }
+    case "cpu": return (id) => t.cpu[id];
+    case "restarts": return (id) => t.restarts[id];
+    case "pid": return (id) => Math.max(t.pid[id], 0) % 2097152;
+    case "mem": return (id) => Math.min(t.mem[id] >>> 4, 2097151); // steps of 16 KiB, up to 32 GiB
+    case "started": return (id) => Math.max(0, Math.min(2097151, (t.started[id] - 1_600_000_000) >> 8));
+  }
+}

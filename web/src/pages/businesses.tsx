@@ -1,0 +1,5 @@
+import { t } from "../words.ts";
+
+export default function Businesses() {
+  return <p>{t("loading")}</p>;
+}

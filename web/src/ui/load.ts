@@ -1,0 +1,44 @@
+// Loading from the server with the states that a page shows.
+import { useEffect, useRef, useState } from "preact/hooks";
+import { Failure } from "../api.ts";
+
+export interface Loaded<T> {
+  data: T | undefined; // the last answer, also while a newer one is on its way
+  failure: Failure | undefined;
+  loading: boolean;
+  reload: () => void;
+}
+
+/** Loads again when one of the keys changes, and every `every` milliseconds if that is given. An undefined load waits. */
+export function useLoad<T>(load: ((signal: AbortSignal) => Promise<T>) | undefined, keys: unknown[], every = 0): Loaded<T> {
+  const [data, setData] = useState<T>();
+  const [failure, setFailure] = useState<Failure>();
+  const [loading, setLoading] = useState(true);
+  const [round, setRound] = useState(0);
+  const latest = useRef(load);
+  latest.current = load;
+
+  useEffect(() => {
+    if (!latest.current) return;
+    const stop = new AbortController();
+    let timer = 0;
+    const run = async () => {
+      setLoading(true);
+      try {
+        const got = await latest.current!(stop.signal);
+        if (stop.signal.aborted) return;
+        setData(() => got);
+        setFailure(undefined);
+      } catch (err) {
+        if (stop.signal.aborted) return;
+        setFailure(err instanceof Failure ? err : new Failure(0, { message: String(err) }));
+      }
+      setLoading(false);
+      if (every) timer = window.setTimeout(() => { void run(); }, every);
+    };
+    void run();
+    return () => { stop.abort(); clearTimeout(timer); };
+  }, [...keys, round]);
+
+  return { data, failure, loading, reload: () => setRound((n) => n + 1) };
+}

@@ -1,0 +1,4 @@
+import { dictionary } from "./dictionary.ts";
+
+export const definition = dictionary({
+});

@@ -1,0 +1,27 @@
+import { dictionary } from "./dictionary.ts";
+
+export const states = dictionary({
+  "state.running": { en: "running", zh: "运行中" },
+  "state.starting": { en: "starting", zh: "启动中" },
+  "state.unhealthy": { en: "unhealthy", zh: "不健康" },
+  "state.backing_off": { en: "backing off", zh: "等待重启" },
+  "state.crash_loop": { en: "crash loop", zh: "反复崩溃" },
+  "state.scheduled": { en: "scheduled", zh: "等待定时" },
+  "state.completed": { en: "completed", zh: "已完成" },
+  "state.failed": { en: "failed", zh: "失败" },
+  "state.stopped": { en: "stopped", zh: "已停止" },
+  "state.unknown": { en: "unknown", zh: "未知" },
+  "state.unregistered": { en: "unregistered", zh: "未注册" },
+  "action.start": { en: "Start", zh: "启动" },
+  "action.stop": { en: "Stop", zh: "停止" },
+  "action.restart": { en: "Restart", zh: "重启" },
+  "action.reload": { en: "Reload", zh: "重载" },
+  "action.kill": { en: "Kill", zh: "强制结束" },
+  "action.manage": { en: "Manage", zh: "托管" },
+  "action.unmanage": { en: "Stop managing", zh: "取消托管" },
+  "action.host": { en: "Manage", zh: "托管" },
+  "action.unhost": { en: "Stop managing", zh: "取消托管" },
+  "action.register": { en: "Register", zh: "注册" },
+  "action.unregister": { en: "Unregister", zh: "注销" },
+  "action.query": { en: "Query", zh: "查询" },
+});
