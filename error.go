@@ -18,6 +18,7 @@ type ErrorKind string
 const (
 	ErrInvalid          ErrorKind = "invalid"           // the request is wrong; correct it
 	ErrUnauthenticated  ErrorKind = "unauthenticated"   // credentials missing or wrong
+	ErrCodeRequired     ErrorKind = "code_required"     // the password is right, and a code of the second factor is missing
 	ErrOperatorRequired ErrorKind = "operator_required" // the app is known, but the request names no user
 	ErrUserForbidden    ErrorKind = "user_forbidden"    // the user has no right to do this
 	ErrAppForbidden     ErrorKind = "app_forbidden"     // the app has no right to do this

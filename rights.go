@@ -127,6 +127,14 @@ func (r *Rights) Has(role Role) bool {
 	return r.some(func(g *Grant) bool { return g.Role == role || g.Role == RoleAdmin })
 }
 
+// MaySomewhere reports whether the caller may do an action on some part of the fleet.
+func (r *Rights) MaySomewhere(a Action) bool { return r.some(func(g *Grant) bool { return g.may(a) }) }
+
+// MaySomeBusiness reports whether the caller may change the topology of some business.
+func (r *Rights) MaySomeBusiness() bool {
+	return r.some(func(g *Grant) bool { return g.Role == RoleAdmin && g.everyHost() })
+}
+
 // Sees reports whether the caller may see the processes of a namespace on a host.
 func (r *Rights) Sees(namespace string, h HostRef) bool {
 	return r.some(func(g *Grant) bool { return g.sees() && g.fitsSpace(namespace) && r.reaches(g, namespace, h) })

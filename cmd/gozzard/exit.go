@@ -61,7 +61,8 @@ func withExitCode(err error) error {
 	switch gozzard.KindOf(err) {
 	case gozzard.ErrInvalid:
 		code = exitUsage
-	case gozzard.ErrUnauthenticated, gozzard.ErrOperatorRequired, gozzard.ErrUserForbidden, gozzard.ErrAppForbidden:
+	case gozzard.ErrUnauthenticated, gozzard.ErrCodeRequired, gozzard.ErrOperatorRequired, gozzard.ErrUserForbidden,
+		gozzard.ErrAppForbidden:
 		code = exitNotAllowed
 	case gozzard.ErrNotFound:
 		code = exitNoMatch

@@ -33,7 +33,7 @@ func (a *api) checkAccess(r *http.Request, need Access) (gozzard.Caller, error) 
 	}
 
 	// Credentials of this API are in headers. The body of a request is read only after its caller is known.
-	caller, err := a.Authenticate(r)
+	caller, err := a.identify(r, true)
 	if err != nil {
 		return caller, err
 	}

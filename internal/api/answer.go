@@ -20,7 +20,7 @@ func statusOf(kind gozzard.ErrorKind) int {
 	switch kind {
 	case gozzard.ErrInvalid:
 		return http.StatusBadRequest
-	case gozzard.ErrUnauthenticated, gozzard.ErrOperatorRequired:
+	case gozzard.ErrUnauthenticated, gozzard.ErrCodeRequired, gozzard.ErrOperatorRequired:
 		return http.StatusUnauthorized
 	case gozzard.ErrUserForbidden, gozzard.ErrAppForbidden:
 		return http.StatusForbidden

@@ -53,6 +53,9 @@ type Options struct {
 	Plane Plane
 	// Authenticate finds the caller of a request by its headers. It never reads the body.
 	Authenticate func(r *http.Request) (gozzard.Caller, error)
+	// Carries reports whether the headers of a request have credentials beside Authorization and Challenge; may be nil.
+	// The cookie of the console does not count in such a request.
+	Carries func(r *http.Request) bool
 	// Challenge is the value of WWW-Authenticate for a caller without credentials: the header that carries the
 	// credentials of an app.
 	Challenge string
@@ -86,6 +89,10 @@ type Options struct {
 	Requests *approval.Desk // nil: no act waits for a second person
 
 	Stopping <-chan struct{} // closed when the server stops, which ends streams; may be nil
+
+	// Proxied reports whether a request came through a proxy that the server trusts. Such a request may have any name in
+	// its header Host. nil: there is no proxy.
+	Proxied func(*http.Request) bool
 }
 
 type api struct {

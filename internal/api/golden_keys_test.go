@@ -2,7 +2,10 @@ package api_test
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
+	"net/http"
+	"net/url"
 	"testing"
 	"time"
 
@@ -70,4 +73,26 @@ func playKeys(t *testing.T, r *recorder) {
 	r.send("PUT", "/api/v1/requests/1", `{"state":"rejected"}`)
 	r.send("PUT", "/api/v1/requests/2", `{"state":"rejected"}`)
 	r.send("PUT", "/api/v1/requests/1", `{"state":"done"}`)
+}
+
+// playSessions opens and ends sessions of the console, in a browser on the machine of the server.
+func playSessions(t *testing.T, r *recorder) {
+	r.send("POST", "/api/v1/users", `{"name":"carol","password":"a long password","grants":[{"role":"viewer"}]}`)
+	local := func(req *http.Request) { req.Host, req.RemoteAddr = "127.0.0.1:8080", "127.0.0.1:999" }
+	r.send("GET", "/api/v1/session/ways", "", stranger, local)
+	r.send("GET", "/api/v1/session", "", stranger, local)
+
+	w := r.send("POST", "/api/v1/session", `{"user":"carol","password":"a long password"}`, stranger, local)
+	var s client.Session
+	check(t, json.Unmarshal(w.Body.Bytes(), &s))
+	cookie := func(req *http.Request) { req.AddCookie(w.Result().Cookies()[0]) }
+	r.send("GET", "/api/v1/session", "", stranger, local, cookie)
+	r.send("DELETE", "/api/v1/session/others", "", stranger, local, cookie)
+	r.send("DELETE", "/api/v1/session/others", "", stranger, local, cookie, header("X-Gozzard-CSRF", s.CSRF))
+	r.send("DELETE", "/api/v1/session", "", stranger, local, cookie, header("X-Gozzard-CSRF", s.CSRF))
+
+	link, err := url.Parse(r.text("url", "POST", "/api/v1/session/link", "", local))
+	check(t, err)
+	r.send("POST", "/api/v1/session/enter", `{"code":"`+link.Query().Get("code")+`"}`, stranger, local)
+	r.send("POST", "/api/v1/session/enter", `{"code":"`+link.Query().Get("code")+`"}`, stranger, local)
 }

@@ -21,7 +21,7 @@ func scenarios() map[string]func(*testing.T, *recorder) {
 		"fleet": playFleet, "operations": playOperations, "topology": playTopology, "enrolment": playEnrolment,
 		"releases": playReleases, "accounts": playAccounts, "logins": playLogins, "audit": playAudit,
 		"server": playServer, "errors": playErrors, "keys": playKeys, "people": playPeople,
-		"leave": playLeave,
+		"leave": playLeave, "sessions": playSessions,
 	}
 }
 

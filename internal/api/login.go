@@ -4,10 +4,12 @@ import (
 	"encoding/base64"
 	"encoding/json"
 	"net/http"
+	"net/url"
 	"time"
 
 	"github.com/gozzard/gozzard"
 	"github.com/gozzard/gozzard/client"
+	"github.com/gozzard/gozzard/internal/audit"
 	"github.com/gozzard/gozzard/internal/auth"
 	"github.com/gozzard/gozzard/internal/strictjson"
 )
@@ -59,7 +61,7 @@ func (a *api) postLogout(w http.ResponseWriter, r *http.Request, caller gozzard.
 	if !auth.Alone(caller) {
 		return gozzard.Errorf(gozzard.ErrInvalid, "only the token of a user without an app can be revoked here")
 	}
-	return done(w, acc.Logout(r.Context(), auth.BearerToken(r)))
+	return done(w, acc.Logout(r.Context(), a.carried(r)))
 }
 
 // A login that has begun at the provider is stored in a cookie of the browser.
@@ -83,11 +85,16 @@ func (a *api) getProviderLogin(w http.ResponseWriter, r *http.Request, _ gozzard
 		return err
 	}
 
+	to := r.URL.Query().Get("to")
+	if to != "" && to != toConsole {
+		return gozzard.Errorf(gozzard.ErrInvalid, "to: must be missing or %q", toConsole)
+	}
+
 	// Begin the login.
 	var address string
-	var attempt auth.Attempt
+	attempt := providerAttempt{To: to}
 	err = auth.Login(r, func() (_ string, err error) {
-		address, attempt, err = p.Begin(r.Context())
+		address, attempt.Attempt, err = p.Begin(r.Context())
 		return "", err
 	})
 	if err != nil {
@@ -100,10 +107,7 @@ func (a *api) getProviderLogin(w http.ResponseWriter, r *http.Request, _ gozzard
 		return err
 	}
 	setAttempt(w, r, base64.RawURLEncoding.EncodeToString(text), attemptLife)
-	w.Header().Set("Cache-Control", "no-store")
-	w.Header().Set("Referrer-Policy", "no-referrer")
-	w.Header().Set("Location", address)
-	w.WriteHeader(http.StatusFound)
+	redirect(w, address)
 	return nil
 }
 
@@ -111,6 +115,15 @@ func (a *api) getProviderLogin(w http.ResponseWriter, r *http.Request, _ gozzard
 func setAttempt(w http.ResponseWriter, r *http.Request, value string, life time.Duration) {
 	http.SetCookie(w, &http.Cookie{Name: attemptCookie, Value: value, Path: attemptPath, MaxAge: int(life.Seconds()),
 		HttpOnly: true, Secure: r.TLS != nil, SameSite: http.SameSiteLaxMode})
+}
+
+// toConsole says that a login at the provider ends in the console.
+const toConsole = "console"
+
+// providerAttempt is a login at the provider, as the cookie has it.
+type providerAttempt struct {
+	auth.Attempt
+	To string `json:"to,omitempty"`
 }
 
 // getProviderCallback opens a session for a browser that comes back from the login provider. No other answer shows the
@@ -122,7 +135,7 @@ func (a *api) getProviderCallback(w http.ResponseWriter, r *http.Request, _ gozz
 	}
 
 	// Read the login from the cookie, and delete the cookie: a login has one try.
-	var attempt auth.Attempt
+	var attempt providerAttempt
 	if c, err := r.Cookie(attemptCookie); err == nil {
 		if text, err := base64.RawURLEncoding.DecodeString(c.Value); err == nil {
 			_ = json.Unmarshal(text, &attempt) // a malformed cookie is rejected below, like a missing one
@@ -131,19 +144,17 @@ func (a *api) getProviderCallback(w http.ResponseWriter, r *http.Request, _ gozz
 	setAttempt(w, r, "", -time.Second)
 
 	// Finish the login.
+	if attempt.To == toConsole {
+		a.finishInConsole(w, r, p, &attempt.Attempt)
+		return nil
+	}
 	var secret string
 	var t auth.Token
 	err = auth.Login(r, func() (string, error) {
-		q := r.URL.Query()
-		if q.Get("error") != "" {
-			return "", gozzard.Errorf(gozzard.ErrUnauthenticated, "the login provider rejects the login: %q",
-				clip(q.Get("error")))
+		person, err := finishLogin(r, p, &attempt.Attempt)
+		if err == nil {
+			secret, t, err = a.Accounts.LoginSubject(r.Context(), person.Name, person.Subject, person.Groups...)
 		}
-		person, err := p.Finish(r.Context(), attempt, q.Get("state"), q.Get("code"))
-		if err != nil {
-			return "", err
-		}
-		secret, t, err = a.Accounts.LoginSubject(r.Context(), person.Name, person.Subject, person.Groups...)
 		return person.Name, err
 	})
 	if err != nil {
@@ -152,4 +163,44 @@ func (a *api) getProviderCallback(w http.ResponseWriter, r *http.Request, _ gozz
 
 	w.Header().Set("Referrer-Policy", "no-referrer")
 	return answer(w, http.StatusOK, renderToken(&t, secret))
+}
+
+// finishLogin asks the provider for the person that a browser comes back as.
+func finishLogin(r *http.Request, p *auth.Provider, attempt *auth.Attempt) (auth.Person, error) {
+	q := r.URL.Query()
+	if q.Get("error") != "" {
+		return auth.Person{}, gozzard.Errorf(gozzard.ErrUnauthenticated, "the login provider rejects the login: %q",
+			clip(q.Get("error")))
+	}
+	return p.Finish(r.Context(), *attempt, q.Get("state"), q.Get("code"))
+}
+
+// finishInConsole ends a login that began in the console: with the cookie of a session, or on the page that signs in,
+// with the kind of the error.
+func (a *api) finishInConsole(w http.ResponseWriter, r *http.Request, p *auth.Provider, attempt *auth.Attempt) {
+	var s auth.Session
+	err := auth.Login(r, func() (string, error) {
+		person, err := finishLogin(r, p, attempt)
+		if err == nil {
+			s, err = a.Accounts.OpenConsoleSubject(r.Context(), person.Name, person.Subject, person.Groups...)
+		}
+		return person.Name, err
+	})
+
+	to := consolePage
+	if err != nil {
+		audit.Refused(r.Context(), gozzard.Caller{}, err)
+		a.Log.InfoContext(r.Context(), "login at the provider failed", "err", err)
+		to = signInPage + "?" + url.Values{"error": {string(gozzard.KindOf(err))}}.Encode()
+	} else {
+		a.setCookie(w, r, s.Secret, s.Token.Expires)
+	}
+	redirect(w, to)
+}
+
+func redirect(w http.ResponseWriter, to string) {
+	w.Header().Set("Cache-Control", "no-store")
+	w.Header().Set("Referrer-Policy", "no-referrer")
+	w.Header().Set("Location", to)
+	w.WriteHeader(http.StatusFound)
 }

@@ -164,7 +164,7 @@ func errorResponses(schemas *openapi.Schemas) map[string]openapi.Response {
 func errorName(status string) string { return "Error" + status }
 
 func errorKinds() []gozzard.ErrorKind {
-	return []gozzard.ErrorKind{gozzard.ErrInvalid, gozzard.ErrUnauthenticated, gozzard.ErrOperatorRequired,
+	return []gozzard.ErrorKind{gozzard.ErrInvalid, gozzard.ErrUnauthenticated, gozzard.ErrCodeRequired, gozzard.ErrOperatorRequired,
 		gozzard.ErrUserForbidden, gozzard.ErrAppForbidden, gozzard.ErrNotFound, gozzard.ErrConflict,
 		gozzard.ErrRateLimited, gozzard.ErrStorageFull, gozzard.ErrUnavailable, gozzard.ErrInternal}
 }

@@ -68,6 +68,25 @@ type readerCheck struct {
 	r      *http.Request
 	caller gozzard.Caller
 	last   time.Time
+	wake   <-chan struct{} // is closed when accounts change: rights must be asked again at once
+}
+
+// changed reports whether accounts changed since the last call.
+func (c *readerCheck) changed() bool {
+	if c.a.Accounts == nil {
+		return false
+	}
+	before := c.wake
+	c.wake = c.a.Accounts.Directory().Changed()
+	return c.wake != before
+}
+
+// bye sends the last event of a stream whose session of the console ended. Streams of other callers end without it.
+func (c *readerCheck) bye(s *stream) error {
+	if c.a.cookie(c.r) == "" {
+		return nil
+	}
+	return s.bye()
 }
 
 // rights are the present rights of the reader. It fails when the reader has none, or when its credentials are not valid
@@ -78,9 +97,9 @@ func (c *readerCheck) rights() (*gozzard.Rights, error) {
 	}
 
 	// Check the credentials again, but not as a new request: that would count against the limits.
-	if time.Since(c.last) >= recheckEvery {
+	if c.changed() || time.Since(c.last) >= recheckEvery {
 		c.last = time.Now()
-		_, err := c.a.Authenticate(c.r.WithContext(auth.WithGate(c.r.Context(), nil)))
+		_, err := c.a.identify(c.r.WithContext(auth.WithGate(c.r.Context(), nil)), false)
 		switch gozzard.KindOf(err) {
 		case gozzard.ErrUnauthenticated, gozzard.ErrUserForbidden, gozzard.ErrAppForbidden, gozzard.ErrOperatorRequired:
 			return nil, err

@@ -122,7 +122,8 @@ func userRoutes() []Route {
 }
 
 func loginRoutes() []Route {
-	refused := []gozzard.ErrorKind{gozzard.ErrUnauthenticated, gozzard.ErrUserForbidden, gozzard.ErrNotFound}
+	refused := []gozzard.ErrorKind{gozzard.ErrUnauthenticated, gozzard.ErrCodeRequired, gozzard.ErrUserForbidden,
+		gozzard.ErrNotFound}
 	return []Route{
 		{Method: http.MethodGet, Path: "/api/v1/whoami", Access: AccessCaller, serve: (*api).getWhoAmI,
 			Summary: "Read how the server knows the caller, and the caller's grants.",
@@ -147,6 +148,8 @@ func loginRoutes() []Route {
 
 		{Method: http.MethodGet, Path: "/login/oidc", Access: AccessOpen, serve: (*api).getProviderLogin,
 			Summary: "Send a browser to the login provider.", Errors: refused,
+			Parameters: []Parameter{oneOf(text("to", "Where the login ends: in the console, with a cookie; missing: with a token."),
+				[]string{toConsole})},
 			Answers: []Answer{{Status: http.StatusFound, Meaning: "Location is the login provider."}}},
 
 		{Method: http.MethodGet, Path: "/login/oidc/callback", Access: AccessOpen, serve: (*api).getProviderCallback,
@@ -156,6 +159,8 @@ func loginRoutes() []Route {
 				text("code", "The code of the login, from the provider."),
 				text("error", "Why the provider rejects the login."),
 			},
-			Answers: answers(http.StatusOK, client.UserToken{}, "The token of the session. Only this answer has it.")},
+			Answers: []Answer{{Status: http.StatusOK, Value: client.UserToken{},
+				Meaning: "The token of the session. Only this answer has it."},
+				{Status: http.StatusFound, Meaning: "Location is a page of the console, where the login began."}}},
 	}
 }

@@ -98,7 +98,7 @@ func (a *api) follow(r *http.Request, caller gozzard.Caller, s *stream, f record
 	for {
 		// Look the rights up: they may have changed.
 		if caller.Rights, err = check.rights(); err != nil {
-			return err
+			return errors.Join(err, check.bye(s))
 		}
 
 		// Send what there is.
@@ -127,6 +127,7 @@ func (a *api) follow(r *http.Request, caller gozzard.Caller, s *stream, f record
 			return nil
 		case <-changed:
 			time.Sleep(streamBatch)
+		case <-check.wake:
 		case <-look.C:
 		case <-beat.C:
 			s.buf.WriteString(": \n\n")
@@ -164,6 +165,12 @@ func (s *stream) add(e client.Event) error {
 	}
 	fmt.Fprintf(&s.buf, "id: %d\ndata: %s\n\n", e.ID, strings.ReplaceAll(string(data), "\n", " "))
 	return nil
+}
+
+// bye sends the last event of a stream whose session ended.
+func (s *stream) bye() error {
+	s.buf.WriteString("event: bye\ndata: {\"reason\":\"session\"}\n\n")
+	return s.flush()
 }
 
 func (s *stream) flush() error {

@@ -63,9 +63,9 @@ func (a *api) postToken(w http.ResponseWriter, r *http.Request, caller gozzard.C
 	}
 
 	// A person proves itself again, so that a stolen session makes no token.
-	if auth.Alone(caller) {
+	if auth.Alone(caller) || caller.Session != "" {
 		prove := func() (string, error) {
-			return caller.User, acc.ProveAgain(r.Context(), auth.BearerToken(r), proof)
+			return caller.User, acc.ProveAgain(r.Context(), a.carried(r), proof)
 		}
 		if err := auth.Login(r, prove); err != nil {
 			return err

@@ -64,7 +64,7 @@ func Refused(ctx context.Context, caller gozzard.Caller, err error) {
 	act := e.Refusal.Act
 	switch {
 	case act != "":
-	case e.Kind == gozzard.ErrUnauthenticated:
+	case e.Kind == gozzard.ErrUnauthenticated, e.Kind == gozzard.ErrCodeRequired:
 		act = ActFailed
 	case e.Kind == gozzard.ErrUserForbidden, e.Kind == gozzard.ErrAppForbidden, e.Kind == gozzard.ErrOperatorRequired:
 		act = ActRight

@@ -48,6 +48,7 @@ type Accounts struct {
 	now       func() time.Time
 	hasher    hasher
 	wrong     wrongCounts
+	links     links
 	shortened int // tokens of the record that end earlier by the highest age
 
 	writing sync.Mutex // one change at a time: each is checked against the result of the last

@@ -136,10 +136,12 @@ func (a *Accounts) ReplaceApp(ctx context.Context, by gozzard.Caller, app App) e
 	}
 	a.writing.Lock()
 	defer a.writing.Unlock()
-	if had, ok := a.app(app.Code); ok && had.UnknownUsers == nil {
+	had, ok := a.app(app.Code)
+	if ok && had.UnknownUsers == nil {
 		app.UnknownUsers = nil
 	}
-	return a.change(gozzard.WithApproval(ctx), Change{By: by, Act: "app:replace " + app.Code, Apps: []App{app}})
+	return a.change(gozzard.WithApproval(ctx), Change{By: by, Act: "app:replace " + app.Code, Apps: []App{app},
+		DropTokens: a.endedLinks(&had, &app)})
 }
 
 // knownBy is the user that was shown a secret, "" if that was not recorded.
@@ -158,7 +160,17 @@ func (a *Accounts) DropApp(ctx context.Context, by gozzard.Caller, code string) 
 		return notFound("app", code)
 	}
 	return a.change(ctx, Change{By: by, Act: "app:delete " + code, DropApps: []string{code},
-		DropTokens: a.digestsOf(func(t *Token) bool { return t.Kind == KindApp && t.App == code })})
+		DropTokens: a.digestsOf(func(t *Token) bool { return t.App == code })})
+}
+
+// endedLinks are the sessions of the console that act as an app, if a change takes a secret from the app or disables it:
+// one of them may have been opened with that secret.
+func (a *Accounts) endedLinks(before, after *App) []Digest {
+	lost := func(d Digest) bool { return !slices.Contains(after.Secrets, d) }
+	if !after.Disabled && !slices.ContainsFunc(before.Secrets, lost) {
+		return nil
+	}
+	return a.digestsOf(func(t *Token) bool { return t.Kind == KindConsoleLink && t.App == after.Code })
 }
 
 func (a *Accounts) changeApp(ctx context.Context, by gozzard.Caller, code, act string, f func(*App) error) error {
@@ -168,8 +180,9 @@ func (a *Accounts) changeApp(ctx context.Context, by gozzard.Caller, code, act s
 	if !ok {
 		return notFound("app", code)
 	}
+	before := app
 	if err := f(&app); err != nil {
 		return err
 	}
-	return a.change(ctx, Change{By: by, Act: act, Apps: []App{app}})
+	return a.change(ctx, Change{By: by, Act: act, Apps: []App{app}, DropTokens: a.endedLinks(&before, &app)})
 }

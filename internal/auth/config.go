@@ -88,7 +88,17 @@ const (
 	KindApp      TokenKind = "app"      // a personal token that one app sends beside its own credentials
 	KindPassword TokenKind = "password" // a session by password; it is sent alone
 	KindProvider TokenKind = "provider" // a session by the login provider; it is sent alone
+
+	// Sessions of the console are in the cookie of a browser and are accepted nowhere else.
+	KindConsole         TokenKind = "console"          // by password
+	KindConsoleProvider TokenKind = "console_provider" // by the login provider
+	KindConsoleLink     TokenKind = "console_link"     // by a one-time link
 )
+
+// console reports whether the token is a session of the console.
+func (k TokenKind) console() bool {
+	return k == KindConsole || k == KindConsoleProvider || k == KindConsoleLink
+}
 
 // Token is a personal token or a session of one user.
 type Token struct {
@@ -100,12 +110,12 @@ type Token struct {
 	Created time.Time `json:"created,omitzero" yaml:"created,omitempty"`
 	Expires time.Time `json:"expires,omitzero" yaml:"expires,omitempty"` // zero: never
 	Kind    TokenKind `json:"kind,omitempty" yaml:"kind,omitempty"`
-	App     string    `json:"app,omitempty" yaml:"app,omitempty"`       // that a token of KindApp is for
+	App     string    `json:"app,omitempty" yaml:"app,omitempty"`       // of KindApp: it is for; of KindConsoleLink: it acts as
 	Groups  []string  `json:"groups,omitempty" yaml:"groups,omitempty"` // of the person at the provider, for a session
 }
 
 // alone reports whether the token is accepted without an app.
-func (t *Token) alone() bool { return t.Kind != KindApp }
+func (t *Token) alone() bool { return t.Kind != KindApp && !t.Kind.console() }
 
 // through reports whether the token is accepted beside the credentials of an app.
 func (t *Token) through(app string) bool {

@@ -1,6 +1,7 @@
 package auth
 
 import (
+	"cmp"
 	"context"
 	"crypto/rand"
 	"crypto/subtle"
@@ -70,6 +71,9 @@ type Options struct {
 	MaxTokenAge time.Duration // of personal tokens and sessions; 0 means DefaultTokenAge, below 0 none
 	RequireTOTP Required      // which passwords need a second factor
 	Provider    bool          // people can log in at a provider
+
+	ConsoleLife time.Duration // how long a session of the console lasts; 0 means SessionLife
+	ConsoleIdle time.Duration // how long a session of the console lasts without a request; 0 means DefaultIdle
 }
 
 // Directory identifies callers and knows their rights. It is safe for concurrent use. A change of Accounts applies to
@@ -81,6 +85,7 @@ type Directory struct {
 	started time.Time
 	usual   *usual
 	compare func(a, b []byte) int // subtle.ConstantTimeCompare; a test counts its calls
+	used    lastUse
 
 	mu     sync.RWMutex
 	apps   map[string]*entry
@@ -91,6 +96,8 @@ type Directory struct {
 	groups map[string]Group         // by their names
 	gone   map[string]DeletedUser   // deleted users by their names
 	joint  map[pair]*gozzard.Rights // rights of users behind apps: computed on demand, cleared by every change
+
+	changed chan struct{} // closed and replaced by every change
 }
 
 // entry is an app. It always has maxSecrets digests; those that are not configured are random and match nothing.
@@ -130,10 +137,11 @@ func newDirectory(c Config, o Options) (*Directory, error) {
 	if o.MaxTokenAge == 0 {
 		o.MaxTokenAge = DefaultTokenAge
 	}
+	o.ConsoleLife, o.ConsoleIdle = cmp.Or(o.ConsoleLife, SessionLife), cmp.Or(o.ConsoleIdle, DefaultIdle)
 
 	b := &Directory{o: o, absent: newEntry(App{}), started: o.Now(), usual: newUsual(o.Now),
-		compare: subtle.ConstantTimeCompare,
-		apps:    make(map[string]*entry, len(c.Apps)), users: make(map[string]*person, len(c.Users)),
+		compare: subtle.ConstantTimeCompare, changed: make(chan struct{}),
+		apps: make(map[string]*entry, len(c.Apps)), users: make(map[string]*person, len(c.Users)),
 		tokens: make(map[Digest]Token, len(c.Tokens)), groups: make(map[string]Group, len(c.Groups)),
 		gone: make(map[string]DeletedUser, len(c.Deleted)), joint: map[pair]*gozzard.Rights{}}
 	b.apply(&Change{Apps: c.Apps, Users: c.Users, Groups: c.Groups, Tokens: c.Tokens, Deleted: c.Deleted})
@@ -196,6 +204,18 @@ func (b *Directory) apply(c *Change) {
 
 	b.applyGroups(c.Groups)
 	b.indexTokens()
+	b.used.keep(b.tokens)
+
+	close(b.changed)
+	b.changed = make(chan struct{})
+}
+
+// Changed is closed by the next change of the accounts. A reader that waits for it learns at once that its session may
+// have ended.
+func (b *Directory) Changed() <-chan struct{} {
+	b.mu.RLock()
+	defer b.mu.RUnlock()
+	return b.changed
 }
 
 // personApp is the beginning of the app code of a user without an app. No real app has such a code: a name has no
@@ -455,6 +475,10 @@ func (b *Directory) CheckPerson(token string) (gozzard.Caller, error) {
 	t, ok := b.token(token)
 	if !ok {
 		return gozzard.Caller{}, b.refuse("user_token", gozzard.ErrUnauthenticated, "the token is not valid")
+	}
+	if t.Kind.console() {
+		return gozzard.Caller{}, b.refuse("token_kind", gozzard.ErrUnauthenticated,
+			"this is a session of the console: it is valid in its cookie only")
 	}
 	if !t.alone() {
 		return gozzard.Caller{}, b.refuse("token_kind", gozzard.ErrUnauthenticated,

@@ -74,7 +74,7 @@ func Guarded(r *http.Request, identify func() (App, error)) error {
 		return err
 	case err == nil:
 		return g.Known(app.Code)
-	case gozzard.KindOf(err) == gozzard.ErrUnauthenticated:
+	case gozzard.KindOf(err) == gozzard.ErrUnauthenticated, gozzard.KindOf(err) == gozzard.ErrCodeRequired:
 		if limited := g.Failed(failureOf(err)); limited != nil {
 			return limited
 		}

@@ -15,13 +15,18 @@ func (a *Accounts) Login(ctx context.Context, name, password string) (secret str
 // LoginWith identifies a user by password and code, and opens a session. An unknown user and a wrong password give the
 // same error after the same work.
 func (a *Accounts) LoginWith(ctx context.Context, name string, p Proof) (secret string, t Token, err error) {
+	return a.login(ctx, p, Token{User: name, Kind: KindPassword, Note: "login by password"})
+}
+
+func (a *Accounts) login(ctx context.Context, p Proof, as Token) (secret string, t Token, err error) {
+	name := as.User
 	err = a.proven(ctx, name, p, func(u User) error {
 		if a.directory.o.RequireTOTP.requires(&u) && !u.HasSecond() {
 			return a.directory.refuse("second_factor", gozzard.ErrUserForbidden,
 				"this server requires a second factor of user %s: make one with \"gozzard user totp enrol %[1]s\"", name)
 		}
 		var err error
-		secret, t, err = a.session(ctx, Token{User: name, Kind: KindPassword, Note: "login by password"}, &u)
+		secret, t, err = a.session(ctx, as, &u)
 		return err
 	})
 	if err != nil {
@@ -35,9 +40,15 @@ func (a *Accounts) LoginWith(ctx context.Context, name string, p Proof) (secret 
 // person cannot log in.
 func (a *Accounts) LoginSubject(ctx context.Context, name, subject string, groups ...string) (secret string, t Token,
 	err error) {
+	return a.loginSubject(ctx, subject, groups, Token{User: name, Kind: KindProvider, Note: "login by provider"})
+}
+
+func (a *Accounts) loginSubject(ctx context.Context, subject string, groups []string, as Token) (secret string, t Token,
+	err error) {
 	a.writing.Lock()
 	defer a.writing.Unlock()
 
+	name := as.User
 	u, known := a.user(name)
 	same := u.Subject == "" || subtle.ConstantTimeCompare([]byte(u.Subject), []byte(subject)) == 1
 	if !known || u.Disabled || subject == "" || len(subject) > maxSubject || !same {
@@ -53,8 +64,8 @@ func (a *Accounts) LoginSubject(ctx context.Context, name, subject string, group
 		}
 	}
 
-	return a.session(ctx, Token{User: name, Kind: KindProvider, Note: "login by provider",
-		Groups: a.loginGroups(groups)}, nil)
+	as.Groups = a.loginGroups(groups)
+	return a.session(ctx, as, nil)
 }
 
 // session opens a session, and records the user that was changed by the login. The caller holds writing.
@@ -74,7 +85,14 @@ func (a *Accounts) session(ctx context.Context, t Token, changed *User) (string,
 	}
 
 	t.Session = true
-	return a.putToken(ctx, themselves(t.User), "user:login "+t.User, t, SessionLife, with)
+	life := SessionLife
+	if t.Kind.console() {
+		life = a.directory.o.ConsoleLife
+	}
+	if left := t.Expires.Sub(a.now()); !t.Expires.IsZero() && left < life { // it ends with what it was made from
+		life = left
+	}
+	return a.putToken(ctx, t.opener(), "user:login "+t.User, t, life, with)
 }
 
 // Logout revokes the token that a user came with.

@@ -283,7 +283,7 @@ func TestSecondFactor(t *testing.T) {
 	wantKind(t, err, gozzard.ErrUnauthenticated)
 
 	// A code is required, and counts once: also the one of the confirmation, and after the record is read again.
-	wantKind(t, login(""), gozzard.ErrUnauthenticated)
+	wantKind(t, login(""), gozzard.ErrCodeRequired)
 	wantKind(t, login(now()), gozzard.ErrUnauthenticated)
 	r.clock.pass(30 * time.Second)
 	_, _, err = r.LoginWith(ctx, "alice", auth.Proof{Password: "a password of malice", Code: now()})
@@ -305,7 +305,7 @@ func TestSecondFactor(t *testing.T) {
 
 	// A new factor needs a code of the present one.
 	_, err = r.EnrolSecond(ctx, "alice", auth.Proof{Password: alicePassword})
-	wantKind(t, err, gozzard.ErrUnauthenticated)
+	wantKind(t, err, gozzard.ErrCodeRequired)
 
 	// Guesses are limited by user, and the right code does not help then.
 	for range 20 {

@@ -85,7 +85,7 @@ func (a *Accounts) withPassword(ctx context.Context, name, password string, f fu
 func (a *Accounts) useCode(u *User, code string) (*SecondFactor, error) {
 	now := a.now()
 	if code == "" {
-		return nil, a.directory.refuse("second_factor", gozzard.ErrUnauthenticated,
+		return nil, a.directory.refuse("second_factor", gozzard.ErrCodeRequired,
 			"a code of the second factor is required")
 	}
 	if !a.wrong.admits(u.Name, now) {
@@ -155,8 +155,14 @@ func (a *Accounts) ProveAgain(ctx context.Context, secret string, p Proof) error
 	if !ok {
 		return a.directory.refuse("user_token", gozzard.ErrUnauthenticated, "the token is not valid")
 	}
-	if t.Kind == KindProvider && a.now().Sub(t.Created) < FreshLogin {
+	fresh := t.Kind == KindProvider || t.Kind == KindConsoleProvider || t.Kind == KindConsoleLink
+	if fresh && a.now().Sub(t.Created) < FreshLogin {
 		return nil
+	}
+	if t.Kind == KindConsoleLink && (t.App != "" || !a.HasPassword(t.User)) {
+		return a.directory.refuse("console_link", gozzard.ErrUnauthenticated,
+			"this needs a session of the console that is at most %d minutes old: open a new link with \"gozzard console\"",
+			int(FreshLogin.Minutes()))
 	}
 
 	if !a.HasPassword(t.User) {

@@ -78,7 +78,7 @@ func (a *Accounts) Tokens(user string) []Token {
 	defer a.directory.mu.RUnlock()
 	list := []Token{}
 	for _, t := range a.directory.tokens {
-		if t.User == user && !t.expired(now, a.age()) {
+		if t.User == user && !t.expired(now, a.age()) && !a.directory.idle(&t) {
 			t.Expires = t.end(a.age())
 			list = append(list, t)
 		}
@@ -153,13 +153,19 @@ func days(d time.Duration) string {
 	return d.String()
 }
 
-// tokenPrefix lets people and scanners recognise a leaked token.
-const tokenPrefix = "gzp_"
+// The prefixes let people and scanners recognise a leaked token.
+const (
+	tokenPrefix   = "gzp_"
+	consolePrefix = "gzc_" // of sessions of the console
+)
 
 // putToken completes a token and records it with a change. The caller holds writing.
 func (a *Accounts) putToken(ctx context.Context, by gozzard.Caller, act string, t Token, life time.Duration,
 	with Change) (string, Token, error) {
 	secret := tokenPrefix + NewSecret()
+	if t.Kind.console() {
+		secret = consolePrefix + NewSecret()
+	}
 	t.ID, t.Digest, t.Created = newID(), Hash(secret), a.now().UTC().Truncate(time.Millisecond)
 	t.Expires = t.Created.Add(life)
 	with.By, with.Act, with.Tokens = by, act+" "+t.ID, []Token{t}

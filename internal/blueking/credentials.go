@@ -3,6 +3,7 @@ package blueking
 import (
 	"net/http"
 	"net/url"
+	"strings"
 
 	"github.com/gozzard/gozzard"
 	"github.com/gozzard/gozzard/internal/auth"
@@ -94,6 +95,16 @@ func merge(a, b auth.Credentials) auth.Credentials {
 		a.Token, a.User = b.Token, b.User
 	}
 	return a
+}
+
+// InHeaders reports whether a request has headers for credentials, valid or not.
+func InHeaders(r *http.Request) bool {
+	for name := range r.Header {
+		if strings.HasPrefix(name, "X-Bkapi-") {
+			return true
+		}
+	}
+	return false
 }
 
 // headerCredentials reads X-Bkapi-Authorization, then the plain headers that some clients send beside it.

@@ -41,7 +41,7 @@ func NumberOf(kind gozzard.ErrorKind) Number {
 	switch kind {
 	case gozzard.ErrInvalid, gozzard.ErrConflict:
 		return Number{CodeArgument, http.StatusBadRequest}
-	case gozzard.ErrUnauthenticated:
+	case gozzard.ErrUnauthenticated, gozzard.ErrCodeRequired:
 		return Number{CodeGeneral, http.StatusUnauthorized}
 	case gozzard.ErrOperatorRequired:
 		return Number{CodeOperatorRequired, http.StatusUnauthorized}

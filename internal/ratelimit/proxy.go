@@ -62,3 +62,9 @@ func parseForwarded(s string) (netip.Addr, bool) {
 func (g *Guard) trusts(a netip.Addr) bool {
 	return slices.ContainsFunc(g.o.Proxies, func(p netip.Prefix) bool { return p.Contains(a.WithZone("")) })
 }
+
+// Proxied reports whether a request was sent by a proxy of ours.
+func (g *Guard) Proxied(r *http.Request) bool {
+	peer, err := netip.ParseAddrPort(r.RemoteAddr)
+	return err == nil && g.trusts(peer.Addr().Unmap())
+}

@@ -30,10 +30,11 @@ func (s *Server) openDoors(context.Context) error {
 
 	book, log, observe := s.accounts.Directory(), s.options.Log, s.metrics.ObserveRequest
 	native := api.Options{
-		Plane: s.plane, Authenticate: blueking.ByHeaders(book), Challenge: blueking.AuthorizationHeader,
+		Plane: s.plane, Authenticate: blueking.ByHeaders(book), Carries: blueking.InHeaders, Challenge: blueking.AuthorizationHeader,
 		Accounts: s.accounts, Provider: provider, Metrics: s.metrics, Ready: s.plane.Ready, Detail: s.detail, Log: log,
 		Enrol: s.trust.registry, Join: s.joinScript(), Restore: s.restore, Audit: s.store, Flag: s.fabric.Flag, Releases: s.upgrades,
 		Stopping: s.stopping, Rights: book.RightsOf, Keys: keyDesk{s}, Requests: s.second.desk, Work: s.workOf,
+		Proxied: s.plane.guard.Proxied,
 	}
 
 	kit := gsekit.Options{Plane: s.plane, Jobs: s.jobs, Auth: book, Log: log, Observe: observe}

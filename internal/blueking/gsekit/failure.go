@@ -51,7 +51,8 @@ func numberOf(kind gozzard.ErrorKind) blueking.Number {
 	switch kind {
 	case gozzard.ErrInvalid, gozzard.ErrConflict:
 		return blueking.Number{Code: codeInvalid, Status: http.StatusBadRequest}
-	case gozzard.ErrUnauthenticated, gozzard.ErrOperatorRequired, gozzard.ErrUserForbidden, gozzard.ErrAppForbidden:
+	case gozzard.ErrUnauthenticated, gozzard.ErrCodeRequired, gozzard.ErrOperatorRequired, gozzard.ErrUserForbidden,
+		gozzard.ErrAppForbidden:
 		return blueking.Number{Code: codeForbidden, Status: http.StatusForbidden}
 	case gozzard.ErrNotFound:
 		return blueking.Number{Code: codeNotFound, Status: http.StatusNotFound}
