@@ -43,7 +43,7 @@ var mayImport = map[string][]string{
 
 	// Composition roots.
 	"internal/agentd": {".", "internal/agent", "internal/agentsock", "internal/atomicfile", "internal/enrol",
-		"internal/host", "internal/journal", "internal/nats", "internal/policy", "internal/release",
+		"internal/history", "internal/host", "internal/journal", "internal/nats", "internal/policy", "internal/release",
 		"internal/selfupdate", "internal/signing"},
 	"internal/doctor": {".", "internal/agentd", "internal/backup", "internal/enrol", "internal/host", "internal/journal",
 		"internal/policy", "internal/procfs", "internal/selfupdate", "internal/signing", "internal/sqlstore"},
@@ -71,10 +71,11 @@ var mayImport = map[string][]string{
 	"internal/waves":          {".", "internal/record", "internal/topology"},
 
 	// The core of the agent.
-	"internal/agent":      {".", "internal/fairlist", "internal/journal", "internal/supervise"},
+	"internal/agent":      {".", "internal/fairlist", "internal/history", "internal/journal", "internal/supervise"},
 	"internal/agentsock":  {".", "internal/policy"},
 	"internal/host":       {".", "internal/identity", "internal/procfs", "internal/supervise"},
 	"internal/fairlist":   {},
+	"internal/history":    {"."},
 	"internal/identity":   {},
 	"internal/journal":    {"internal/atomicfile"},
 	"internal/policy":     {".", "internal/atomicfile", "internal/yamldoc"},

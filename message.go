@@ -17,9 +17,10 @@ const (
 	CommandCancel                         // do not begin the operations of Cancel
 	// the verdicts of Acked are recorded, report round AckRound has arrived, and the lease is renewed
 	CommandAck
-	CommandGroups // Groups are all resource pools of this host
-	CommandLogs   // answer Logs
-	CommandUpdate // run the release of Update, or report why not
+	CommandGroups  // Groups are all resource pools of this host
+	CommandLogs    // answer Logs
+	CommandUpdate  // run the release of Update, or report why not
+	CommandHistory // answer History; only for agents with HostInfo.History
 )
 
 // Command is the message from the server to an agent.
@@ -39,6 +40,8 @@ type Command struct {
 	AckEvents uint64    // CommandAck: events up to this Seq have arrived; 0 means none
 
 	Update *UpdateOrder // CommandUpdate
+
+	History *HistoryQuery // CommandHistory
 }
 
 // Op is one attempt on its way to the agent.
@@ -71,6 +74,7 @@ const (
 	ReportEvents
 	ReportLogs
 	ReportUpdate
+	ReportHistory
 )
 
 // Report is the message from an agent to the server. The connection identifies the agent; the report does not.
@@ -93,6 +97,8 @@ type Report struct {
 	Logs   *LogChunk // ReportLogs
 
 	Update *UpdateReport // ReportUpdate
+
+	History *History // ReportHistory
 }
 
 // JournalPos is the journal that an agent writes and its position there. The server notices by it that a journal was

@@ -26,6 +26,7 @@ var decoders = []string{
 	"internal/blueking",        // credentials
 	"internal/blueking/gse",    // bodies of every call
 	"internal/blueking/gsekit", // bodies of every call
+	"internal/history",         // ring files
 	"internal/host",            // pid files, output of commands
 	"internal/blueking/job",    // bodies of every call
 	"internal/journal",         // the journal's frames

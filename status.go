@@ -98,4 +98,8 @@ type HostInfo struct {
 	// Form is the newest form of definitions that the agent carries out completely. Agents of earlier versions send none:
 	// they ignore what Spec.Newer lists.
 	Form uint32
+
+	// History says that the agent keeps what it measures of processes and answers CommandHistory. Agents of earlier versions
+	// send false: they would reject the command.
+	History bool
 }

@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"github.com/gozzard/gozzard"
+	"github.com/gozzard/gozzard/internal/history"
 	"github.com/gozzard/gozzard/internal/journal"
 	"github.com/gozzard/gozzard/internal/supervise"
 )
@@ -79,6 +80,9 @@ type Options struct {
 	// the server has opened a session.
 	Trial bool
 
+	// History keeps what is measured of processes. The agent closes it. If it is nil, nothing is kept.
+	History *history.Store
+
 	// PolicyDigest identifies the policy of the host as it is now. It may be nil.
 	PolicyDigest func() string
 
@@ -132,7 +136,8 @@ type Agent struct {
 	newEvents     []gozzard.Event // numbered, not in the journal yet
 	droppedEvents int             // events that did not fit into newEvents
 
-	logQueries chan *gozzard.LogQuery
+	logQueries     chan *gozzard.LogQuery
+	historyQueries chan *gozzard.HistoryQuery
 
 	faultMu sync.Mutex
 	fault   string // why the state folder cannot be written; "" if it can
@@ -160,6 +165,8 @@ func New(o Options) (*Agent, error) {
 		tombstones: map[gozzard.OpID]*operation{},
 		changed:    map[gozzard.Key]struct{}{},
 		logQueries: make(chan *gozzard.LogQuery, maxLogQueries),
+
+		historyQueries: make(chan *gozzard.HistoryQuery, maxHistoryQueries),
 	}
 
 	// Restore the state from the journal.
@@ -181,11 +188,15 @@ func New(o Options) (*Agent, error) {
 	so := supervise.Options{
 		Host: o.Host, SampleEvery: o.SampleEvery, Now: o.Now, Rand: o.Rand, Log: o.Log,
 		Changed: func(st gozzard.Status) { a.markChanged(st.Key) },
-		Removed: a.markChanged,
+		Removed: a.removed,
 		Event:   a.addEvent,
 		Held:    a.recordHeld,
 		Past:    a.recordPast,
 		Boot:    bootOf(o.Info),
+	}
+	if o.History != nil {
+		so.Measured = a.keepMeasured
+		o.History.Keep(slices.Collect(maps.Keys(a.state.procs)))
 	}
 	if o.Policy != nil {
 		so.Former = o.Policy.FormerAccount()
@@ -293,7 +304,7 @@ func (a *Agent) Processes() int { return a.sup.Len() }
 // Run supervises, operates and reports until ctx ends. Then it waits for its goroutines and releases the state folder.
 // The processes keep running. Run can be called once.
 func (a *Agent) Run(ctx context.Context, link Link) error {
-	// Start the supervisor, the heartbeats and the reader of logs.
+	// Start the supervisor, the heartbeats, and the readers of logs and histories.
 	ctx, cancel := context.WithCancel(ctx)
 	var wg sync.WaitGroup
 	var supErr error
@@ -303,6 +314,10 @@ func (a *Agent) Run(ctx context.Context, link Link) error {
 	})
 	wg.Go(func() { a.sendHeartbeats(ctx, link) })
 	wg.Go(func() { a.answerLogs(ctx, link) })
+	if a.o.History != nil {
+		wg.Go(func() { a.o.History.Run(ctx) })
+		wg.Go(func() { a.answerHistory(ctx, link) })
+	}
 
 	// Work until ctx ends, then save the last events of the supervisor.
 	err := a.loop(ctx, link)
@@ -314,11 +329,14 @@ func (a *Agent) Run(ctx context.Context, link Link) error {
 }
 
 // Close releases the state folder. Run calls it when it ends.
-func (a *Agent) Close() error {
-	if err := a.journal.Close(); err != nil {
-		return fmt.Errorf("cannot close the journal: %w", err)
+func (a *Agent) Close() (err error) {
+	if a.o.History != nil {
+		err = a.o.History.Close()
 	}
-	return nil
+	if e := a.journal.Close(); e != nil {
+		return errors.Join(err, fmt.Errorf("cannot close the journal: %w", e))
+	}
+	return err
 }
 
 // fatal is called by the journal, once, while the journal holds its lock.

@@ -284,6 +284,8 @@ func (a *Agent) handleCommands() {
 			a.setGroups(cmd)
 		case gozzard.CommandLogs:
 			a.queueLogQuery(cmd)
+		case gozzard.CommandHistory:
+			a.queueHistoryQuery(cmd)
 		case gozzard.CommandUpdate:
 			a.handleUpdate(cmd)
 		default:

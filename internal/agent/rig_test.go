@@ -134,7 +134,7 @@ func (r *rig) Send(rep *gozzard.Report) error {
 			return nil
 		}
 		cmd.AckEvents = rep.Events[len(rep.Events)-1].Seq
-	case gozzard.ReportLogs:
+	case gozzard.ReportLogs, gozzard.ReportHistory:
 		return nil
 	}
 

@@ -223,7 +223,7 @@ func (a *Agent) stateFault() string {
 // hostInfo is the description of the host, with the present fault of the state folder.
 func (a *Agent) hostInfo() gozzard.HostInfo {
 	info := a.info
-	info.Form = gozzard.DefinitionForm
+	info.Form, info.History = gozzard.DefinitionForm, a.o.History != nil
 	if a.o.PolicyDigest != nil {
 		info.PolicyDigest = a.o.PolicyDigest()
 	}

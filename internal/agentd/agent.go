@@ -17,6 +17,7 @@ import (
 	"github.com/gozzard/gozzard/internal/agent"
 	"github.com/gozzard/gozzard/internal/agentsock"
 	"github.com/gozzard/gozzard/internal/enrol"
+	"github.com/gozzard/gozzard/internal/history"
 	"github.com/gozzard/gozzard/internal/host"
 	"github.com/gozzard/gozzard/internal/journal"
 	"github.com/gozzard/gozzard/internal/nats"
@@ -234,7 +235,7 @@ func (a *Agent) openAgent() (err error) {
 	o := agent.Options{
 		Dir: a.options.Data, Info: info, Host: a.host, Policy: a.rules, Log: a.options.Log, Fatal: a.options.Fatal,
 		SampleEvery: a.options.Sample, Failpoint: failpoint(), Acted: a.acts.acted, IsRoot: isRoot,
-		PolicyDigest: a.reportDigest,
+		PolicyDigest: a.reportDigest, History: a.openHistory(),
 	}
 	if a.options.updates != nil {
 		o.Update, o.Welcomed = a.options.updates.Order, a.options.updates.Welcomed
@@ -242,7 +243,20 @@ func (a *Agent) openAgent() (err error) {
 	}
 
 	a.agent, err = agent.New(o)
+	if err != nil && o.History != nil {
+		err = errors.Join(err, o.History.Close())
+	}
 	return err
+}
+
+// openHistory opens the histories of processes. An agent that cannot keep them supervises all the same.
+func (a *Agent) openHistory() *history.Store {
+	s, err := history.Open(history.Options{Dir: a.options.Data, Every: a.options.Sample, Log: a.options.Log})
+	if err != nil {
+		a.options.Log.Error("cannot keep a history of processes", "err", err)
+		return nil
+	}
+	return s
 }
 
 func (a *Agent) openLink() (err error) {

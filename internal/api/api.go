@@ -38,6 +38,7 @@ type Plane interface {
 	Events(caller gozzard.Caller, f record.EventFilter, limit int) record.EventPage
 	EventsAfter(caller gozzard.Caller, f record.EventFilter, id uint64, limit int) (record.EventPage, <-chan struct{})
 	Log(ctx context.Context, caller gozzard.Caller, t gozzard.Target, q gozzard.LogQuery) (gozzard.LogChunk, error)
+	History(ctx context.Context, caller gozzard.Caller, t gozzard.Target, q gozzard.HistoryQuery) (gozzard.History, error)
 	Status(caller gozzard.Caller, key gozzard.Key, targets []gozzard.Target) []record.StatusRow
 
 	ApplyTopology(ctx context.Context, req record.ApplyRequest) (record.ApplyAnswer, error)

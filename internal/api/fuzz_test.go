@@ -120,6 +120,7 @@ func stillHandler(f *testing.F, s *server) http.Handler {
 	}
 
 	s.plane.log = func(gozzard.Target, gozzard.LogQuery) (gozzard.LogChunk, error) { return gozzard.LogChunk{}, nil }
+	s.plane.history = func(gozzard.Target, gozzard.HistoryQuery) (gozzard.History, error) { return gozzard.History{}, nil }
 	repository, err := release.OpenRepository(f.TempDir())
 	if err != nil {
 		f.Fatal(err)
@@ -154,6 +155,7 @@ func FuzzRequest(f *testing.F) {
 			`{"namespace":"shop","name":"web","labels":{"tier":"front"},"hosts":[{"agent":"a1"}],"spec":{"identity":{"proc_name":"web","setup_path":"/opt","user":"root"},"control":{"start_cmd":"./s"}}}`},
 		{"/api/v1/hosts", "", "state=online&ip=10.0.0.*&limit=5", ""},
 		{"/api/v1/events", "", "after=1&limit=10&namespace=shop&kind=exited", ""},
+		{"/api/v1/history", "", "host=0:10.0.0.1&namespace=shop&name=web&from=15&to=300&points=3", ""},
 		{"/api/v1/logs", "", "host=0:10.0.0.1&namespace=shop&name=web&offset=15&lines=3", ""},
 		{"/api/v1/topology/{biz}", "2", "dry_run=true&version=1", shop},
 		{"/api/v1/topology/{biz}/tree", "2", "env=3", ""},

@@ -157,6 +157,12 @@ func goldenPlane() *plane {
 		return gozzard.LogChunk{Data: []byte("one\ntwo <3>\n"), Offset: 7, Next: 19}, nil
 	}
 
+	p.history = func(gozzard.Target, gozzard.HistoryQuery) (gozzard.History, error) {
+		return gozzard.History{From: 1700000000, Step: 10, Points: []gozzard.HistoryPoint{
+			{CPU: 1005, Mem: 4 << 20, FD: 8, Restarts: 0}, gozzard.EmptyPoint(),
+			{CPU: gozzard.NotMeasured, Mem: gozzard.NotMeasured, FD: gozzard.NotMeasured, Restarts: 2}}}, nil
+	}
+
 	for id, attempts := range goldenTasks() {
 		p.results[id] = record.TaskResults{Attempts: attempts, Task: gozzard.Task{ID: id, At: goldenNow(),
 			Caller: gozzard.Caller{App: "admin", User: "me"}}}

@@ -40,6 +40,8 @@ func playFleet(_ *testing.T, r *recorder) {
 	r.send("GET", "/api/v1/events?kind=none", "")
 	r.send("GET", "/api/v1/events/stream?since=1", "")
 	r.send("GET", "/api/v1/logs?namespace=shop&name=web&host=a1", "")
+	r.send("GET", "/api/v1/history?namespace=shop&name=web&agent=a1&from=1700000000&to=1700000030&points=3", "")
+	r.send("GET", "/api/v1/history?namespace=shop&name=web&agent=a1&host=a1&from=7&to=5&points=0", "")
 }
 
 func playOperations(_ *testing.T, r *recorder) {

@@ -24,20 +24,8 @@ func (a *api) getLog(w http.ResponseWriter, r *http.Request, caller gozzard.Call
 	}
 
 	// Read the process and the host.
-	key := gozzard.Key{Namespace: q.one("namespace"), Name: q.one("name")}
-	for field, s := range map[string]string{"namespace": key.Namespace, "name": key.Name} {
-		if fault := checkName(s); fault != "" {
-			q.faults.Add(field, "%s", fault)
-		}
-	}
-
-	var target gozzard.Target
-	clouds := cloudFinder{plane: a.Plane, caller: caller}
-	if s := q.one("host"); s == "" {
-		q.faults.Add("host", "required: cloud:ip, an IP address, or an agent id")
-	} else if target, err = parseHost(s, &clouds); err != nil {
-		q.faults.Add("host", "%s", err)
-	}
+	key := q.key()
+	target := a.targetOf(q, q.one("host"), caller)
 
 	// Read the part of the log.
 	query := gozzard.LogQuery{Key: key, Lines: q.number("lines", defaultLines, 1, maxLines),
@@ -70,4 +58,29 @@ func wholeRunes(b []byte) []byte {
 		}
 	}
 	return b
+}
+
+// key reads the process that a query names.
+func (q *query) key() gozzard.Key {
+	key := gozzard.Key{Namespace: q.one("namespace"), Name: q.one("name")}
+	for field, s := range map[string]string{"namespace": key.Namespace, "name": key.Name} {
+		if fault := checkName(s); fault != "" {
+			q.faults.Add(field, "%s", fault)
+		}
+	}
+	return key
+}
+
+// targetOf reads the host that a query names.
+func (a *api) targetOf(q *query, host string, caller gozzard.Caller) (target gozzard.Target) {
+	if host == "" {
+		q.faults.Add("host", "required: cloud:ip, an IP address, or an agent id")
+		return target
+	}
+	clouds := cloudFinder{plane: a.Plane, caller: caller}
+	target, err := parseHost(host, &clouds)
+	if err != nil {
+		q.faults.Add("host", "%s", err)
+	}
+	return target
 }

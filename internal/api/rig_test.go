@@ -35,6 +35,7 @@ type plane struct {
 	list    record.TaskPage // what Tasks answers
 	listed  record.TaskFilter
 	log     func(gozzard.Target, gozzard.LogQuery) (gozzard.LogChunk, error)
+	history func(gozzard.Target, gozzard.HistoryQuery) (gozzard.History, error)
 
 	listedMax int
 	failed    []gozzard.Item // what FailedItems answers
@@ -154,6 +155,11 @@ func (p *plane) EventsAfter(_ gozzard.Caller, f record.EventFilter, id uint64, l
 func (p *plane) Log(_ context.Context, _ gozzard.Caller, t gozzard.Target, q gozzard.LogQuery) (gozzard.LogChunk,
 	error) {
 	return p.log(t, q)
+}
+
+func (p *plane) History(_ context.Context, _ gozzard.Caller, t gozzard.Target, q gozzard.HistoryQuery) (gozzard.History,
+	error) {
+	return p.history(t, q)
 }
 
 func (p *plane) last(t *testing.T) *gozzard.Operation {

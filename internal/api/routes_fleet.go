@@ -164,6 +164,21 @@ func fleetRoutes() []Route {
 			},
 			Answers: answers(http.StatusOK, client.LogChunk{}, "A part of the output."),
 			Errors:  []gozzard.ErrorKind{gozzard.ErrNotFound}},
+
+		{Method: http.MethodGet, Path: "/api/v1/history", Access: AccessCaller, serve: (*api).getHistory,
+			Summary: "Read what the agent of a host measured of one process: a day in steps of 10 seconds, 30 days in steps of " +
+				"5 minutes.",
+			Parameters: []Parameter{
+				requiredText("namespace", "The namespace of the process."),
+				requiredText("name", "The name of the process."),
+				text("agent", "The id of the agent of the host; either this or host is required."),
+				text("host", "The host: cloud:ip, an IP address, or an agent id."),
+				number("from", "The beginning, in Unix seconds; an hour before the end when missing."),
+				number("to", "The end, in Unix seconds; now when missing."),
+				number("points", "The largest number of points, from 1 to 1000; 300 when missing."),
+			},
+			Answers: answers(http.StatusOK, client.History{}, "The measurements."),
+			Errors:  []gozzard.ErrorKind{gozzard.ErrNotFound}},
 	}
 }
 

@@ -12,7 +12,7 @@ func (p *Plane) Receive(from gozzard.AgentID, cloud int, r *gozzard.Report) {
 		p.receiveHello(from, cloud, r)
 		return
 	case gozzard.ReportResults, gozzard.ReportStatus, gozzard.ReportHeartbeat, gozzard.ReportEvents,
-		gozzard.ReportLogs, gozzard.ReportUpdate:
+		gozzard.ReportLogs, gozzard.ReportUpdate, gozzard.ReportHistory:
 		if !p.heard(from, cloud, r.Session) {
 			return
 		}
@@ -33,6 +33,8 @@ func (p *Plane) Receive(from gozzard.AgentID, cloud int, r *gozzard.Report) {
 		p.receiveEvents(from, cloud, r)
 	case gozzard.ReportLogs:
 		p.receiveLogs(from, r)
+	case gozzard.ReportHistory:
+		p.receiveHistory(from, r)
 	case gozzard.ReportUpdate:
 		p.receiveUpdate(from, r)
 	}

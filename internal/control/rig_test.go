@@ -27,6 +27,7 @@ type rig struct {
 	// newestGen and defaultAccount are what agents say in HELLO.
 	newestGen      uint64
 	defaultAccount string
+	histories      bool // agents keep histories
 	// around, unless nil, is what the plane gets instead of the store itself.
 	around func(*sqlstore.Store) control.Store
 	store  *sqlstore.Store
@@ -168,7 +169,7 @@ func (r *rig) hello(agent gozzard.AgentID, session uint64, pos gozzard.JournalPo
 	addr.IP = ip
 	r.plane.Receive(agent, 0, &gozzard.Report{Version: 1, Kind: gozzard.ReportHello, Session: session, Journal: pos,
 		Hello: &gozzard.Hello{Host: gozzard.HostInfo{Agent: agent, Addrs: []gozzard.HostAddr{addr},
-			DefaultAccount: r.defaultAccount}, Open: open, NewestGen: r.newestGen}})
+			DefaultAccount: r.defaultAccount, History: r.histories}, Open: open, NewestGen: r.newestGen}})
 	r.until("no welcome", func() bool { return len(r.commands(agent, gozzard.CommandWelcome)) > n })
 }
 

@@ -151,7 +151,7 @@ func (h *Hub) Send(to gozzard.AgentID, cloud int, cmd *gozzard.Command) error {
 		return fmt.Errorf("cannot send to agent: %w", err)
 	}
 
-	if cmd.Kind == gozzard.CommandLogs {
+	if cmd.Kind == gozzard.CommandLogs || cmd.Kind == gozzard.CommandHistory {
 		h.limiter.expectAnswer(p.String())
 	}
 

@@ -37,7 +37,11 @@ func (s *Schemas) Of(t reflect.Type) *Schema {
 	case reflect.Struct:
 		return s.structRef(t)
 	case reflect.Slice, reflect.Array:
-		return &Schema{Type: "array", Items: s.Of(t.Elem())}
+		items := s.Of(t.Elem())
+		if t.Elem().Kind() == reflect.Pointer {
+			items = orNull(items)
+		}
+		return &Schema{Type: "array", Items: items}
 	case reflect.Map:
 		return &Schema{Type: "object", Additional: s.Of(t.Elem())}
 	case reflect.String:

@@ -31,6 +31,7 @@ type hostDoc struct {
 	Policy    string    `json:"policy_digest,omitempty"`
 	Form      uint32    `json:"form,omitempty"`
 	Account   string    `json:"default_account,omitempty"`
+	History   bool      `json:"history,omitempty"`
 }
 
 type addrDoc struct {
@@ -42,7 +43,7 @@ func encodeHost(h *gozzard.HostInfo) (string, error) {
 	d := hostDoc{
 		Hostname: h.Hostname, OS: h.OS, Arch: h.Arch, Version: h.Version, BootID: h.BootID, StartedAt: h.StartedAt,
 		CPUs: h.CPUs, MemBytes: h.MemBytes, Degraded: h.Degraded, Mode: h.Mode.String(),
-		Policy: h.PolicyDigest, Form: h.Form, Account: h.DefaultAccount,
+		Policy: h.PolicyDigest, Form: h.Form, Account: h.DefaultAccount, History: h.History,
 	}
 	for _, a := range h.Addrs {
 		d.Addrs = append(d.Addrs, addrDoc{Cloud: a.Cloud, IP: ipText(a.IP)})
@@ -61,7 +62,7 @@ func decodeHost(agent gozzard.AgentID, s string) (gozzard.HostInfo, error) {
 		Agent: agent, Hostname: d.Hostname, OS: d.OS, Arch: d.Arch, Version: d.Version, BootID: d.BootID,
 		StartedAt: d.StartedAt, CPUs: d.CPUs, MemBytes: d.MemBytes, Degraded: d.Degraded,
 		Mode: gozzard.ParseAgentMode(d.Mode), PolicyDigest: d.Policy, Form: d.Form,
-		DefaultAccount: d.Account,
+		DefaultAccount: d.Account, History: d.History,
 	}
 	for _, a := range d.Addrs {
 		addr, err := hostAddr(int64(a.Cloud), a.IP)

@@ -15,12 +15,24 @@ type sampleBuffers struct {
 	all     []*actor
 	running []*actor // the actors that are measured
 	procs   []Proc   // the process of each element of running
+
+	measured []Measurement
+}
+
+// Measurement is what a regular pass measured of one process.
+type Measurement struct {
+	Key      gozzard.Key
+	Proc     Proc   // zero if nothing was measured
+	Usage    Usage  // of Proc
+	Restarts uint32 // as in gozzard.Status
 }
 
 // reset empties the slices and keeps their memory.
 func (m *sampleBuffers) reset() {
 	clear(m.all)
 	clear(m.running)
+	clear(m.measured)
+	m.measured = m.measured[:0]
 	m.all, m.running, m.procs = m.all[:0], m.running[:0], m.procs[:0]
 }
 
@@ -39,6 +51,7 @@ func (s *Supervisor) pass(ctx context.Context) {
 	m.all = s.list(m.all)
 	s.sample(m, true)
 	s.watchPools(m.all)
+	s.reportMeasured(m)
 
 	// Check.
 	for _, a := range m.all {
@@ -47,6 +60,25 @@ func (s *Supervisor) pass(ctx context.Context) {
 		}
 		s.guard(&a.key, func() { s.check(a) })
 	}
+}
+
+// reportMeasured hands over what was measured. The usage of a process that has ended meanwhile is left out.
+func (s *Supervisor) reportMeasured(m *sampleBuffers) {
+	if s.measured == nil {
+		return
+	}
+	for _, a := range m.all {
+		v := a.snapshot()
+		if !v.managed {
+			continue
+		}
+		x := Measurement{Key: a.key, Restarts: v.status.Restarts}
+		if v.sampled && v.usage.Procs > 0 {
+			x.Proc, x.Usage = v.proc, v.usage
+		}
+		m.measured = append(m.measured, x)
+	}
+	s.measured(m.measured)
 }
 
 // check compares the view of a process with the machine, and makes its actor look if they differ. It skips an actor

@@ -51,6 +51,10 @@ type Options struct {
 	// block.
 	Event func(gozzard.Event)
 
+	// Measured is called with what a regular pass measured, one element for each managed process. The list belongs to the
+	// supervisor and changes after the call. It must not block. It may be nil.
+	Measured func([]Measurement)
+
 	// Permit decides whether the supervisor may act on a definition without a request: pull-ups, planned runs,
 	// restarts of unhealthy processes, actions on limits, and probes. Operations are checked by the caller of
 	// Apply. Nil permits everything.
@@ -82,6 +86,7 @@ type Supervisor struct {
 	changed     func(gozzard.Status)
 	removed     func(gozzard.Key)
 	event       func(gozzard.Event) // may be nil
+	measured    func([]Measurement) // may be nil
 	permit      func(gozzard.Key, *gozzard.Spec) error
 	former      string
 	boot        string
@@ -124,7 +129,8 @@ type Supervisor struct {
 func New(o Options) *Supervisor {
 	s := &Supervisor{
 		host: o.Host, changed: o.Changed, removed: o.Removed, event: o.Event, permit: o.Permit, former: o.Former,
-		boot: o.Boot, sampleEvery: o.SampleEvery, now: o.Now, rand: o.Rand, log: o.Log,
+		measured: o.Measured,
+		boot:     o.Boot, sampleEvery: o.SampleEvery, now: o.Now, rand: o.Rand, log: o.Log,
 		wake: make(chan struct{}, 1), probes: make(chan struct{}, maxProbes), healths: newTurns(),
 		pulls: make(chan struct{}, maxPullUps), actors: make(map[gozzard.Key]*actor),
 		heldChanged: o.Held, holders: make(map[Proc]gozzard.Key), known: make(map[gozzard.Key]Held),

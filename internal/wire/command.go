@@ -39,6 +39,10 @@ func AppendCommand(b []byte, c *gozzard.Command) []byte {
 		b = appendUpdateOrder(b, 13, c.Update)
 	}
 
+	if c.History != nil {
+		b = appendHistoryQuery(b, 14, c.History)
+	}
+
 	return b
 }
 
@@ -49,7 +53,7 @@ func DecodeCommand(b []byte) (*gozzard.Command, error) {
 	for d.next() {
 		switch d.num {
 		case 2:
-			c.Kind = gozzard.CommandKind(d.atMost(uint64(gozzard.CommandUpdate)))
+			c.Kind = gozzard.CommandKind(d.atMost(uint64(gozzard.CommandHistory)))
 		case 3:
 			c.Session = d.uint()
 		case 4:
@@ -82,6 +86,11 @@ func DecodeCommand(b []byte) (*gozzard.Command, error) {
 				c.Update = new(gozzard.UpdateOrder)
 			}
 			d.nested(decodeUpdateOrder(d.message("update"), c.Update))
+		case 14:
+			if c.History == nil {
+				c.History = new(gozzard.HistoryQuery)
+			}
+			d.nested(decodeHistoryQuery(d.message("history query"), c.History))
 		case fieldVersion:
 			d.fail("comes twice")
 		default:

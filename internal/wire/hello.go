@@ -66,6 +66,7 @@ func appendHost(b []byte, num protowire.Number, h *gozzard.HostInfo) []byte {
 	b = appendString(b, 13, h.PolicyDigest)
 	b = appendUint(b, 14, uint64(h.Form))
 	b = appendString(b, 15, h.DefaultAccount)
+	b = appendBool(b, 16, h.History)
 	return end(b, start)
 }
 
@@ -109,6 +110,8 @@ func decodeHost(d decoder, h *gozzard.HostInfo) error {
 			h.Form = d.uint32()
 		case 15:
 			h.DefaultAccount = d.string()
+		case 16:
+			h.History = d.bool()
 		default:
 			d.skip()
 		}

@@ -13,6 +13,7 @@ const (
 	MaxGroups   = 4 << 10
 	MaxEvents   = 4 << 10
 	MaxLogBytes = 512 << 10
+	MaxPoints   = 4 << 10 // of a history
 	MaxAddrs    = 256
 	MaxDegraded = 64
 )

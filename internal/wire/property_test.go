@@ -115,7 +115,7 @@ var genGroup = rapid.Custom(func(t *rapid.T) gozzard.Group {
 var genReport = rapid.Custom(func(t *rapid.T) *gozzard.Report {
 	r := new(gozzard.Report)
 	fill(t, r)
-	r.Version, r.Kind = 1, gozzard.ReportKind(rapid.IntRange(1, 7).Draw(t, "kind"))
+	r.Version, r.Kind = 1, gozzard.ReportKind(rapid.IntRange(1, 8).Draw(t, "kind"))
 	r.Journal = gozzard.JournalPos{ID: genID.Draw(t, "journal"), LSN: rapid.Uint64().Draw(t, "lsn")}
 	r.Results, r.Statuses = listOf(genOpReport).Draw(t, "results"), listOf(genStatus).Draw(t, "statuses")
 	r.Removed = listOf(genKey).Draw(t, "removed")
@@ -138,6 +138,11 @@ var genReport = rapid.Custom(func(t *rapid.T) *gozzard.Report {
 		r.Logs = new(gozzard.LogChunk)
 		fill(t, r.Logs)
 		r.Logs.ID = genOpID.Draw(t, "question")
+		r.History = new(gozzard.History)
+		fill(t, r.History)
+		r.History.ID = genOpID.Draw(t, "history question")
+		r.History.Points = listOf(rapid.Custom(func(t *rapid.T) (p gozzard.HistoryPoint) { fill(t, &p); return p })).
+			Draw(t, "points")
 		if data := rapid.SliceOf(rapid.Byte()).Draw(t, "data"); len(data) > 0 {
 			r.Logs.Data = data
 		}
@@ -149,7 +154,7 @@ var genReport = rapid.Custom(func(t *rapid.T) *gozzard.Report {
 var genCommand = rapid.Custom(func(t *rapid.T) *gozzard.Command {
 	c := new(gozzard.Command)
 	fill(t, c)
-	c.Version, c.Kind = 1, gozzard.CommandKind(rapid.IntRange(1, 8).Draw(t, "kind"))
+	c.Version, c.Kind = 1, gozzard.CommandKind(rapid.IntRange(1, 9).Draw(t, "kind"))
 	c.Interval = time.Duration(rapid.Int64().Draw(t, "interval"))
 	c.Cancel, c.Acked = listOf(genOpID).Draw(t, "cancel"), listOf(genOpID).Draw(t, "acked")
 	c.Groups = listOf(genGroup).Draw(t, "groups")
@@ -160,6 +165,9 @@ var genCommand = rapid.Custom(func(t *rapid.T) *gozzard.Command {
 		c.Logs = new(gozzard.LogQuery)
 		fill(t, c.Logs)
 		c.Logs.ID, c.Logs.Key = genOpID.Draw(t, "question"), genKey.Draw(t, "key")
+		c.History = new(gozzard.HistoryQuery)
+		fill(t, c.History)
+		c.History.ID, c.History.Key = genOpID.Draw(t, "history question"), genKey.Draw(t, "history key")
 	}
 
 	c.Ops = listOf(rapid.Custom(func(t *rapid.T) gozzard.Op {

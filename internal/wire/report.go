@@ -46,6 +46,9 @@ func AppendReport(b []byte, r *gozzard.Report) []byte {
 	if r.Update != nil {
 		b = appendUpdateReport(b, 16, r.Update)
 	}
+	if r.History != nil {
+		b = appendHistory(b, 17, r.History)
+	}
 
 	return b
 }
@@ -71,7 +74,7 @@ func DecodeReport(b []byte) (*gozzard.Report, error) {
 func decodeReportField(d *decoder, r *gozzard.Report) {
 	switch d.num {
 	case 2:
-		r.Kind = gozzard.ReportKind(d.atMost(uint64(gozzard.ReportUpdate)))
+		r.Kind = gozzard.ReportKind(d.atMost(uint64(gozzard.ReportHistory)))
 	case 3:
 		r.Session = d.uint()
 	case 4:
@@ -117,6 +120,11 @@ func decodeReportField(d *decoder, r *gozzard.Report) {
 			r.Update = new(gozzard.UpdateReport)
 		}
 		d.nested(decodeUpdateReport(d.message("update"), r.Update))
+	case 17:
+		if r.History == nil {
+			r.History = new(gozzard.History)
+		}
+		d.nested(decodeHistory(d.message("history"), r.History))
 	case fieldVersion:
 		d.fail("comes twice")
 	default:

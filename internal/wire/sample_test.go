@@ -50,6 +50,9 @@ func commands() map[string]*gozzard.Command {
 		"logs": {Version: 1, Kind: gozzard.CommandLogs, Session: 7, Logs: &gozzard.LogQuery{
 			ID: opID(7), Key: gozzard.Key{Namespace: "gse", Name: "网关"}, Lines: 100, Offset: -1, Max: 64 << 10,
 		}},
+		"history": {Version: 1, Kind: gozzard.CommandHistory, Session: 7, History: &gozzard.HistoryQuery{
+			ID: opID(7), Key: gozzard.Key{Namespace: "gse", Name: "网关"}, From: 1700000000, To: 1700086400, Points: 300,
+		}},
 		"update": {Version: 1, Kind: gozzard.CommandUpdate, Session: 7, Update: &gozzard.UpdateOrder{
 			Roll: 3, Version: "1.2.3-rc.1", Manifest: [32]byte{1, 2, 3, 31: 0xff},
 		}},
@@ -128,6 +131,15 @@ func reports() map[string]*gozzard.Report {
 		}},
 		"update": {Version: 1, Kind: gozzard.ReportUpdate, Session: 8, Journal: journal, Update: &gozzard.UpdateReport{
 			Roll: 3, Version: "1.2.3-rc.1", State: gozzard.UpdateRolledBack, Reason: "not welcomed within 1m0s",
+		}},
+		"history": {Version: 1, Kind: gozzard.ReportHistory, Session: 8, Journal: journal, History: &gozzard.History{
+			ID: opID(7), From: 1700000000, Step: 300, Error: "cut", Points: []gozzard.HistoryPoint{
+				{CPU: 1234, Mem: 1 << 33, FD: 42, Restarts: 1}, {}, gozzard.EmptyPoint(),
+				{CPU: gozzard.NotMeasured, Mem: gozzard.NotMeasured, FD: gozzard.NotMeasured, Restarts: 7},
+			},
+		}},
+		"hello-history": {Version: 1, Kind: gozzard.ReportHello, Session: 9, Hello: &gozzard.Hello{
+			Run: 3, Host: gozzard.HostInfo{Agent: "0a1b", History: true},
 		}},
 		"logs": {Version: 1, Kind: gozzard.ReportLogs, Session: 8, Journal: journal, Logs: &gozzard.LogChunk{
 			ID: opID(7), Data: []byte("line\n\xff\x00"), Offset: 4096, Next: 4103, Error: "cut",

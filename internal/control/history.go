@@ -1,0 +1,66 @@
+package control
+
+import (
+	"cmp"
+	"context"
+
+	"github.com/gozzard/gozzard"
+)
+
+// History reads what the agent of a host measured of a process. It fails at once when the host is offline, and after a time
+// when the host does not answer.
+func (p *Plane) History(ctx context.Context, caller gozzard.Caller, t gozzard.Target,
+	q gozzard.HistoryQuery) (gozzard.History, error) {
+	// Reject what the caller may not see. A hidden process gets the answer that an agent gives for one that it does not
+	// have.
+	host, known := p.Resolve(caller, t)
+	if !known {
+		return gozzard.History{}, gozzard.Errorf(gozzard.ErrNotFound, "no agent has ever reported from %s", targetName(t))
+	}
+
+	agent := host.Info.Agent
+	if p.delivery.OnlineSession(agent).ID == 0 {
+		return gozzard.History{}, gozzard.Errorf(gozzard.ErrUnavailable,
+			"host %s is offline, and its histories are there: its agent was last heard at %s. Start the agent, or ask again "+
+				"when the host is back", offlineName(t, host), lastHeard(host))
+	}
+	if !caller.Rights.Sees(q.Key.Namespace, host.Info.Ref()) {
+		return gozzard.History{}, gozzard.Errorf(gozzard.ErrNotFound, "%s: %s is not registered on this host",
+			targetName(t), q.Key)
+	}
+
+	// An older agent would reject the whole message, and the caller would wait for nothing.
+	if !host.Info.History {
+		return gozzard.History{}, gozzard.Errorf(gozzard.ErrUnavailable,
+			"the agent of %s keeps no history: it has version %s and is older than this function, or it cannot write its "+
+				"folder of histories. Upgrade the agent, or look into its log", targetName(t),
+			cmp.Or(host.Info.Version, "unknown"))
+	}
+
+	// Ask the agent.
+	q.Points = min(max(q.Points, 1), gozzard.MaxHistoryPoints)
+	q.ID = gozzard.NewOpID()
+	r, err := p.ask(ctx, t, agent, q.ID, &gozzard.Command{Kind: gozzard.CommandHistory, History: &q})
+	if err != nil {
+		return gozzard.History{}, err
+	}
+
+	h := r.History
+	switch {
+	case h.Error != "":
+		return gozzard.History{}, gozzard.Errorf(gozzard.ErrNotFound, "%s: %s", targetName(t), h.Error)
+	case h.Step < 1 || len(h.Points) > gozzard.MaxHistoryPoints:
+		return gozzard.History{}, gozzard.Errorf(gozzard.ErrUnavailable,
+			"%s: the agent answered with %d points in steps of %d seconds, which makes no sense: upgrade the agent",
+			targetName(t), len(h.Points), h.Step)
+	}
+	return *h, nil
+}
+
+func (p *Plane) receiveHistory(from gozzard.AgentID, r *gozzard.Report) {
+	if r.History == nil {
+		p.reject("history_empty", from)
+		return
+	}
+	p.answered(from, r.History.ID, r, "history_unasked")
+}
