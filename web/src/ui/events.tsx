@@ -1,0 +1,25 @@
+// Events as people read them, wherever they are listed.
+import type { Event as FleetEvent } from "../api-types.ts";
+import { href } from "../router.ts";
+import { t, tOf } from "../words.ts";
+import { Moment, Text } from "./kit.tsx";
+
+export const badEvents = new Set(["start_failed", "exited", "process_restart_failed", "process_cancel_restart", "process_resource_limit_exceed",
+  "process_group_resource_limit_exceed", "orphaned", "foreign_address", "policy_changed"]);
+
+export function EventLine({ event: e, withName = true }: { event: FleetEvent; withName?: boolean }) {
+  const how = e.signal || (e.code !== null && e.kind === "exited" ? t("event.code", { code: String(e.code) }) : "");
+  return (
+    <li class={`event ${badEvents.has(e.kind) ? "event-bad" : ""}`}>
+      <span class="event-at"><Moment at={e.at} /></span>
+      <span class="event-what">
+        {withName && e.name && <><a href={href(`/process/${encodeURIComponent(e.namespace)}/${encodeURIComponent(e.name)}`)}><Text of={`${e.namespace}/${e.name}`} /></a>{" "}</>}
+        {tOf("event.", e.kind)} {how}{" "}
+        <a class="dim" href={href(`/hosts/${encodeURIComponent(e.host.agent)}`)}>{e.host.ip}</a>
+        {e.user && <span class="dim"> {t("event.by", { user: e.user })}</span>}
+        {e.task_id && <a class="dim" href={href(`/tasks/${encodeURIComponent(e.task_id)}`)}> {e.task_id}</a>}
+        {e.message && <span class="event-message"><Text of={e.message} /></span>}
+      </span>
+    </li>
+  );
+}
