@@ -25,6 +25,7 @@ type Task struct {
 	At       Time      `json:"at"`
 	App      string    `json:"app"`
 	User     string    `json:"user"`
+	Door     string    `json:"door"`  // by which API the request came
 	Final    bool      `json:"final"` // every attempt has its verdict
 	Counts   Counts    `json:"counts"`
 	Waiting  *Waiting  `json:"waiting,omitempty"` // missing unless it waits for hosts that are offline

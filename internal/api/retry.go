@@ -28,13 +28,19 @@ func (a *api) postRetry(w http.ResponseWriter, r *http.Request, caller gozzard.C
 	}
 	root.Only(fieldNames(reflect.TypeFor[client.RetryRequest]())...)
 	wait, confirm, dryRun := readWait(&root), root.Get("confirm"), root.Get("dry_run")
+	attempts := root.Get("attempts")
+	var only []int
+	attempts.OptList(maxList, func(e *strictjson.Value) { only = append(only, int(e.Int(0, maxList))) })
+	if attempts.Given() && len(only) == 0 {
+		attempts.Fault("give at least one position, or leave it out for all that failed")
+	}
 	confirmed, dry := int(confirm.OptInt(0, 1, maxList)), dryRun.OptBool(false)
 	if err := faults.Err(); err != nil {
 		return err
 	}
 
 	// Find what failed.
-	items, err := a.Plane.FailedItems(r.Context(), caller, taskname.Parse(r.PathValue("id")))
+	items, err := a.Plane.FailedItems(r.Context(), caller, taskname.Parse(r.PathValue("id")), only)
 	if err != nil {
 		return err
 	}

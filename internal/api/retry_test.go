@@ -33,7 +33,7 @@ func TestRetry(t *testing.T) {
 		len(s.ops) > 0 {
 		t.Errorf("the dry run answers %d %s", r.code, r.body)
 	}
-	r = s.call("POST", path, `{"confirm":2,"when_offline":"wait","wait_seconds":90}`, header("Idempotency-Key", "k"))
+	r = s.call("POST", path, `{"attempts":[4,0],"confirm":2,"when_offline":"wait","wait_seconds":90}`, header("Idempotency-Key", "k"))
 	r.decode(t, &accepted)
 	if r.code != http.StatusAccepted || accepted != (client.Accepted{TaskID: "GSETASK:20240102030405:7", Targets: 2}) ||
 		r.header.Get("Location") != "/api/v1/tasks/"+accepted.TaskID {
@@ -48,11 +48,16 @@ func TestRetry(t *testing.T) {
 		t.Error(diff)
 	}
 
+	if diff := cmp.Diff([]int{4, 0}, s.repeated); diff != "" {
+		t.Error(diff)
+	}
+
 	// Rejected requests.
 	for _, c := range []struct {
 		path, body string
 		code       int
-	}{{path, `{"action":"stop"}`, 400}, {path, `{"confirm":-1}`, 400}, {path, ``, 400},
+	}{{path, `{"action":"stop"}`, 400}, {path, `{"confirm":-1}`, 400}, {path, `{"attempts":[]}`, 400},
+		{path, `{"attempts":[-1]}`, 400}, {path, `{"attempts":["1"]}`, 400}, {path, ``, 400},
 		{"/api/v1/tasks/GSETASK:20240102030405:6/retry", `{}`, 404}, {"/api/v1/tasks/x/retry", `{}`, 404}} {
 		if r := s.call("POST", c.path, c.body); r.code != c.code {
 			t.Errorf("%s %s answers %d %s", c.path, c.body, r.code, r.body)

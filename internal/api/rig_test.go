@@ -39,6 +39,7 @@ type plane struct {
 
 	listedMax int
 	failed    []gozzard.Item // what FailedItems answers
+	repeated  []int          // which attempts FailedItems was asked for
 	ring      *control.EventRing
 }
 
@@ -104,7 +105,9 @@ func (p *plane) Tasks(_ context.Context, _ gozzard.Caller, f record.TaskFilter, 
 	return p.list, nil
 }
 
-func (p *plane) FailedItems(ctx context.Context, caller gozzard.Caller, id gozzard.TaskID) ([]gozzard.Item, error) {
+func (p *plane) FailedItems(ctx context.Context, caller gozzard.Caller, id gozzard.TaskID,
+	only []int) ([]gozzard.Item, error) {
+	p.repeated = only
 	_, err := p.Results(ctx, caller, id)
 	return p.failed, err
 }

@@ -105,7 +105,7 @@ func readPoll(q *query) time.Duration {
 
 func renderTask(res *record.TaskResults, show client.Show) client.Task {
 	t := client.Task{ID: taskname.Of(res.Task.ID), At: client.At(res.Task.At), App: res.Task.Caller.App, User: res.Task.Caller.User,
-		Attempts: []client.Attempt{}}
+		Door: res.Task.Door, Attempts: []client.Attempt{}}
 	t.Counts.Targets = len(res.Attempts)
 
 	for i := range res.Attempts {

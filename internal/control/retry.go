@@ -10,21 +10,27 @@ import (
 
 // FailedItems makes the items of an operation that repeats the failed attempts of a task. The caller must
 // be allowed to read the task; whether it may repeat them is decided when the items are operated. An attempt without a
-// verdict is not repeated, nor one that a newer operation replaced.
+// verdict is not repeated, nor one that a newer operation replaced. only limits them to attempts by their positions in
+// the results of the task; nil means all.
 //
 // An attempt that defined its process brings the same definition again. Any other attempt uses the definition that is
 // registered now. If there is none, it brings the one that it had: an attempt that was rejected at once has registered
 // nothing.
-func (p *Plane) FailedItems(ctx context.Context, caller gozzard.Caller, id gozzard.TaskID) ([]gozzard.Item, error) {
+func (p *Plane) FailedItems(ctx context.Context, caller gozzard.Caller, id gozzard.TaskID,
+	only []int) ([]gozzard.Item, error) {
 	// Find the attempts.
 	res, err := p.Results(ctx, caller, id)
 	if err != nil {
 		return nil, err
 	}
+	chosen := make(map[int]bool, len(only))
+	for _, i := range only {
+		chosen[i] = true
+	}
 	var failed []*gozzard.Attempt
 	var ids []gozzard.ProcID
 	for i := range res.Attempts {
-		if a := &res.Attempts[i]; repeats(a) {
+		if a := &res.Attempts[i]; repeats(a) && (only == nil || chosen[i]) {
 			failed = append(failed, a)
 			ids = append(ids, gozzard.ProcID{Agent: a.Agent, Key: a.Key})
 		}

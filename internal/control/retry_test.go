@@ -9,9 +9,9 @@ import (
 )
 
 // failedItems are the items that repeat what failed in a task.
-func (r *rig) failedItems(c gozzard.Caller, task gozzard.Task) []gozzard.Item {
+func (r *rig) failedItems(c gozzard.Caller, task gozzard.Task, only ...int) []gozzard.Item {
 	r.t.Helper()
-	items, err := r.plane.FailedItems(r.t.Context(), c, task.ID)
+	items, err := r.plane.FailedItems(r.t.Context(), c, task.ID, only)
 	if err != nil {
 		r.t.Fatal(err)
 	}
@@ -59,6 +59,12 @@ func TestRetryOnlyWhatFailed(t *testing.T) {
 	if got := strings.Join(targets, " "); !strings.Contains(got, "agent-3") || !strings.Contains(got, "agent-5") ||
 		len(targets) != 3 {
 		t.Errorf("repeated are %v", targets)
+	}
+
+	// Chosen attempts only; one that did not fail and one that is not there add nothing.
+	if some := r.failedItems(caller, task, 0, 4, 99); len(some) != 1 || len(some[0].Targets) != 1 ||
+		some[0].Targets[0].Agent != "agent-5" {
+		t.Errorf("of the chosen attempts %+v are repeated", some)
 	}
 
 	// The new task is about exactly those, and a repeated request is the same task.
@@ -114,7 +120,7 @@ func TestTI3Retry(t *testing.T) {
 	for name, c := range map[string]gozzard.Caller{"another app": {App: "b", User: "admin", Rights: gozzard.Everything()},
 		"no rights": {App: "app", User: "x"}, "other namespace": {App: "app", User: "x", Rights: &gozzard.Rights{
 			Grants: []gozzard.Grant{{Role: gozzard.RoleAdmin, Namespaces: []string{"else"}}}}}} {
-		if items, err := r.plane.FailedItems(t.Context(), c, task.ID); gozzard.KindOf(err) != gozzard.ErrNotFound {
+		if items, err := r.plane.FailedItems(t.Context(), c, task.ID, nil); gozzard.KindOf(err) != gozzard.ErrNotFound {
 			t.Errorf("%s gets %+v: %v", name, items, err)
 		}
 	}
@@ -128,7 +134,7 @@ func TestTI3Retry(t *testing.T) {
 	if n := len(r.commands(me, gozzard.CommandOperate)); n > 0 {
 		t.Errorf("%d commands were sent for a viewer", n)
 	}
-	if _, err := r.plane.FailedItems(t.Context(), caller, "nonsense"); gozzard.KindOf(err) != gozzard.ErrNotFound {
+	if _, err := r.plane.FailedItems(t.Context(), caller, "nonsense", nil); gozzard.KindOf(err) != gozzard.ErrNotFound {
 		t.Error(err)
 	}
 }

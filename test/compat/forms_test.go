@@ -41,6 +41,7 @@ func withoutAdded(v any) {
 		}
 		if v["task_id"] != nil && v["attempts"] != nil {
 			delete(v, "waiting") // the hosts that it waits for
+			delete(v, "door")
 		}
 		withoutForgets(v)
 		for _, e := range v {
