@@ -63,10 +63,10 @@ are unhealthy. "gozzard demo remove" removes it again.`,
 			o.Version, o.Log, o.Fatal = version, log, fatal(log)
 			var left atomic.Int64
 			o.NewAgent = func(h server.DevHost) (server.Part, error) { return newDevAgent(&o, h, &left) }
-			o.Ready = func(url, credentials string) error {
-				err := printReady(cmd.Context(), o.Hosts, url, credentials)
+			o.Ready = func(at server.DevAddress) error {
+				err := printReady(cmd.Context(), o.Hosts, at)
 				if err == nil && demo {
-					err = printDemo(cmd.Context(), credentials, o.Cloud)
+					err = printDemo(cmd.Context(), at.Credentials, o.Cloud)
 				}
 				return err
 			}
@@ -102,9 +102,14 @@ func newDevAgent(o *server.DevOptions, h server.DevHost, left *atomic.Int64) (se
 }
 
 // printReady prints where the server is and what to try next.
-func printReady(ctx context.Context, hosts int, url, credentials string) error {
-	return checkWrite(fmt.Print(textIn(ctx, "gozzard serves %d host(s) at %s\ncredentials:  %s\ntry:          %s\n", hosts,
-		url, credentials, exampleCommand(credentials, "ps"))))
+func printReady(ctx context.Context, hosts int, at server.DevAddress) error {
+	err := checkWrite(fmt.Print(textIn(ctx, "gozzard serves %d host(s) at %s\ncredentials:  %s\ntry:          %s\n", hosts,
+		at.URL, at.Credentials, exampleCommand(at.Credentials, "ps"))))
+	if err != nil || at.Console == "" {
+		return err
+	}
+	return checkWrite(fmt.Print(textIn(ctx, "console:      %s\n              (for one minute; another link: %s)\n",
+		at.Console, exampleCommand(at.Credentials, "console"))))
 }
 
 // exampleCommand is a command line that works as it is printed.

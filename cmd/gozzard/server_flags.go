@@ -57,6 +57,10 @@ func registerLogin(f *pflag.FlagSet, o *server.LoginOptions) {
 	f.DurationVar(&o.MaxTokenAge, "max-token-age", server.DefaultTokenAge,
 		"how old the tokens of users may become, also those that were made before, from 1h to 8784h; "+
 			"0: each has only its own end")
+	f.DurationVar(&o.ConsoleLife, "console-life", server.DefaultConsoleLife,
+		"how long a session of the console lasts, from 5m to 744h")
+	f.DurationVar(&o.ConsoleIdle, "console-idle", server.DefaultConsoleIdle,
+		"how long a session of the console lasts without a request, from 1m on; an open page alone does not count")
 	f.StringVar(&o.RequireTOTP, "require-totp", "",
 		"users with a password need a second factor: `WHICH` is admins (of everything) or all (default: none need it)")
 	f.StringVar(&o.Issuer, "oidc-issuer", "", "`URL` of the OpenID Connect provider for logins of people")

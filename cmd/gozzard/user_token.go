@@ -2,6 +2,7 @@ package main
 
 import (
 	"fmt"
+	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -115,7 +116,9 @@ func newUserTokenListCommand(env *cliEnv) *cobra.Command {
 					if k.Session {
 						kind = "session"
 					}
-					if k.App != "" {
+					if strings.HasPrefix(k.Kind, "console") {
+						place = "console"
+					} else if k.App != "" {
 						place = "app " + k.App
 					} else if k.Kind == "" && !k.Session {
 						place = "alone and apps" // from before there were kinds

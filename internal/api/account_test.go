@@ -50,7 +50,7 @@ func newAccountServer(t *testing.T, provider *auth.Provider) *accountServer {
 
 	return &accountServer{t: t, store: store, handler: api.New(api.Options{Plane: newPlane(),
 		Authenticate: blueking.ByHeaders(acc.Directory()), Challenge: blueking.AuthorizationHeader, Accounts: acc,
-		Provider: provider})}
+		Provider: provider, Rights: acc.Directory().RightsOf, Carries: blueking.InHeaders})}
 }
 
 // as sets the credentials of the caller in a request.

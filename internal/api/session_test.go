@@ -2,14 +2,17 @@ package api_test
 
 import (
 	"encoding/json"
+	"io"
 	"net/http"
 	"net/http/httptest"
+	"net/url"
 	"strings"
 	"testing"
 	"time"
 
 	"github.com/gozzard/gozzard"
 	"github.com/gozzard/gozzard/client"
+	"github.com/gozzard/gozzard/internal/auth"
 	"github.com/gozzard/gozzard/test/fleettest"
 )
 
@@ -379,4 +382,96 @@ func enrolSecond(t *testing.T, d *accountServer, user, password string) {
 		t.Fatal(err)
 	}
 	d.do(anonymous, "PUT", "/api/v1/totp", login+`,"code":"`+code+`"}`, 200, nil)
+}
+
+// TestSessionEndsItsStreams: a stream of a session that ends closes at once, with a last event.
+func TestSessionEndsItsStreams(t *testing.T) {
+	d := newSessionServer(t)
+	srv := httptest.NewServer(d.handler)
+	t.Cleanup(srv.Close)
+	b := d.newBrowser()
+	b.host = strings.TrimPrefix(srv.URL, "http://")
+
+	for what, end := range map[string]func(b *browser){
+		"log-out": func(b *browser) { b.want(200, "DELETE", "/api/v1/session", "") },
+		"revoked": func(b *browser) {
+			d.do(admin, "DELETE", "/api/v1/users/alice/tokens/"+b.ID, "", 200, nil)
+		},
+		"disabled": func(*browser) { d.do(admin, "PUT", "/api/v1/users/alice", `{"disabled":true}`, 200, nil) },
+	} {
+		d.do(admin, "PUT", "/api/v1/users/alice", `{"disabled":false}`, 200, nil)
+		b.cookie = nil
+		b.signIn("alice")
+		req, err := http.NewRequestWithContext(t.Context(), http.MethodGet, srv.URL+"/api/v1/events/stream", nil)
+		check(t, err)
+		req.AddCookie(b.cookie)
+		res, err := http.DefaultClient.Do(req)
+		check(t, err)
+		if res.StatusCode != http.StatusOK {
+			t.Fatalf("the stream gets %s", res.Status)
+		}
+		_, err = io.ReadFull(res.Body, make([]byte, len(": \n\n"))) // it is open
+		check(t, err)
+
+		end(b)
+		ended := time.Now()
+		rest, err := io.ReadAll(res.Body)
+		check(t, err)
+		_ = res.Body.Close()
+		if took := time.Since(ended); took > 3*time.Second { // without the signal, up to 5 s
+			t.Errorf("%s: the stream went on for %s", what, took)
+		}
+		if !strings.HasSuffix(string(rest), "event: bye\ndata: {\"reason\":\"session\"}\n\n") {
+			t.Errorf("%s: the stream ended with %q", what, rest)
+		}
+	}
+}
+
+// TestProviderLoginEndsInTheConsole logs a user in at a provider, from the console.
+func TestProviderLoginEndsInTheConsole(t *testing.T) {
+	there := fleettest.NewProvider(t)
+	p, err := auth.NewProvider(auth.ProviderOptions{Issuer: there.URL, ClientID: "gozzard", ClientSecret: "s",
+		RedirectURL: "http://127.0.0.1:8080/login/oidc/callback"})
+	check(t, err)
+	d := newAccountServer(t, p)
+	login := func(edit func(url.Values)) *httptest.ResponseRecorder {
+		t.Helper()
+		b := d.newBrowser()
+		began := b.want(302, "GET", "/login/oidc?to=console", "")
+		b.cookie = began.Result().Cookies()[0]
+		query := url.Values{"state": {there.Visit(began.Header().Get("Location"))}, "code": {fleettest.ProviderCode}}
+		edit(query)
+		return b.want(302, "GET", "/login/oidc/callback?"+query.Encode(), "", header("Sec-Fetch-Site", "cross-site"))
+	}
+
+	same := func(url.Values) {}
+	for want, w := range map[string]*httptest.ResponseRecorder{
+		"user_forbidden":  login(same), // not known here
+		"unauthenticated": login(func(q url.Values) { q.Set("error", "access_denied") }),
+	} {
+		if to := w.Header().Get("Location"); to != "/console/sign-in?error="+want {
+			t.Errorf("a login that fails ends at %s", to)
+		}
+		for _, c := range w.Result().Cookies() {
+			if c.Name == "gozzard_8080" {
+				t.Errorf("a login that fails sets %v", c)
+			}
+		}
+	}
+
+	d.do(admin, "POST", "/api/v1/users", `{"name":"a@example.com","grants":[{"role":"viewer"}]}`, 201, nil)
+	w := login(same)
+	if to := w.Header().Get("Location"); to != "/console/" || w.Body.Len() > 0 {
+		t.Errorf("the login ends at %s with %s", to, w.Body)
+	}
+	b := d.newBrowser()
+	for _, c := range w.Result().Cookies() {
+		if c.Name == "gozzard_8080" {
+			b.cookie = c
+		}
+	}
+	if who := b.want(200, "GET", "/api/v1/session", "").Body.String(); !strings.Contains(who, `"user":"a@example.com"`) {
+		t.Errorf("the session is %s", who)
+	}
+	b.want(400, "GET", "/login/oidc?to=https://evil.example.com", "")
 }

@@ -22,6 +22,12 @@ import (
 // DefaultTokenAge is how old tokens of users become when the options do not say it.
 const DefaultTokenAge = auth.DefaultTokenAge
 
+// How long a session of the console lasts when the options do not say it.
+const (
+	DefaultConsoleLife = auth.SessionLife
+	DefaultConsoleIdle = auth.DefaultIdle
+)
+
 // LoginOptions name the services that people log in with, and say whether the first app is made again.
 type LoginOptions struct {
 	LoginURL string // URL of BlueKing's login service; "": none
@@ -36,6 +42,8 @@ type LoginOptions struct {
 	Reset    bool // make the first app again
 
 	MaxTokenAge time.Duration // of personal tokens and sessions; 0: each has only its own end
+	ConsoleLife time.Duration // of sessions of the console; 0: DefaultConsoleLife
+	ConsoleIdle time.Duration // without a request; 0: DefaultConsoleIdle
 	RequireTOTP string        // which passwords need a second factor: "", admins or all
 }
 
@@ -48,6 +56,12 @@ func (o *LoginOptions) accounts(log *slog.Logger) (auth.Options, error) {
 	age := o.MaxTokenAge
 	if age == 0 {
 		age = -1
+	}
+	if o.ConsoleLife != 0 && (o.ConsoleLife < 5*time.Minute || o.ConsoleLife > 31*24*time.Hour) {
+		return auth.Options{}, fmt.Errorf("--console-life: %s is not between 5m and 744h", o.ConsoleLife)
+	}
+	if o.ConsoleIdle != 0 && o.ConsoleIdle < time.Minute {
+		return auth.Options{}, fmt.Errorf("--console-idle: %s is less than 1m", o.ConsoleIdle)
 	}
 	required := auth.Required(o.RequireTOTP)
 	if !required.Valid() {
@@ -63,7 +77,8 @@ func (o *LoginOptions) accounts(log *slog.Logger) (auth.Options, error) {
 			"url", o.LoginURL)
 	}
 
-	return auth.Options{Verify: v, MaxTokenAge: age, RequireTOTP: required, Provider: o.Issuer != ""}, nil
+	return auth.Options{Verify: v, MaxTokenAge: age, RequireTOTP: required, Provider: o.Issuer != "",
+		ConsoleLife: o.ConsoleLife, ConsoleIdle: o.ConsoleIdle}, nil
 }
 
 // verifier asks the login service; nil without one.

@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/gozzard/gozzard"
+	"github.com/gozzard/gozzard/internal/api"
 	"github.com/gozzard/gozzard/internal/nats"
 	"github.com/gozzard/gozzard/internal/signing"
 )
@@ -25,8 +26,15 @@ type DevOptions struct {
 	Cloud int
 	// NewAgent makes the agent of one host.
 	NewAgent func(DevHost) (Part, error)
-	// Ready is called when every host has reported. credentials is the file for callers.
-	Ready func(url, credentials string) error
+	// Ready is called when every host has reported.
+	Ready func(DevAddress) error
+}
+
+// DevAddress says how people reach `gozzard dev`.
+type DevAddress struct {
+	URL         string
+	Credentials string // the file for callers
+	Console     string // link that opens the console once, within a minute; "": the app of dev may not make one
 }
 
 // DevHost is one host of `gozzard dev`.
@@ -113,12 +121,27 @@ func (d *devReady) Run(ctx context.Context) error {
 	if err := c.Write(path); err != nil {
 		return err
 	}
-	if err := d.o.Ready(d.s.URL(), path); err != nil {
+	if err := d.o.Ready(DevAddress{URL: d.s.URL(), Credentials: path, Console: d.s.devLink()}); err != nil {
 		return err
 	}
 
 	<-ctx.Done()
 	return nil
+}
+
+// devLink is a one-time link to the console. Its session acts as the app of dev for its user, with the same rights as the
+// credentials file. An admin can have taken these rights away.
+func (s *Server) devLink() string {
+	caller := gozzard.Caller{App: devApp, User: devUser, Asserted: true}
+	if !s.accounts.Directory().RightsOf(caller).All() {
+		return ""
+	}
+	code, _, err := s.accounts.NewLink(caller)
+	if err != nil {
+		s.options.Log.Warn("cannot make a link to the console", "err", err)
+		return ""
+	}
+	return api.LinkURL(s.URL(), code)
 }
 
 // Close has nothing to close.
