@@ -51,7 +51,7 @@ var mayImport = map[string][]string{
 		"internal/auditexport", "internal/auth", "internal/backup",
 		"internal/blueking", "internal/blueking/gse", "internal/blueking/gsekit", "internal/blueking/job",
 		"internal/cmdb", "internal/console", "internal/control", "internal/enrol", "internal/fleet", "internal/journal",
-		"internal/keyprogram", "internal/nats", "internal/ratelimit", "internal/record", "internal/release", "internal/signing",
+		"internal/keyprogram", "internal/live", "internal/nats", "internal/ratelimit", "internal/record", "internal/release", "internal/signing",
 		"internal/sqlstore", "internal/taskname", "internal/topology", "internal/upgrade", "internal/waves",
 		"packaging"}, // the files that the join script brings
 
@@ -64,6 +64,7 @@ var mayImport = map[string][]string{
 		"internal/topology", "internal/topology/index"},
 	"internal/delivery":       {".", "internal/statelock"},
 	"internal/fleet":          {".", "internal/statelock"},
+	"internal/live":           {".", "client", "internal/fleet"},
 	"internal/record":         {".", "internal/fleet", "internal/topology"},
 	"internal/topology":       {".", "internal/expression", "internal/suggest", "internal/yamldoc"},
 	"internal/topology/index": {".", "internal/expression", "internal/topology"},
@@ -86,7 +87,7 @@ var mayImport = map[string][]string{
 	// Doors.
 	"internal/api": {".", "client", "internal/approval", "internal/audit", "internal/auth", "internal/enrol",
 		"internal/expression", "internal/fleet",
-		"internal/openapi", "internal/record", "internal/specjson", "internal/strictjson",
+		"internal/live", "internal/openapi", "internal/record", "internal/specjson", "internal/strictjson",
 		"internal/suggest", "internal/taskname", "internal/topology", "internal/topology/index",
 		"internal/upgrade"},
 	"internal/blueking": {".", "internal/audit", "internal/auth", "internal/language", "internal/strictjson"},

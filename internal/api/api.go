@@ -12,6 +12,7 @@ import (
 	"github.com/gozzard/gozzard/internal/auth"
 	"github.com/gozzard/gozzard/internal/enrol"
 	"github.com/gozzard/gozzard/internal/fleet"
+	"github.com/gozzard/gozzard/internal/live"
 	"github.com/gozzard/gozzard/internal/record"
 	"github.com/gozzard/gozzard/internal/topology"
 	"github.com/gozzard/gozzard/internal/topology/index"
@@ -88,6 +89,8 @@ type Options struct {
 	Keys Keys // nil: the server has no keys that callers can rotate
 
 	Requests *approval.Desk // nil: no act waits for a second person
+
+	Live *live.Hub // nil: the server has no live data
 
 	Stopping <-chan struct{} // closed when the server stops, which ends streams; may be nil
 

@@ -2,6 +2,7 @@ package api_test
 
 import (
 	"encoding/base64"
+	"fmt"
 	"net/http"
 	"net/http/httptest"
 	"net/url"
@@ -10,6 +11,7 @@ import (
 	"time"
 
 	"github.com/gozzard/gozzard"
+	"github.com/gozzard/gozzard/client"
 	"github.com/gozzard/gozzard/internal/record"
 	"github.com/gozzard/gozzard/internal/topology"
 	"github.com/gozzard/gozzard/test/fleettest"
@@ -21,7 +23,7 @@ func scenarios() map[string]func(*testing.T, *recorder) {
 		"fleet": playFleet, "operations": playOperations, "topology": playTopology, "enrolment": playEnrolment,
 		"releases": playReleases, "accounts": playAccounts, "logins": playLogins, "audit": playAudit,
 		"server": playServer, "errors": playErrors, "keys": playKeys, "people": playPeople,
-		"leave": playLeave, "sessions": playSessions,
+		"leave": playLeave, "sessions": playSessions, "live": playLive,
 	}
 }
 
@@ -310,4 +312,15 @@ func playErrors(_ *testing.T, r *recorder) {
 	r.send("GET", "/api/v1/tasks/unknown", "")
 	r.send("POST", "/api/v1/apps", `{"code":"admin"}`)
 	r.send("POST", "/api/v1/enrol", `{}`, stranger)
+}
+
+// playLive reads the live data.
+func playLive(t *testing.T, r *recorder) {
+	t.Helper()
+	table, err := client.ParseLiveSnapshot(r.send("GET", "/api/v1/live/snapshot", "").Body.Bytes())
+	check(t, err)
+	r.send("GET", fmt.Sprintf("/api/v1/live/stream?after=%d&epoch=%s", table.Seq, table.Epoch), "")
+	r.send("GET", "/api/v1/live/stream?after=7&epoch=other", "")
+	r.send("POST", "/api/v1/live/rows", fmt.Sprintf(`{"epoch":%q,"ids":[0,1,99]}`, table.Epoch))
+	r.send("POST", "/api/v1/live/rows", `{"epoch":"other","ids":[0]}`)
 }

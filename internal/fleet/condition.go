@@ -33,6 +33,7 @@ func (x *Index) recount(e *host, change func()) {
 	change()
 	for _, id := range e.rows {
 		x.countRow(x.rows.at(id), 1)
+		x.feedRow(id)
 	}
 	x.noteHost(e.place)
 }

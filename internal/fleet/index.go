@@ -72,6 +72,7 @@ type Index struct {
 	dropped    uint64
 	leftOut    func(agent gozzard.AgentID, tooMany, badKeys int) // nil: none
 	changes    changes
+	feed       feed
 }
 
 // host is a Host with the data of the index.
@@ -84,6 +85,8 @@ type host struct {
 	current  bool     // it has reported in its present session
 	swept    bool     // it has sent a complete report in its present session
 	changed  bool     // recorded in changes
+	fed      bool     // recorded in feed
+	version  uint32   // counts changes of what rights and viewers see of the host itself
 	rows     []uint32 // in key order
 	full     fullReport
 }
@@ -121,6 +124,9 @@ func (x *Index) PutHost(h Host) {
 	e := x.hostFor(h.Info.Agent)
 
 	x.own(e, h.Info.Addrs)
+	if !e.known || h.Info.CPUs != e.Info.CPUs || !slices.Equal(h.Info.Addrs, e.Info.Addrs) {
+		defer x.feedHost(e)
+	}
 
 	// Store the host.
 	if h.Session != e.Session {
@@ -157,6 +163,7 @@ func (x *Index) Forget(agent gozzard.AgentID) {
 	e.known, e.reported, e.gone = false, false, true
 	e.current, e.swept = false, false
 	e.full.forget()
+	x.feedHost(e)
 }
 
 // SetAddrs replaces the addresses of a host. It ignores an unknown host.
@@ -169,6 +176,7 @@ func (x *Index) SetAddrs(agent gozzard.AgentID, addrs []gozzard.HostAddr) {
 		x.own(e, addrs)
 		e.Info.Addrs = addrs
 		x.noteHost(e.place)
+		x.feedHost(e)
 	}
 }
 
@@ -303,6 +311,7 @@ func (x *Index) setOnline(e *host, online bool) {
 		return
 	}
 	x.recount(e, func() { e.Online = online })
+	x.feedHost(e)
 	if online {
 		x.online++
 	} else {

@@ -48,6 +48,7 @@ func (x *Index) Apply(agent gozzard.AgentID, rows []gozzard.Status, removed []go
 		}
 		if r := x.rows.at(e.rows[i]); r.flags&rowSeeded != 0 {
 			x.unmanage(r)
+			x.feedRow(e.rows[i])
 			continue
 		}
 		x.discard(e, i)
@@ -159,6 +160,7 @@ func (x *Index) Rebind(from, to gozzard.AgentID) {
 		}
 		x.noteHost(src.place)
 		x.noteHost(dst.place)
+		x.feedRow(id)
 		x.countRow(r, -1)
 		r.host, r.mark = dst.place, dst.full.mark
 		r.set(rowSeen, false) // the new host has not reported it
@@ -200,7 +202,10 @@ func (x *Index) applyRows(e *host, rows []gozzard.Status) {
 				badKeys++
 				continue
 			}
-		} else if r = x.find(e, s.Key); r == nil {
+		} else if at, ok := x.locate(e, s.Key); ok {
+			r = x.rows.at(e.rows[at])
+			x.feedRow(e.rows[at])
+		} else {
 			tooMany++
 			continue
 		}
@@ -222,6 +227,7 @@ func (x *Index) sweep(e *host) {
 			continue
 		case r.flags&rowSeen != 0:
 			x.unmanage(r)
+			x.feedRow(id)
 		}
 		kept = append(kept, id)
 	}

@@ -93,10 +93,11 @@ func (x *Index) find(e *host, key gozzard.Key) *row {
 }
 
 // obtain returns the row of a host with a key, and adds it at the end if there is none. It returns nil for an invalid
-// key.
+// key. The caller changes the row, so it is recorded as changed.
 func (x *Index) obtain(e *host, key gozzard.Key) *row {
 	i, ok := x.locate(e, key)
 	if ok {
+		x.feedRow(e.rows[i])
 		return x.rows.at(e.rows[i])
 	}
 	if gozzard.ValidateName(key.Namespace) != nil || gozzard.ValidateName(key.Name) != nil {
@@ -104,6 +105,7 @@ func (x *Index) obtain(e *host, key gozzard.Key) *row {
 	}
 
 	id := x.rows.alloc()
+	x.feedRow(id)
 	x.lastSeq++
 	r := x.rows.at(id)
 	r.seq, r.host, r.pid = x.lastSeq, e.place, -1
@@ -143,6 +145,7 @@ func (x *Index) erase(id uint32) {
 	x.countRow(r, -1)
 	x.count--
 	x.noteHost(r.host)
+	x.feedRow(id)
 	x.rows.release(id)
 }
 

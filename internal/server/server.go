@@ -19,6 +19,7 @@ import (
 	"github.com/gozzard/gozzard/internal/control"
 	"github.com/gozzard/gozzard/internal/enrol"
 	"github.com/gozzard/gozzard/internal/fleet"
+	"github.com/gozzard/gozzard/internal/live"
 	"github.com/gozzard/gozzard/internal/ratelimit"
 	"github.com/gozzard/gozzard/internal/signing"
 	"github.com/gozzard/gozzard/internal/sqlstore"
@@ -41,6 +42,7 @@ type Server struct {
 	restore     *enrol.Restore
 	fabric      Fabric
 	fleet       *fleet.Index
+	live        *live.Hub
 	plane       *Plane
 	upgrades    *upgrade.Runner // nil: no host is enrolled here
 	accounts    *auth.Accounts
@@ -123,7 +125,7 @@ func (s *Server) run(ctx context.Context, others ...Part) error {
 	context.AfterFunc(ctx, func() { close(s.stopping) })
 
 	// List the parts of this server.
-	parts := []func(context.Context) error{s.plane.Run, s.fabric.Run, s.jobs.Run, s.pages.Run, s.refusals.Run, s.serve}
+	parts := []func(context.Context) error{s.plane.Run, s.fabric.Run, s.jobs.Run, s.live.Run, s.pages.Run, s.refusals.Run, s.serve}
 	if s.cmdb != nil && len(s.options.CMDB.Businesses) > 0 { // without any it only answers callers
 		parts = append(parts, s.cmdb.Run)
 	}
@@ -235,6 +237,7 @@ func (s *Server) openPlane(ctx context.Context) (err error) {
 			return err
 		}
 	}
+	s.live = live.New(live.Options{Fleet: s.fleet, Log: o.Log})
 	s.metrics.Watch(s.fleet, s.fabric.Counts)
 	return s.rememberQuota(ctx)
 }
