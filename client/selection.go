@@ -17,7 +17,8 @@ type Host struct {
 // Selection says which processes a request is about. Namespaces and names may be patterns with * and ?; without a
 // namespace, every namespace is meant. Give Namespace or Namespaces, not both. Give a list of hosts, or set All for
 // every host that has the process. With a business, the processes of that business are selected: Names (then aliases)
-// and Hosts may narrow them further; Namespace, Namespaces and All are not allowed.
+// and Hosts may narrow them further; Namespace, Namespaces and All are not allowed. Processes names each process with its
+// hosts, where they are not the same for all; it stands alone.
 type Selection struct {
 	BusinessSelection
 	Namespace  string   `json:"namespace,omitempty"`
@@ -25,6 +26,15 @@ type Selection struct {
 	Names      []string `json:"names,omitempty"`
 	Hosts      []Host   `json:"hosts,omitempty"`
 	All        bool     `json:"all,omitempty"`
+
+	Processes []ProcessOn `json:"processes,omitempty"`
+}
+
+// ProcessOn names one process on some hosts.
+type ProcessOn struct {
+	Namespace string            `json:"namespace"`
+	Name      string            `json:"name"`
+	Agents    []gozzard.AgentID `json:"agents"`
 }
 
 // BusinessSelection selects processes by their place in a business. It is empty while Biz is 0.

@@ -104,7 +104,7 @@ func (a *api) readBusinessBody(caller gozzard.Caller, root *strictjson.Value) *b
 		biz.Fault(`select some of its processes by expression, sets, modules, names or hosts; ` +
 			`"expression": "*.*.*.*.*" means every process`)
 	}
-	for _, name := range []string{"namespace", "namespaces", "spec", "labels"} {
+	for _, name := range []string{"namespace", "namespaces", "processes", "spec", "labels"} {
 		if v := root.Get(name); v.Given() {
 			v.Fault("is not allowed with a business: its processes have their own")
 		}

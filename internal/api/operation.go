@@ -32,7 +32,7 @@ func (a *api) postOperation(w http.ResponseWriter, r *http.Request, caller gozza
 		root.Only(fieldNames(reflect.TypeFor[client.OperationRequest]())...)
 		item := gozzard.Item{Action: readAction(root)}
 		s := a.readSelection(caller, root)
-		if s.business != nil {
+		if s.business != nil || s.processes != nil {
 			return item, s
 		}
 

@@ -47,6 +47,8 @@ func TestOperations(t *testing.T) {
 		"pattern of another script": {`{"action":"host","namespace":"游?","names":["*关*"],"hosts":[{"cloud":0,"ip":"10.0.0.2"}]}`, []string{"manage 游戏:网关服 @ a2"}},
 		"any namespace, literal names": {`{"action":"unhost","names":["web"],"hosts":[{"agent":"a3"}]}`,
 			[]string{"unmanage shop:web @ a3"}},
+		"processes with their hosts": {`{"action":"stop","processes":[{"namespace":"shop","name":"web","agents":["a1","a3"]},{"namespace":"游戏","name":"网关服","agents":["a2"]}]}`,
+			[]string{"stop shop:web @ a1", "stop shop:web @ a3", "stop 游戏:网关服 @ a2"}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			s := newServer(t)
@@ -158,6 +160,13 @@ func TestBadRequestsChangeNothing(t *testing.T) {
 		"no hosts":              {`{"action":"start","names":["web"]}`, "hosts: give a list of hosts"},
 		"hosts and all":         {`{` + ok + `,"all":true}`, "hosts: give a list of hosts"},
 		"empty hosts":           {`{"action":"start","names":["web"],"hosts":[]}`, "hosts: required"},
+		"processes and names": {`{"action":"stop","names":["web"],"processes":[{"namespace":"shop","name":"web","agents":["a1"]}]}`,
+			"names: is not allowed with processes"},
+		"processes and a business": {`{"action":"stop","biz":2,"expression":"*.*.*.*.*","processes":[{"namespace":"shop","name":"web","agents":["a1"]}]}`,
+			"processes: is not allowed with a business"},
+		"no processes":          {`{"action":"stop","processes":[]}`, "processes: required"},
+		"process without hosts": {`{"action":"stop","processes":[{"namespace":"shop","name":"web","agents":[]}]}`, "processes[0].agents: required"},
+		"pattern of a process":  {`{"action":"stop","processes":[{"namespace":"shop","name":"*","agents":["a1"]}]}`, "processes[0].name"},
 		"null host":             {`{"action":"start","names":["web"],"hosts":[null]}`, "hosts[0]: required"},
 		"name for an address": {`{"action":"start","names":["web"],"hosts":[{"cloud":0,"ip":"localhost"}]}`,
 			`hosts[0].ip: "localhost" is not`},

@@ -22,6 +22,7 @@ type selection struct {
 	hosts      []gozzard.Target
 	all        bool
 	business   *businessSelection // if it is set, the other fields are not
+	processes  []client.ProcessOn // the same
 
 	definition specjson.Definition // of a request that registers: the instances of names differ in it
 }
@@ -39,6 +40,10 @@ func (a *api) readSelection(caller gozzard.Caller, root *strictjson.Value) *sele
 	if s.business != nil {
 		return s
 	}
+	if list := root.Get("processes"); list.Given() {
+		readProcesses(root, &list, s)
+		return s
+	}
 
 	readNamespaces(root, s)
 	names := root.Get("names")
@@ -48,6 +53,63 @@ func (a *api) readSelection(caller gozzard.Caller, root *strictjson.Value) *sele
 
 	a.readHosts(caller, root, s)
 	return s
+}
+
+// readProcesses reads processes that are named with their hosts, one by one.
+func readProcesses(root, list *strictjson.Value, s *selection) {
+	for _, name := range []string{"namespace", "namespaces", "names", "hosts", "all", "spec", "labels"} {
+		if v := root.Get(name); v.Given() {
+			v.Fault("is not allowed with processes: each of them has its name and its hosts")
+		}
+	}
+
+	n := list.List(maxList, func(e *strictjson.Value) {
+		if !e.Object() {
+			return
+		}
+		e.Only(processFields...)
+		namespace, name, agents := e.Get("namespace"), e.Get("name"), e.Get("agents")
+		p := client.ProcessOn{Namespace: requireName(&namespace), Name: requireName(&name)}
+		if agents.List(maxList, func(e *strictjson.Value) {
+			id := gozzard.AgentID(e.Str())
+			if err := id.Validate(); err != nil && id != "" {
+				e.Fault("%s", err)
+			}
+			p.Agents = append(p.Agents, id)
+		}) == 0 && agents.Given() {
+			agents.Fault("required, is empty")
+		}
+		s.processes = append(s.processes, p)
+	})
+	if n == 0 {
+		list.Fault("required, is empty")
+	}
+}
+
+// processFields are the fields of client.ProcessOn.
+var processFields = fieldNames(reflect.TypeFor[client.ProcessOn]())
+
+// namedItems makes the items of processes that are named with their hosts.
+func namedItems(list []client.ProcessOn, item gozzard.Item) ([]gozzard.Item, error) {
+	n := 0
+	items := make([]gozzard.Item, 0, len(list))
+	for _, p := range list {
+		it := item
+		it.Key = gozzard.Key{Namespace: p.Namespace, Name: p.Name}
+		for _, agent := range p.Agents {
+			t := gozzard.Target{Agent: agent}
+			t.ResultKey = resultKey(t, it.Key)
+			it.Targets = append(it.Targets, t)
+		}
+		n += len(it.Targets)
+		items = append(items, it)
+	}
+
+	if n > record.MaxTargets {
+		return nil, gozzard.Errorf(gozzard.ErrInvalid, "%d processes are named, at most %d are allowed in one operation", n,
+			record.MaxTargets)
+	}
+	return items, nil
 }
 
 // readNamespaces reads "namespace" or "namespaces". A request may have neither.
@@ -166,6 +228,9 @@ func (a *api) items(ctx context.Context, caller gozzard.Caller, s *selection, it
 	error) {
 	if s.business != nil {
 		return a.businessItems(ctx, caller, s.business, item.Action)
+	}
+	if s.processes != nil {
+		return namedItems(s.processes, item)
 	}
 
 	// Make the items.

@@ -7,6 +7,7 @@ import { own, shared, type Action } from "./keys.ts";
 import { Palette } from "./palette.tsx";
 import { go, href, place } from "./router.ts";
 import { setTheme, theme, type Theme } from "./theme.ts";
+import { Actions } from "./ui/action.tsx";
 import { Button, Dialog, State } from "./ui/kit.tsx";
 import { age, now } from "./ui/format.ts";
 import { language, number, setLanguage, t, type Word } from "./words.ts";
@@ -63,6 +64,7 @@ export function Shell({ children }: { children: ComponentChildren }) {
       </header>
       <Connection />
       <main id="main" tabIndex={-1}>{children}</main>
+      <Actions />
       {open === "palette" && <Palette onClose={() => setOpen("")} />}
       {open === "help" && <Help onClose={() => setOpen("")} />}
     </div>

@@ -1,0 +1,65 @@
+// What a preview of an action says, summed up for people. Pure, so that it is tested without a page.
+import type { Preview } from "../api-types.ts";
+import type { Table } from "../live/table.ts";
+import type { Selection } from "./action.tsx";
+
+export interface Summary {
+  reached: number; // processes that the action goes to
+  hosts: number; // at least that many, if partly
+  partly: boolean; // the preview lists only a part of the processes
+  offline: number; // hosts without a connection
+  names: { key: string; count: number }[]; // the most frequent ones
+  moreNames: number;
+  rejectedCount: number;
+  rejected: { code: string; message: string; count: number }[];
+}
+
+const mostNames = 8, mostRejected = 6;
+
+/** The limits of the API for one operation. */
+export const maxTargets = 100_000, maxBody = 4 << 20;
+
+/** Why a selection is too large for one operation; undefined if it is not. */
+export function tooLarge(s: Selection): { word: "act.tooMany" | "act.tooLong"; n: number; most: number } | undefined {
+  if (!s.processes) return undefined;
+  const n = s.processes.reduce((sum, p) => sum + p.agents.length, 0);
+  if (n > maxTargets) return { word: "act.tooMany", n, most: maxTargets };
+
+  // Estimate the length of the body: exact for ASCII, and too large for other texts.
+  const length = s.processes.reduce((sum, p) => sum + 60 + 3 * (p.namespace.length + p.name.length) + p.agents.reduce((l, a) => l + a.length + 3, 0), 200);
+  return length > maxBody ? { word: "act.tooLong", n, most: Math.floor((n * maxBody) / length) } : undefined;
+}
+
+export function summarise(p: Preview, s: Selection, t: Table | null): Summary {
+  // Count hosts and names of what is listed. A selection that names its hosts says more than the list.
+  const agents = new Set<string>(s.processes?.flatMap((r) => r.agents));
+  const names = new Map<string, number>();
+  const rejected = new Map<string, { code: string; message: string; count: number }>();
+  const count = (key: string, n: number) => names.set(key, (names.get(key) ?? 0) + n);
+  for (const r of s.processes ?? []) count(`${r.namespace}/${r.name}`, r.agents.length);
+  for (const r of p.processes) {
+    if (!s.processes) {
+      agents.add(r.host.agent || `${r.host.cloud}:${r.host.ip}`);
+      count(`${r.namespace}/${r.name}`, 1);
+    }
+    if (!r.code) continue;
+    const key = `${r.code} ${r.message ?? ""}`;
+    const group = rejected.get(key) ?? { code: r.code, message: r.message ?? "", count: 0 };
+    group.count++;
+    rejected.set(key, group);
+  }
+
+  const listed = [...names].map(([key, n]) => ({ key, count: n })).sort((a, b) => b.count - a.count);
+  const groups = [...rejected.values()].sort((a, b) => b.count - a.count);
+  return {
+    reached: p.targets - p.rejected, hosts: agents.size, partly: !s.processes && p.processes.length < p.targets,
+    offline: offlineHosts(agents, t), names: listed.slice(0, mostNames), moreNames: Math.max(0, listed.length - mostNames),
+    rejectedCount: p.rejected, rejected: groups.slice(0, mostRejected),
+  };
+}
+
+function offlineHosts(agents: Set<string>, t: Table | null): number {
+  let n = 0;
+  if (t) for (let i = 0; i < t.hosts.agent.length; i++) if (t.hosts.online[i] === 0 && agents.has(t.hosts.agent[i])) n++;
+  return n;
+}
