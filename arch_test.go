@@ -135,6 +135,7 @@ var mayImport = map[string][]string{
 	"bench/supervisors": {everything},
 	"bench/topology":    {everything},
 	"test/compat":       {everything},
+	"test/console":      {everything},
 	"test/faults":       {everything},
 	"test/fleettest":    {everything},
 	"test/fuzztest":     {},

@@ -21,6 +21,13 @@ var (
 	crowd = sync.OnceValues(func() (string, error) { return buildProgram(false) })
 )
 
+// asShipped makes every program of this test process one without the race detector.
+var asShipped bool
+
+// AsShipped makes all tests of this process run the program without the race detector, as people have it. TestMain
+// calls it.
+func AsShipped() { asShipped = true }
+
 // leftovers are folders that Main removes.
 var leftovers struct {
 	sync.Mutex
@@ -92,7 +99,12 @@ func BuildVersion(t testing.TB, version, out string) {
 }
 
 // Binary builds the program once per test process. GOZZARD_BINARY names a program to use instead.
-func Binary(t testing.TB) string { return binary(t, build) }
+func Binary(t testing.TB) string {
+	if asShipped {
+		return binary(t, crowd)
+	}
+	return binary(t, build)
+}
 
 func binary(t testing.TB, build func() (string, error)) string {
 	t.Helper()
