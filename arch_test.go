@@ -89,7 +89,7 @@ var mayImport = map[string][]string{
 		"internal/expression", "internal/fleet",
 		"internal/live", "internal/openapi", "internal/record", "internal/specjson", "internal/strictjson",
 		"internal/suggest", "internal/taskname", "internal/topology", "internal/topology/index",
-		"internal/upgrade"},
+		"internal/upgrade", "internal/yamldoc"},
 	"internal/blueking": {".", "internal/audit", "internal/auth", "internal/language", "internal/strictjson"},
 	"internal/blueking/gse": {".", "internal/auth", "internal/blueking", "internal/fleet", "internal/record",
 		"internal/specjson", "internal/strictjson", "internal/taskname"},

@@ -35,6 +35,10 @@ type Operation struct {
 	// Adopt says what a start means for a process that is running already: it is supervised from then on, as after a
 	// start that succeeded. Without it the start changes nothing, as callers of GSE's APIs expect.
 	Adopt bool
+
+	// Expect are the digests of the definitions that the caller has read: the operation is rejected if one that it replaces
+	// has another. An empty list that is not nil expects that there is none; nil expects nothing.
+	Expect []string
 }
 
 // Item is one action on one process on many hosts.

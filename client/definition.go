@@ -3,6 +3,7 @@ package client
 import (
 	"context"
 	"encoding/json"
+	"fmt"
 	"net/http"
 
 	"github.com/gozzard/gozzard"
@@ -30,6 +31,9 @@ type RegisterRequest struct {
 	All       bool              `json:"all,omitempty"`
 	Spec      Spec              `json:"spec,omitzero"`
 	DryRun    bool              `json:"dry_run,omitempty"` // answer with a Preview, and do nothing
+	// Expect are the digests of the definitions that the request may replace. If a recorded one has another digest, the
+	// request is a conflict. An empty list: nothing may be recorded yet. Missing: everything is replaced.
+	Expect []string `json:"expect,omitzero"`
 	OfflineRequest
 }
 
@@ -92,6 +96,8 @@ type Definition struct {
 	// Document is the definition in the form that can be registered again. What has its default is left out.
 	Document     json.RawMessage `json:"document"`
 	RegisteredAt Time            `json:"registered_at"` // the first time; Origin has the last change
+	// Digest changes with the definition and its labels, for RegisterRequest.Expect.
+	Digest string `json:"digest"`
 	// Origin is what brought the definition as it is now. Missing: the server does not know it any more.
 	Origin *DefinitionOrigin `json:"origin,omitempty"`
 	// Defaults are the paths of the values in Effective that the definition does not say, such as restart.delay.
@@ -108,6 +114,35 @@ type DefinitionOrigin struct {
 	App  string `json:"app,omitempty"`
 	User string `json:"user,omitempty"`
 	Task string `json:"task,omitempty"` // its id
+}
+
+// DefinitionText is a definition as YAML or JSON text that a person types, or as a document. One of them is given.
+type DefinitionText struct {
+	Text     string          `json:"text,omitempty"`
+	Document json.RawMessage `json:"document,omitempty"`
+}
+
+// ParsedDefinition is a definition as document and as YAML, with its faults. Document is missing if the text is not YAML.
+type ParsedDefinition struct {
+	Document json.RawMessage   `json:"document,omitempty"`
+	Text     string            `json:"text"`
+	Faults   []DefinitionFault `json:"faults"`
+}
+
+// DefinitionFault is a fault with its place. Path is empty for a text that is not YAML.
+type DefinitionFault struct {
+	Path string `json:"path"`
+	Text string `json:"text"`
+	Line int    `json:"line"` // from 1; 0 in a document
+}
+
+// ParseDefinition reads a definition as the server would, and registers nothing.
+func (c *Client) ParseDefinition(ctx context.Context, d DefinitionText) (out ParsedDefinition, err error) {
+	body, err := json.Marshal(d)
+	if err != nil {
+		return out, fmt.Errorf("cannot encode the definition: %w", err)
+	}
+	return out, c.do(ctx, call{method: http.MethodPost, path: "/api/v1/definitions/parse", body: body}, &out)
 }
 
 // DefinitionPage is one page of the definitions that match.

@@ -68,7 +68,7 @@ func renderDefinition(d *record.Definition, effective bool) (client.Definition, 
 
 	doc, err := specjson.Object(append(slices.Clone(fields), specjson.Write(spec)...)).MarshalJSON()
 	out := client.Definition{Namespace: d.ID.Key.Namespace, Name: d.ID.Key.Name, Document: doc,
-		RegisteredAt: client.At(d.RegisteredAt), Origin: renderOrigin(d.Origin)}
+		RegisteredAt: client.At(d.RegisteredAt), Digest: d.Digest(), Origin: renderOrigin(d.Origin)}
 	if effective && err == nil {
 		var all []specjson.Field
 		all, out.Defaults = specjson.Effective(spec)

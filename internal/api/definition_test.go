@@ -1,6 +1,7 @@
 package api_test
 
 import (
+	"encoding/json"
 	"net/http"
 	"strings"
 	"testing"
@@ -83,5 +84,65 @@ func TestPreview(t *testing.T) {
 	}
 	if n := len(s.plane.ops); n != 0 {
 		t.Errorf("%d operations", n)
+	}
+}
+
+// A text that a person types becomes a document and back, and every fault has its line.
+func TestParseDefinition(t *testing.T) {
+	s := newServer(t)
+	parse := func(in client.DefinitionText) (out client.ParsedDefinition) {
+		body, err := json.Marshal(in)
+		if err != nil {
+			t.Fatal(err)
+		}
+		r := s.call(http.MethodPost, "/api/v1/definitions/parse", string(body))
+		if r.code != http.StatusOK {
+			t.Fatalf("%d %s", r.code, r.body)
+		}
+		r.decode(t, &out)
+		return out
+	}
+
+	// Text to document.
+	good := parse(client.DefinitionText{Text: "# mine\nname: web\ncommand: |\n  a\n  b\nhosts:\n  - agent: a1\nnice: 5\n" +
+		"umask: '0027'\nlimits: {enforce: true}\n"})
+	want := `{"name":"web","command":"a\nb\n","hosts":[{"agent":"a1"}],"nice":5,"umask":"0027","limits":{"enforce":true}}`
+	if string(good.Document) != want {
+		t.Errorf("document %s", good.Document)
+	}
+
+	// Document to text, and the same document again.
+	doc := `{"name":"a: b","command":"echo 'x'\n# no comment\n","env":{"A":"true","B":"1.5","C":"- x","D":"","E":"007"},` +
+		`"hosts":[{"agent":"a1"}]}`
+	text := parse(client.DefinitionText{Document: json.RawMessage(doc)}).Text
+	if again := parse(client.DefinitionText{Text: text}); string(again.Document) != doc {
+		t.Errorf("text\n%s\nbecomes %s", text, again.Document)
+	}
+
+	// Faults have lines.
+	bad := parse(client.DefinitionText{Text: "name: web\ncommand: x\nhosts:\n  - agent: a1\nrestart:\n  delay: long\n"})
+	if len(bad.Faults) != 1 || bad.Faults[0].Path != "restart.delay" || bad.Faults[0].Line != 6 {
+		t.Errorf("%+v", bad.Faults)
+	}
+	broken := parse(client.DefinitionText{Text: "name: web\n\tcommand: x\n"})
+	if len(broken.Faults) != 1 || broken.Faults[0].Line != 2 || broken.Document != nil {
+		t.Errorf("%+v", broken)
+	}
+	if n := len(s.plane.ops); n != 0 {
+		t.Errorf("%d operations", n)
+	}
+}
+
+// The digests that a caller expects reach the control plane; no list and an empty list differ.
+func TestExpectedDefinitions(t *testing.T) {
+	s := newServer(t)
+	for body, want := range map[string][]string{``: nil, `"expect":[],`: {}, `"expect":["d1","d2"],`: {"d1", "d2"}} {
+		r := s.call(http.MethodPut, "/api/v1/processes", `{`+body+`"namespace":"shop","name":"web","hosts":[{"agent":"a1"}],"command":"x"}`)
+		if r.code != http.StatusAccepted {
+			t.Fatalf("%d %s", r.code, r.body)
+		}
+		if diff := cmp.Diff(want, s.last(t).Expect); diff != "" {
+			t.Errorf("%s: %s", body, diff)
+		}
 	}
 }

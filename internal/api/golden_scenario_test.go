@@ -36,6 +36,8 @@ func playFleet(_ *testing.T, r *recorder) {
 	r.send("GET", "/api/v1/processes?host=10.9.9.9", "")
 	r.send("GET", "/api/v1/definitions?limit=1", "")
 	r.send("GET", "/api/v1/definitions?host=10.9.9.9", "")
+	r.send("POST", "/api/v1/definitions/parse", `{"text":"name: web\nnice: high\n"}`)
+	r.send("POST", "/api/v1/definitions/parse", `{"document":{"name":"web","hosts":[{"ip":"10.0.0.1"}],"command":"./web"}}`)
 	r.send("GET", "/api/v1/events?limit=1", "")
 	r.send("GET", "/api/v1/events", "")
 	r.send("GET", "/api/v1/events?kind=health", "")

@@ -20,6 +20,9 @@ const defaultNamespace = "default"
 // registerFields are the keys of a document that registers a process.
 var registerFields = append(fieldNames(reflect.TypeFor[client.RegisterRequest]()), specjson.FlatNames()...)
 
+// maxExpect is the largest number of digests in a request: a process has few definitions that differ.
+const maxExpect = 1000
+
 // maxWait is the longest time that an operation may wait for hosts that are offline.
 const maxWait = 7 * 24 * time.Hour
 
@@ -52,18 +55,23 @@ func (a *api) postOperation(w http.ResponseWriter, r *http.Request, caller gozza
 // putProcess registers a process on hosts, or replaces its definition.
 func (a *api) putProcess(w http.ResponseWriter, r *http.Request, caller gozzard.Caller) error {
 	return a.operate(w, r, caller, func(root *strictjson.Value) (gozzard.Item, *selection) {
-		root.Only(registerFields...)
-		namespace, name, labels := root.Get("namespace"), root.Get("name"), root.Get("labels")
-		s := &selection{namespaces: []string{defaultNamespace}, definition: specjson.ReadDefinition(*root)}
-		if namespace.Given() {
-			s.namespaces[0] = requireName(&namespace)
-		}
-		s.names = s.definition.Names(requireName(&name))
-		checkOrder(root, s)
-		a.defaultHost(caller, root, s)
-		return gozzard.Item{Action: gozzard.ActionUpdate, Labels: specjson.ReadLabels(labels),
-			Spec: s.definition.Spec}, s
+		return a.readRegistration(caller, root)
 	})
+}
+
+// readRegistration reads a document that registers a process.
+func (a *api) readRegistration(caller gozzard.Caller, root *strictjson.Value) (gozzard.Item, *selection) {
+	root.Only(registerFields...)
+	namespace, name, labels := root.Get("namespace"), root.Get("name"), root.Get("labels")
+	s := &selection{namespaces: []string{defaultNamespace}, definition: specjson.ReadDefinition(*root)}
+	if namespace.Given() {
+		s.namespaces[0] = requireName(&namespace)
+	}
+	s.names = s.definition.Names(requireName(&name))
+	checkOrder(root, s)
+	a.defaultHost(caller, root, s)
+	return gozzard.Item{Action: gozzard.ActionUpdate, Labels: specjson.ReadLabels(labels),
+		Spec: s.definition.Spec}, s
 }
 
 // checkOrder rejects a process that waits for itself. The hosts know the other processes, and find longer circles.
@@ -127,6 +135,7 @@ func (a *api) operate(w http.ResponseWriter, r *http.Request, caller gozzard.Cal
 
 	item, s := read(&root)
 	wait, confirm, dryRun := readWait(&root), root.Get("confirm"), root.Get("dry_run")
+	expect := readExpect(&root)
 	confirmed, dry := int(confirm.OptInt(0, 1, maxList)), dryRun.OptBool(false)
 	if err := faults.Err(); err != nil {
 		return err
@@ -140,7 +149,7 @@ func (a *api) operate(w http.ResponseWriter, r *http.Request, caller gozzard.Cal
 
 	op := &gozzard.Operation{
 		Caller: caller, Door: Door, Items: items, IdempotencyKey: key, RequestHash: requestHash(r, body),
-		WaitOffline: wait, Confirm: confirmed, Adopt: true,
+		WaitOffline: wait, Confirm: confirmed, Adopt: true, Expect: expect,
 	}
 	if dry {
 		return a.preview(w, r, op)
@@ -173,6 +182,17 @@ func readAction(root *strictjson.Value) gozzard.Action {
 	}
 
 	return gozzard.ActionNone
+}
+
+// readExpect reads the digests of the definitions that a request may replace; nil if it does not say.
+func readExpect(root *strictjson.Value) []string {
+	v := root.Get("expect")
+	if !v.Given() {
+		return nil
+	}
+	list := make([]string, 0, 1)
+	v.OptList(maxExpect, func(e *strictjson.Value) { list = append(list, e.Str()) })
+	return list
 }
 
 // readWait reads how long an operation waits for hosts that are offline; 0 means that their attempts fail at once.

@@ -129,6 +129,12 @@ func fleetRoutes() []Route {
 			}, pageParams()...),
 			Answers: answers(http.StatusOK, client.DefinitionPage{}, "One page of the definitions.")},
 
+		{Method: http.MethodPost, Path: "/api/v1/definitions/parse", Access: AccessCaller, serve: (*api).postParse,
+			Summary: "Read a definition that is YAML or JSON text, or a document, and answer both forms with all faults. Nothing " +
+				"is registered.",
+			Body:    jsonBody(client.DefinitionText{}),
+			Answers: answers(http.StatusOK, client.ParsedDefinition{}, "Both forms. Faults of a text have their lines.")},
+
 		{Method: http.MethodGet, Path: "/api/v1/hosts", Access: AccessCaller, serve: (*api).getHosts,
 			Summary:    "List every host that the caller may see, ordered by cloud and address.",
 			Parameters: pageParams(), Answers: answers(http.StatusOK, client.HostPage{}, "One page of the hosts.")},

@@ -41,6 +41,15 @@ func (d *draft) open() (n int) {
 	return n
 }
 
+// defined lists the processes whose definition the operation brings.
+func (d *draft) defined() []gozzard.ProcID {
+	ids := make([]gozzard.ProcID, len(d.task.Register))
+	for i := range d.task.Register {
+		ids[i] = d.task.Register[i].ID
+	}
+	return ids
+}
+
 // draft resolves every target and gives each attempt the state with which it is recorded.
 func (p *Plane) draft(ctx context.Context, op *gozzard.Operation) (*draft, error) {
 	// Check the request as a whole.

@@ -48,6 +48,21 @@ func (p *Plane) operate(ctx context.Context, op *gozzard.Operation) (gozzard.Tas
 		}
 	}
 
+	// Reject what replaces a definition that the caller has not seen.
+	if op.Expect != nil {
+		if !d.registers {
+			p.registering.Lock()
+			defer p.registering.Unlock()
+		}
+		recs, err := recorded(ctx, p.o.Store, d.defined())
+		if err == nil {
+			err = checkExpected(op, recs)
+		}
+		if err != nil {
+			return gozzard.Task{}, err
+		}
+	}
+
 	// Reject what the quotas of the caller do not allow.
 	undo, err := p.admit(ctx, op, d)
 	if err != nil {
@@ -113,6 +128,25 @@ func (p *Plane) rejectRegistered(ctx context.Context, d *draft) error {
 		return ok
 	})
 
+	return nil
+}
+
+// checkExpected rejects an operation that would replace a definition other than those that its caller expects.
+func checkExpected(op *gozzard.Operation, recs map[gozzard.ProcID]record.Process) error {
+	if op.Expect == nil {
+		return nil
+	}
+	for id, rec := range recs {
+		if slices.Contains(op.Expect, rec.Digest()) {
+			continue
+		}
+		if len(op.Expect) == 0 {
+			return gozzard.Errorf(gozzard.ErrConflict, "%s/%s is registered on agent %s already; nothing was registered. "+
+				"Edit its definition, or choose another name", id.Key.Namespace, id.Key.Name, id.Agent)
+		}
+		return gozzard.Errorf(gozzard.ErrConflict, "another caller changed the definition of %s/%s on agent %s meanwhile; "+
+			"nothing was registered. Read it again, then repeat your change", id.Key.Namespace, id.Key.Name, id.Agent)
+	}
 	return nil
 }
 

@@ -21,12 +21,13 @@ func (p *Plane) Preview(ctx context.Context, op *gozzard.Operation) ([]record.Pr
 	}
 
 	// Read the definitions that it would replace.
-	var ids []gozzard.ProcID
-	for i := range d.task.Register {
-		ids = append(ids, d.task.Register[i].ID)
-	}
+	ids := d.defined()
 	recs, err := recorded(ctx, p.o.Store, ids)
 	if err != nil {
+		return nil, err
+	}
+
+	if err := checkExpected(op, recs); err != nil {
 		return nil, err
 	}
 

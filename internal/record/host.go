@@ -1,6 +1,11 @@
 package record
 
 import (
+	"crypto/sha256"
+	"encoding/hex"
+	"fmt"
+	"maps"
+	"slices"
 	"time"
 
 	"github.com/gozzard/gozzard"
@@ -49,6 +54,16 @@ type Process struct {
 	// Task brought the definition, as it is read back. 0: it is not known, for example because an earlier version did not
 	// record it, or because the definition is one that a host had before it rejected another.
 	Task gozzard.TaskSeq
+}
+
+// Digest changes with the definition and its labels, so that a caller can say which definition it has read.
+func (p *Process) Digest() string {
+	h := sha256.New()
+	_, _ = h.Write(p.Spec) // a hash never fails
+	for _, name := range slices.Sorted(maps.Keys(p.Labels)) {
+		fmt.Fprintf(h, "\n%q=%q", name, p.Labels[name])
+	}
+	return hex.EncodeToString(h.Sum(nil)[:16])
 }
 
 // Definition is a registered process with the address of its host.
