@@ -20,7 +20,7 @@ export function Groups({ by }: { by: Grouping }) {
         <li key={r.filter}>
           <a href={href("/processes", { f: r.filter })} class="one-line">{r.label ? <Text of={r.label} /> : t("overview.outside")}</a>
           <span class="groups-counts">
-            {[...r.states].sort((a, b) => stateOrder.indexOf(a[0]) - stateOrder.indexOf(b[0])).slice(0, 3).map(([s, n]) =>
+            {[...r.states].sort((a, b) => stateOrder.indexOf(a[0]) - stateOrder.indexOf(b[0])).slice(0, 5).map(([s, n]) =>
               <a key={s} href={href("/processes", { f: `${r.filter} state:${s}`.trim() })}><State of={s} bare /> {number(n)}</a>)}
           </span>
         </li>

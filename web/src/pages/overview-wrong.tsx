@@ -1,16 +1,20 @@
 import { useMemo, useRef } from "preact/hooks";
-import { post } from "../api.ts";
+import { may, post } from "../api.ts";
 import { beat, table } from "../live/stream.ts";
 import { stateOrder } from "../live/filter.ts";
 import { href } from "../router.ts";
-import { State, Text } from "../ui/kit.tsx";
+import { oneProcess, openAction } from "../ui/action.tsx";
+import { Button, State, Text } from "../ui/kit.tsx";
 import { useLoad } from "../ui/load.ts";
 import { t } from "../words.ts";
 
 const bad = ["crash_loop", "failed", "unhealthy", "backing_off", "unknown"];
 const most = 15;
 
-interface Row { space: string; name: string; state: string; hosts: number; sample: number }
+/** The action that mends a state most often. An unknown one cannot be mended from here. */
+const mends: Record<string, "restart" | "start"> = { crash_loop: "restart", failed: "start", unhealthy: "restart", backing_off: "restart" };
+
+interface Row { space: string; name: string; state: string; hosts: string[]; sample: number }
 
 interface Details { rows: { id: number; message?: string; health_message?: string }[] }
 
@@ -35,7 +39,14 @@ export function Wrong() {
         <li key={`${r.space}/${r.name} ${r.state}`}>
           <State of={r.state} />
           <a href={href(`/process/${encodeURIComponent(r.space)}/${encodeURIComponent(r.name)}`)} class="wrong-name"><Text of={`${r.space}/${r.name}`} /></a>
-          <span class="dim">{t("overview.on", { n: r.hosts })}</span>
+          <span class="wrong-do">
+            <span class="dim">{t("overview.on", { n: r.hosts.length })}</span>
+            {may("operate") && mends[r.state] && (
+              <Button onClick={() => openAction({ action: mends[r.state], selection: r.hosts.length <= 500 ? { processes: [{ namespace: r.space, name: r.name, agents: r.hosts }] } : oneProcess(r.space, r.name) })}>
+                {t(`action.${mends[r.state]}` as const)}<span class="unseen"> {r.space}/{r.name}</span>
+              </Button>
+            )}
+          </span>
           <span class="wrong-why dim"><Text of={words.current.get(r.sample) ?? ""} /></span>
         </li>
       ))}
@@ -55,8 +66,9 @@ function find(): Row[] {
     if (state === 255 || !isBad[state]) continue;
     const key = fleet.name[id] * 32 + state;
     const row = found.get(key);
-    if (row) row.hosts++;
-    else found.set(key, { space: fleet.names.space[fleet.name[id]], name: fleet.names.name[fleet.name[id]], state: fleet.states[state], hosts: 1, sample: id });
+    const agent = fleet.hosts.agent[fleet.host[id]];
+    if (row) row.hosts.push(agent);
+    else found.set(key, { space: fleet.names.space[fleet.name[id]], name: fleet.names.name[fleet.name[id]], state: fleet.states[state], hosts: [agent], sample: id });
   }
-  return [...found.values()].sort((a, b) => stateOrder.indexOf(a.state) - stateOrder.indexOf(b.state) || b.hosts - a.hosts || a.name.localeCompare(b.name));
+  return [...found.values()].sort((a, b) => stateOrder.indexOf(a.state) - stateOrder.indexOf(b.state) || b.hosts.length - a.hosts.length || a.name.localeCompare(b.name));
 }

@@ -7,6 +7,9 @@ import { Moment, Text } from "./kit.tsx";
 export const badEvents = new Set(["start_failed", "exited", "process_restart_failed", "process_cancel_restart", "process_resource_limit_exceed",
   "process_group_resource_limit_exceed", "orphaned", "foreign_address", "policy_changed"]);
 
+/** Kinds of events that are fully said by their words; the message repeats them. */
+const plainKinds = new Set(["started", "exited", "process_restart_success"]);
+
 export function EventLine({ event: e, withName = true }: { event: FleetEvent; withName?: boolean }) {
   const how = e.signal || (e.code !== null && e.kind === "exited" ? t("event.code", { code: String(e.code) }) : "");
   return (
@@ -18,7 +21,7 @@ export function EventLine({ event: e, withName = true }: { event: FleetEvent; wi
         <a class="dim" href={href(`/hosts/${encodeURIComponent(e.host.agent)}`)}>{e.host.ip}</a>
         {e.user && <span class="dim"> {t("event.by", { user: e.user })}</span>}
         {e.task_id && <a class="dim" href={href(`/tasks/${encodeURIComponent(e.task_id)}`)}> {e.task_id}</a>}
-        {e.message && <span class="event-message"><Text of={e.message} /></span>}
+        {e.message && !(plainKinds.has(e.kind) && (how || e.kind !== "exited")) && <span class="event-message"><Text of={e.message} /></span>}
       </span>
     </li>
   );
