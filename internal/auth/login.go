@@ -89,6 +89,9 @@ func (a *Accounts) session(ctx context.Context, t Token, changed *User) (string,
 	if t.Kind.console() {
 		life = a.directory.o.ConsoleLife
 	}
+	if len(t.Groups) > 0 { // the provider names the groups of a person again at every login
+		life = min(life, SessionLife)
+	}
 	if left := t.Expires.Sub(a.now()); !t.Expires.IsZero() && left < life { // it ends with what it was made from
 		life = left
 	}

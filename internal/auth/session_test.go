@@ -1,6 +1,7 @@
 package auth_test
 
 import (
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -228,5 +229,26 @@ func TestEndOtherSessions(t *testing.T) {
 	must(t, err)
 	if n != 0 || r.session(one, true) != nil {
 		t.Errorf("an app ended %d sessions of a user", n)
+	}
+}
+
+// TestTR1SessionsHaveRows: the audit has the begin and the end of every session.
+func TestTR1SessionsHaveRows(t *testing.T) {
+	r := newSessionRig(t)
+	ctx := t.Context()
+	one, two := r.open(t), r.open(t)
+	code, _, err := r.NewLink(gozzard.Caller{App: "admin", User: "me"})
+	must(t, err)
+	link, err := r.EnterLink(ctx, code)
+	must(t, err)
+	_, err = r.EndOthers(ctx, one)
+	must(t, err)
+	must(t, r.EndSession(ctx, one))
+
+	for _, act := range []string{"user:login alice " + one.Token.ID, "user:login alice " + two.Token.ID,
+		"user:login me " + link.Token.ID, "session:end-others alice", "token:revoke alice " + one.Token.ID} {
+		if !slices.Contains(r.store.acts, act) {
+			t.Errorf("no row says %q: %v", act, r.store.acts)
+		}
 	}
 }
