@@ -64,7 +64,7 @@ var mayImport = map[string][]string{
 		"internal/topology", "internal/topology/index"},
 	"internal/delivery":       {".", "internal/statelock"},
 	"internal/fleet":          {".", "internal/statelock"},
-	"internal/live":           {".", "client", "internal/fleet"},
+	"internal/live":           {".", "client", "internal/fleet", "internal/topology"},
 	"internal/record":         {".", "internal/fleet", "internal/topology"},
 	"internal/topology":       {".", "internal/expression", "internal/suggest", "internal/yamldoc"},
 	"internal/topology/index": {".", "internal/expression", "internal/topology"},

@@ -38,6 +38,9 @@ type Plane interface {
 	Forget(ctx context.Context, caller gozzard.Caller, host gozzard.HostRef) (record.Forgotten, error)
 	Events(caller gozzard.Caller, f record.EventFilter, limit int) record.EventPage
 	EventsAfter(caller gozzard.Caller, f record.EventFilter, id uint64, limit int) (record.EventPage, <-chan struct{})
+	LastTaskChange() uint64
+	TasksAfter(ctx context.Context, caller gozzard.Caller, after uint64) ([]record.TaskSummary, uint64, <-chan struct{},
+		error)
 	Log(ctx context.Context, caller gozzard.Caller, t gozzard.Target, q gozzard.LogQuery) (gozzard.LogChunk, error)
 	History(ctx context.Context, caller gozzard.Caller, t gozzard.Target, q gozzard.HistoryQuery) (gozzard.History, error)
 	Status(caller gozzard.Caller, key gozzard.Key, targets []gozzard.Target) []record.StatusRow

@@ -17,6 +17,7 @@ import (
 // The pace of live streams.
 const (
 	livePace  = 250 * time.Millisecond // between two looks at what is new
+	liveTasks = 500 * time.Millisecond // between two lists of tasks
 	liveCheck = time.Second            // between looks at the rights of a viewer while nothing happens
 )
 
@@ -37,6 +38,7 @@ func (a *api) streamLive(w http.ResponseWriter, r *http.Request, caller gozzard.
 	if v.events = q.serial("events"); v.events == 0 {
 		v.events = a.Plane.Events(caller, record.EventFilter{}, 0).Next
 	}
+	v.tasks = a.Plane.LastTaskChange()
 	if err := q.faults.Err(); err != nil {
 		return err
 	}
@@ -89,9 +91,12 @@ type liveViewer struct {
 	view   *live.View
 	s      *stream
 	epoch  string
-	after  uint64 // the last batch that was sent
-	events uint64 // the last event that was looked at
-	going  bool   // a batch was found: from now on a gap means that the viewer is slow
+	after  uint64          // the last batch that was sent
+	events uint64          // the last event that was looked at
+	tasks  uint64          // the last change of a task that was looked at
+	tasked time.Time       // when tasks were looked at
+	worked <-chan struct{} // is closed when a task has changed since
+	going  bool            // a batch was found: from now on a gap means that the viewer is slow
 }
 
 // follow sends what is new until the client disconnects, the server stops, or the viewer may not go on.
@@ -125,6 +130,11 @@ func (v *liveViewer) follow() error {
 			return err
 		}
 
+		worked, err := v.sendTasks()
+		if err != nil {
+			return err
+		}
+
 		// Wait for more, and then until the next look is due.
 		if changed == nil {
 			continue
@@ -137,6 +147,7 @@ func (v *liveViewer) follow() error {
 			return nil
 		case <-changed:
 		case <-happened:
+		case <-worked:
 		case <-check.wake:
 			continue
 		case <-look.C:
@@ -194,6 +205,29 @@ func (v *liveViewer) sendEvents() (<-chan struct{}, error) {
 		list[i] = renderEvent(&page.Events[i])
 	}
 	return happened, v.sendList("events", list)
+}
+
+// sendTasks sends the tasks that changed, unless it is too early for the next list.
+func (v *liveViewer) sendTasks() (<-chan struct{}, error) {
+	if time.Since(v.tasked) < liveTasks {
+		return v.worked, nil
+	}
+	tasks, next, worked, err := v.a.Plane.TasksAfter(v.r.Context(), v.caller, v.tasks)
+	if err != nil { // of the record; the changes of processes go on
+		v.a.Log.DebugContext(v.r.Context(), "cannot read the tasks of a live stream, trying again", "err", err)
+		v.worked, v.tasked = nil, time.Now()
+		return nil, v.r.Context().Err()
+	}
+	v.tasks, v.worked, v.tasked = next, worked, time.Now()
+	if len(tasks) == 0 {
+		return worked, nil
+	}
+
+	list := make([]client.TaskSummary, len(tasks))
+	for i := range tasks {
+		list[i] = renderSummary(&tasks[i])
+	}
+	return worked, v.sendList("tasks", list)
 }
 
 // sendList sends a list in JSON as one event.

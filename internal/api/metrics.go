@@ -10,6 +10,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus/promhttp"
 
 	"github.com/gozzard/gozzard"
+	"github.com/gozzard/gozzard/internal/live"
 )
 
 // Metrics counts and measures what the server does. The values of its labels come from fixed lists, so that no caller
@@ -192,6 +193,27 @@ func (m *Metrics) Watch(fleet Fleet, fabric func() gozzard.FabricCounts) {
 		messages: prometheus.NewDesc("gozzard_fabric_messages_total",
 			"Messages of the fabric, by kind or by the reason why they were dropped.", []string{"what"}, nil),
 	})
+}
+
+// WatchLive adds the sizes of the live data. They are read when the metrics are. It must be called at most once.
+func (m *Metrics) WatchLive(hub *live.Hub) {
+	gauge := func(name, help string, read func(c live.Counts) float64) prometheus.Collector {
+		return prometheus.NewGaugeFunc(prometheus.GaugeOpts{Namespace: "gozzard", Name: name, Help: help},
+			func() float64 { return read(hub.Counts()) })
+	}
+	counter := func(name, help string, read func(c live.Counts) float64) prometheus.Collector {
+		return prometheus.NewCounterFunc(prometheus.CounterOpts{Namespace: "gozzard", Name: name, Help: help},
+			func() float64 { return read(hub.Counts()) })
+	}
+
+	m.registry.MustRegister(
+		gauge("live_viewers", "Viewers of the live data.", func(c live.Counts) float64 { return float64(c.Viewers) }),
+		gauge("live_audiences", "Groups of viewers with equal rights, also those that wait for viewers to come back.",
+			func(c live.Counts) float64 { return float64(c.Audiences) }),
+		counter("live_encoded_bytes_total", "Bytes of changes that were encoded, once for each group of viewers.",
+			func(c live.Counts) float64 { return float64(c.Encoded) }),
+		counter("live_sent_bytes_total", "Bytes of changes that were sent to viewers.",
+			func(c live.Counts) float64 { return float64(c.Sent) }))
 }
 
 // fleetCollector reads the sizes and counts when the metrics are read.

@@ -150,6 +150,13 @@ func (p *plane) Events(_ gozzard.Caller, f record.EventFilter, limit int) record
 	return p.ring.Newest(f, seesAll, limit)
 }
 
+func (p *plane) LastTaskChange() uint64 { return 0 }
+
+func (p *plane) TasksAfter(context.Context, gozzard.Caller, uint64) ([]record.TaskSummary, uint64, <-chan struct{},
+	error) {
+	return nil, 0, nil, nil
+}
+
 func (p *plane) EventsAfter(_ gozzard.Caller, f record.EventFilter, id uint64, limit int) (record.EventPage,
 	<-chan struct{}) {
 	return p.ring.After(f, seesAll, id, limit)

@@ -30,6 +30,7 @@ type businesses struct {
 	heads map[int]record.BusinessHead
 
 	assignments assignments
+	places      placeChanges
 }
 
 func newBusinesses(o *Options, operate func(context.Context, *gozzard.Operation) (gozzard.Task, error)) businesses {
@@ -120,6 +121,7 @@ func (t *businesses) put(head record.BusinessHead, b *topology.Business, n []top
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	t.heads[head.ID] = head
+	t.places.note(head.ID)
 }
 
 func (t *businesses) version(biz int) int64 {

@@ -87,6 +87,7 @@ func (p *Plane) operate(ctx context.Context, op *gozzard.Operation) (gozzard.Tas
 	if err != nil {
 		return gozzard.Task{}, err
 	}
+	p.taskFeed.note(acc.Task.Seq)
 	if !acc.Known && p.o.Observe.Accepted != nil {
 		p.o.Observe.Accepted(len(d.task.Attempts))
 	}

@@ -28,6 +28,7 @@ type Plane struct {
 	hellos    chan hello
 	protocols protocols
 	events    *EventRing
+	taskFeed  taskFeed
 	questions questions
 	restorer  *restorer
 	claims    claims

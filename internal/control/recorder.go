@@ -89,6 +89,7 @@ func rejectedProcess(s *delivery.Settlement) *gozzard.ProcID {
 // settled brings the live index and the metrics in line with a row that was written.
 func (r recorder) settled(row *record.Settlement) {
 	o := &r.p.o
+	r.p.taskFeed.note(row.Ref.Task)
 	if row.Process != nil && row.Process.Remove {
 		o.Live.Remove(row.Agent, row.Process.ID.Key)
 	}

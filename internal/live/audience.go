@@ -149,7 +149,7 @@ func (a *audience) rebuild() {
 		a.words.hostUse[c.host].rows++
 		c.name = a.words.name(gozzard.Key{Namespace: words.names.Space[c.name], Name: words.names.Name[c.name]})
 		if p := words.places[c.place]; c.place != 0 {
-			c.place = a.words.place(Place{p[0].(int), p[1].(string), p[2].(string), p[3].(string)})
+			c.place = a.words.place(placeAt(p))
 		}
 		a.table.cells[id] = c
 	}

@@ -6,13 +6,8 @@ import (
 	"github.com/gozzard/gozzard"
 	"github.com/gozzard/gozzard/client"
 	"github.com/gozzard/gozzard/internal/fleet"
+	"github.com/gozzard/gozzard/internal/topology"
 )
-
-// Place is where a process is in its business. The zero value means that it is in none.
-type Place struct {
-	Biz               int
-	Name, Set, Module string
-}
 
 // dictionaries are the lists that rows refer to. They only grow: a viewer gets what was appended. An entry without a
 // use is never used again, and later snapshots do not show it. When many are unused, a new epoch begins.
@@ -26,7 +21,7 @@ type dictionaries struct {
 	hostUse  []hostUse
 	nameAt   map[gozzard.Key]uint32
 	nameUse  []uint32 // rows of each name
-	placeAt  map[Place]uint32
+	placeAt  map[topology.Place]uint32
 	placeUse []uint32 // rows of each place
 	dead     int      // entries without a use
 }
@@ -42,7 +37,7 @@ func newDictionaries() dictionaries {
 		hosts:  client.LiveHosts{Agent: []string{}, IP: []string{}, Cloud: []int{}, Online: []int{}},
 		names:  client.LiveNames{Space: []string{}, Name: []string{}},
 		places: []client.LivePlace{{0, "", "", ""}}, placeUse: []uint32{1},
-		nameAt: map[gozzard.Key]uint32{}, placeAt: map[Place]uint32{},
+		nameAt: map[gozzard.Key]uint32{}, placeAt: map[topology.Place]uint32{},
 	}
 }
 
@@ -132,8 +127,8 @@ func (d *dictionaries) dropName(at uint32) {
 }
 
 // place is the index of a place, with one more use.
-func (d *dictionaries) place(p Place) uint32 {
-	if p == (Place{}) {
+func (d *dictionaries) place(p topology.Place) uint32 {
+	if p == (topology.Place{}) {
 		return 0
 	}
 	at, ok := d.placeAt[p]
@@ -154,9 +149,13 @@ func (d *dictionaries) dropPlace(at uint32) {
 	}
 	if d.placeUse[at]--; d.placeUse[at] == 0 {
 		d.dead++
-		p := d.places[at]
-		delete(d.placeAt, Place{Biz: p[0].(int), Name: p[1].(string), Set: p[2].(string), Module: p[3].(string)})
+		delete(d.placeAt, placeAt(d.places[at]))
 	}
+}
+
+// placeAt is a place that the dictionary has.
+func placeAt(p client.LivePlace) topology.Place {
+	return topology.Place{Biz: p[0].(int), Name: p[1].(string), Set: p[2].(string), Module: p[3].(string)}
 }
 
 // worn reports whether so much is not used any more that new dictionaries are worth a new snapshot.

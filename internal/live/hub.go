@@ -9,6 +9,7 @@ import (
 
 	"github.com/gozzard/gozzard"
 	"github.com/gozzard/gozzard/internal/fleet"
+	"github.com/gozzard/gozzard/internal/topology"
 )
 
 // The pace and the bounds of the hub.
@@ -30,7 +31,7 @@ type Options struct {
 // Places says where processes are in businesses.
 type Places interface {
 	// PlaceOf is the place of a process, zero if it has none.
-	PlaceOf(host gozzard.HostRef, key gozzard.Key) Place
+	PlaceOf(host gozzard.HostRef, key gozzard.Key) topology.Place
 	// PlacesChanged lists the namespaces whose places may have changed since a generation, and the present generation.
 	PlacesChanged(since uint64) (namespaces []string, generation uint64)
 }
@@ -176,12 +177,12 @@ func (h *Hub) movePlaces() bool {
 func (h *Hub) placedAt() uint32 { return h.placed.Load() }
 
 // placeOf is the place of a process, zero if it has none.
-func (h *Hub) placeOf(host *fleet.LiveHost, key gozzard.Key) Place {
+func (h *Hub) placeOf(host *fleet.LiveHost, key gozzard.Key) topology.Place {
 	if h.o.Places == nil {
-		return Place{}
+		return topology.Place{}
 	}
 	if _, ok := gozzard.BusinessOf(key.Namespace); !ok {
-		return Place{}
+		return topology.Place{}
 	}
 	return h.o.Places.PlaceOf(host.Ref, key)
 }

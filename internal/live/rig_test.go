@@ -19,6 +19,7 @@ import (
 	"github.com/gozzard/gozzard/client"
 	"github.com/gozzard/gozzard/internal/fleet"
 	"github.com/gozzard/gozzard/internal/live"
+	"github.com/gozzard/gozzard/internal/topology"
 )
 
 // TestMain fails when a test leaves a goroutine behind.
@@ -204,12 +205,12 @@ type placeBook struct {
 	set        string // every process of a business is in this set; "": in none
 }
 
-func (b *placeBook) PlaceOf(_ gozzard.HostRef, key gozzard.Key) live.Place {
+func (b *placeBook) PlaceOf(_ gozzard.HostRef, key gozzard.Key) topology.Place {
 	biz, ok := gozzard.BusinessOf(key.Namespace)
 	if b == nil || !ok || b.set == "" {
-		return live.Place{}
+		return topology.Place{}
 	}
-	return live.Place{Biz: biz, Name: "business", Set: b.set, Module: key.Name}
+	return topology.Place{Biz: biz, Name: "business", Set: b.set, Module: key.Name}
 }
 
 func (b *placeBook) PlacesChanged(since uint64) ([]string, uint64) {

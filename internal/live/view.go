@@ -55,6 +55,7 @@ func (h *Hub) join(key string, rights *gozzard.Rights) (a *audience, fresh bool,
 
 	// Record from now on, before the rows are read.
 	if len(h.audiences) == 0 {
+		h.movePlaces()
 		h.o.Fleet.Follow(true)
 		h.setHosts(h.o.Fleet.LiveHosts())
 		select {

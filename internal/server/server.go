@@ -237,8 +237,9 @@ func (s *Server) openPlane(ctx context.Context) (err error) {
 			return err
 		}
 	}
-	s.live = live.New(live.Options{Fleet: s.fleet, Log: o.Log})
+	s.live = live.New(live.Options{Fleet: s.fleet, Places: s.plane, Log: o.Log})
 	s.metrics.Watch(s.fleet, s.fabric.Counts)
+	s.metrics.WatchLive(s.live)
 	return s.rememberQuota(ctx)
 }
 
