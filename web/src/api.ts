@@ -59,14 +59,18 @@ export function address(path: string, query?: Query): string {
 }
 
 /** Sends a request and returns the answer as it is. A status that says failure is thrown as Failure. */
-export async function send(method: string, path: string, o: { query?: Query; body?: unknown; signal?: AbortSignal; accept?: string } = {}): Promise<Response> {
+export async function send(method: string, path: string, o: { query?: Query; body?: unknown; yaml?: string; key?: string; signal?: AbortSignal; accept?: string } = {}): Promise<Response> {
   const headers: Record<string, string> = { Accept: o.accept ?? "application/json", "Accept-Language": document.documentElement.lang };
   if (method !== "GET" && session.value) headers["X-Gozzard-CSRF"] = session.value.csrf;
   let body: BodyInit | undefined;
   if (o.body !== undefined) {
     headers["Content-Type"] = "application/json";
     body = JSON.stringify(o.body);
+  } else if (o.yaml !== undefined) { // a document as it was written
+    headers["Content-Type"] = "application/yaml";
+    body = o.yaml;
   }
+  if (o.key) headers["Idempotency-Key"] = o.key; // the same request again is the same task
 
   let answer: Response;
   try {
