@@ -152,7 +152,7 @@ func (v *liveViewer) follow() error {
 			continue
 		case <-look.C:
 		case <-beat.C:
-			v.s.buf.WriteString(": \n\n")
+			v.s.buf.WriteString("event: beat\ndata: {}\n\n") // code in a browser does not see comments
 		}
 		select {
 		case <-v.r.Context().Done():

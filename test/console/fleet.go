@@ -3,11 +3,15 @@
 package console
 
 import (
+	"context"
 	"net/http"
 	"net/url"
 	"strings"
 	"testing"
 
+	"github.com/goccy/go-yaml"
+
+	"github.com/gozzard/gozzard"
 	"github.com/gozzard/gozzard/client"
 	"github.com/gozzard/gozzard/test/fleettest"
 )
@@ -28,9 +32,83 @@ func StartFleet(t testing.TB, hosts int, extra ...string) *Fleet {
 	if err != nil {
 		t.Fatal(err)
 	}
-	t.Cleanup(c.Close)
 	f.Client = c
+	t.Cleanup(func() {
+		f.killAll(t)
+		c.Close()
+	})
 	return f
+}
+
+// killAll ends every process of the fleet: they would outlive the program.
+func (f *Fleet) killAll(t testing.TB) {
+	ctx, stop := context.WithTimeout(context.Background(), Patience)
+	defer stop()
+	op := client.Operation{Action: "kill", Selection: client.Selection{Names: []string{"*"}, All: true}}
+	preview, err := f.Client.Preview(ctx, op)
+	if gozzard.KindOf(err) == gozzard.ErrNotFound {
+		return
+	}
+	op.Confirm = preview.Targets
+	task, err := f.Client.Operate(ctx, op)
+	if err == nil {
+		_, err = f.Client.Wait(ctx, task.TaskID, nil)
+	}
+	if err != nil {
+		t.Errorf("cannot end the processes of the fleet: %v", err)
+	}
+}
+
+// Define registers a definition, in YAML.
+func (f *Fleet) Define(t testing.TB, doc string) {
+	t.Helper()
+	b, err := yaml.YAMLToJSON([]byte(doc))
+	if err != nil {
+		t.Fatal(err)
+	}
+	task, err := f.Client.RegisterDocument(t.Context(), b)
+	f.done(t, task, err)
+}
+
+// Operate performs an action on processes by their names, wherever they are, and waits until it is done.
+func (f *Fleet) Operate(t testing.TB, action string, names ...string) {
+	t.Helper()
+	op := client.Operation{Action: action, Selection: client.Selection{Names: names, All: true}}
+	preview, err := f.Client.Preview(t.Context(), op)
+	if err != nil {
+		t.Fatal(err)
+	}
+	op.Confirm = preview.Targets
+	task, err := f.Client.Operate(t.Context(), op)
+	f.done(t, task, err)
+}
+
+// done waits for the end of a task. Every target must have succeeded.
+func (f *Fleet) done(t testing.TB, a client.Accepted, err error) {
+	t.Helper()
+	if err != nil {
+		t.Fatal(err)
+	}
+	task, err := f.Client.Wait(t.Context(), a.TaskID, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if task.Counts.Failed > 0 {
+		t.Fatalf("task %s: %+v", a.TaskID, task.Attempts)
+	}
+}
+
+// Process is a process by its name, on the first host that has it.
+func (f *Fleet) Process(t testing.TB, name string) client.Process {
+	t.Helper()
+	page, err := f.Client.Processes(t.Context(), client.ProcessQuery{Names: []string{name}}, 0, 1)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if len(page.Processes) == 0 {
+		t.Fatalf("there is no process %s", name)
+	}
+	return page.Processes[0]
 }
 
 // Open opens a new tab, with cookies and storage of its own, on the console. Nobody is signed in.

@@ -58,8 +58,8 @@ export function Page() {
     }
   }, [found?.load]);
 
-  if (!found) return <Empty title={t("notFound.title")}><a class="button" href={href("/")}>{t("notFound.back")}</a></Empty>;
-  if (broken) return <Empty title={t("error.network")}><Button onClick={() => location.reload()}>{t("retry")}</Button></Empty>;
+  if (!found) return <Empty page title={t("notFound.title")}><a class="button" href={href("/")}>{t("notFound.back")}</a></Empty>;
+  if (broken) return <Empty page title={t("error.network")}><Button onClick={() => location.reload()}>{t("retry")}</Button></Empty>;
   const Shown = loaded.get(found.load);
   if (!Shown) return <p class="dim" role="status">{t("loading")}</p>;
   return <Fence key={place.value.path}><Shown params={found.params} /></Fence>;
@@ -71,7 +71,7 @@ class Fence extends Component<{ children: preact.ComponentChildren }, { failed: 
   static override getDerivedStateFromError() { return { failed: true }; }
   override componentDidCatch(err: unknown) { console.error(err); }
   override render() {
-    if (this.state.failed) return <Empty title={t("error.page")}><Button onClick={() => this.setState({ failed: false })}>{t("retry")}</Button></Empty>;
+    if (this.state.failed) return <Empty page title={t("error.page")}><Button onClick={() => this.setState({ failed: false })}>{t("retry")}</Button></Empty>;
     return this.props.children;
   }
 }

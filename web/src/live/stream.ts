@@ -1,6 +1,6 @@
 // Keeps the table up to date: a snapshot, then the stream of changes. One tab of the browser reads the stream and passes
 // it on to the others, because a browser opens few connections to one server.
-import { signal } from "@preact/signals";
+import { effect, signal } from "@preact/signals";
 import { Table, type Batch } from "./table.ts";
 import { address, Failure, readSession, send, session } from "../api.ts";
 import type { Event as FleetEvent, TaskSummary } from "../api-types.ts";
@@ -10,6 +10,14 @@ export const table = signal<Table | null>(null);
 
 /** Grows when the table has changed, at most some times a second. */
 export const beat = signal(0);
+
+/** Follows `beat` twice a second at most, for what looks through the whole table. It never misses the last change. */
+export const slowBeat = signal(0);
+let slow = 0;
+effect(() => {
+  const now = beat.value;
+  if (now && !slow) slow = window.setTimeout(() => { slow = 0; slowBeat.value = beat.peek(); }, 500);
+});
 
 export type Connection = "loading" | "live" | "off";
 export const connection = signal<Connection>("loading");

@@ -1,5 +1,5 @@
 import { useMemo } from "preact/hooks";
-import { beat, table } from "../live/stream.ts";
+import { slowBeat, table } from "../live/stream.ts";
 import { stateOrder } from "../live/filter.ts";
 import type { Grouping } from "../live/heat.ts";
 import { href } from "../router.ts";
@@ -12,8 +12,7 @@ interface Row { label: string; filter: string; count: number; states: Map<string
 
 /** The groups of the map as a list, the worst first: every number leads to its rows. */
 export function Groups({ by }: { by: Grouping }) {
-  const second = Math.floor(beat.value / 4); // counted again once a second
-  const rows = useMemo(() => count(by), [by, second, table.value]);
+  const rows = useMemo(() => count(by), [by, slowBeat.value, table.value]);
   return (
     <ul class="groups">
       {rows.slice(0, most).map((r) => (

@@ -1,6 +1,6 @@
 import { useMemo, useRef } from "preact/hooks";
 import { may, post } from "../api.ts";
-import { beat, table } from "../live/stream.ts";
+import { slowBeat, table } from "../live/stream.ts";
 import { stateOrder } from "../live/filter.ts";
 import { href } from "../router.ts";
 import { oneProcess, openAction } from "../ui/action.tsx";
@@ -20,8 +20,7 @@ interface Details { rows: { id: number; message?: string; health_message?: strin
 
 /** Processes that are not well, the worst first. Instances of one process in one state are one line. */
 export function Wrong() {
-  const half = Math.floor(beat.value / 2);
-  const rows = useMemo(find, [half, table.value]);
+  const rows = useMemo(find, [slowBeat.value, table.value]);
   const shown = rows.slice(0, most);
   const fleet = table.value!;
 

@@ -20,10 +20,10 @@ export default function Overview() {
   beat.value;
   const fleet = table.value;
   if (!fleet) return <p class="dim" role="status">{t("live.loading")}</p>;
-  if (fleet.hosts.ip.length === 0) return <Empty title={t("overview.noHosts")}><p>{t("overview.noHostsDo")}</p><a class="button button-main" href={href("/hosts")}>{t("nav.hosts")}</a></Empty>;
+  if (fleet.hosts.ip.length === 0) return <Empty page title={t("overview.noHosts")}><p>{t("overview.noHostsDo")}</p><a class="button button-main" href={href("/hosts")}>{t("nav.hosts")}</a></Empty>;
   if (fleet.count === 0) {
     return (
-      <Empty title={t("overview.noProcesses")}>
+      <Empty page title={t("overview.noProcesses")}>
         <p>{t("overview.noProcessesDo")}</p>
         <Command text="gozzard run --name web -- python3 -m http.server 9000" />
         {may("define") && <a class="button button-main" href={href("/register")}>{t("overview.register")}</a>}

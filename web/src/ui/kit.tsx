@@ -59,8 +59,8 @@ export function Command({ text }: { text: string }) {
 }
 
 /** What is shown where there is nothing yet: it says what to do first. */
-export function Empty({ title, children }: Children & { title: string }) {
-  return <div class="empty"><p class="empty-title">{title}</p>{children}</div>;
+export function Empty({ title, page, children }: Children & { title: string; page?: boolean }) {
+  return <div class="empty">{page ? <h1 class="empty-title">{title}</h1> : <p class="empty-title">{title}</p>}{children}</div>;
 }
 
 /** What went wrong, in the words of the server. */
