@@ -76,13 +76,17 @@ test("patterns are no regular expressions", () => {
 
 test("rows are sorted", () => {
   const t = fleet();
-  const ids = matching(t, parseFilter(""));
+  let ids = matching(t, parseFilter(""));
   sortRows(t, ids, "cpu", true);
   assert.deepEqual([...ids], [2, 6, 5, 0]);
   sortRows(t, ids, "mem", false);
   assert.deepEqual([...ids], [0, 5, 6, 2]);
+  ids = matching(t, parseFilter(""));
   sortRows(t, ids, "state", false);
   assert.equal(ids[0], 5);
+  sortRows(t, ids, "mem", true);
+  assert.deepEqual([...ids], [2, 6, 5, 0]);
+  assert.deepEqual([...matching(t, parseFilter(""), new Uint8Array([1, 1, 0, 0, 0, 1, 0]))], [0, 5]);
 });
 
 test("changes are applied", () => {

@@ -168,7 +168,7 @@ export class Table {
       const id = v.getUint32(at, true);
       if (this.has(id)) this.mem[id] = v.getUint32(at + 4, true);
     }
-    if (nFull + nGone > 0) this.shape++;
+    if (nGone > 0) this.shape++;
   }
 
   private applyDictionaries(batch: Batch): void {
@@ -192,6 +192,8 @@ export class Table {
     const id = v.getUint32(at, true);
     const state = v.getUint8(at + 32), flags = v.getUint8(at + 33);
     this.grow(id + 1);
+    if (this.state[id] === noRow || this.host[id] !== v.getUint32(at + 4, true) || this.name[id] !== v.getUint32(at + 8, true) ||
+      this.place[id] !== v.getUint32(at + 12, true)) this.shape++;
     if (this.state[id] === noRow) {
       this.count++;
       this.byState[state]++;
