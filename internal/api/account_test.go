@@ -7,6 +7,7 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/gozzard/gozzard"
 	"github.com/gozzard/gozzard/internal/api"
@@ -25,6 +26,12 @@ type accountServer struct {
 
 func newAccountServer(t *testing.T, provider *auth.Provider) *accountServer {
 	t.Helper()
+	return newAccountServerAt(t, provider, time.Now)
+}
+
+// newAccountServerAt is newAccountServer with a clock of the accounts.
+func newAccountServerAt(t *testing.T, provider *auth.Provider, now func() time.Time) *accountServer {
+	t.Helper()
 	path := filepath.Join(t.TempDir(), "record.db")
 	storetest.NewSQLite(t, path)
 	store, err := sqlstore.OpenSQLite(t.Context(), path, sqlstore.Options{})
@@ -38,7 +45,7 @@ func newAccountServer(t *testing.T, provider *auth.Provider) *accountServer {
 		}
 	})
 
-	acc, err := auth.Open(t.Context(), store, auth.Options{})
+	acc, err := auth.Open(t.Context(), store, auth.Options{Now: now})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -16,6 +16,7 @@ import (
 // the request, so a request with the cookie must prove that it comes from a page of this server.
 const (
 	csrfHeader   = "X-Gozzard-CSRF"
+	idleHeader   = "X-Gozzard-Background" // of a request that a page makes by itself: it does not keep the session
 	secureCookie = "__Host-gozzard"
 	plainCookie  = "gozzard_" // with the port: browsers do not keep the cookies of two ports apart
 	maxCookie    = 256        // bytes; a real value has 47
@@ -47,6 +48,7 @@ func (a *api) session(r *http.Request, use bool) (s auth.Session, caller gozzard
 			"the browser sends %d cookies %s: delete the cookies of this site and sign in again", n, a.cookieName(r))
 	}
 
+	use = use && r.Header.Get(idleHeader) == ""
 	s, caller, err = a.Accounts.Directory().CheckSession(a.cookie(r), use)
 	if err != nil {
 		return s, gozzard.Caller{}, err

@@ -23,9 +23,10 @@ var descriptions []byte
 
 // The names of the credentials in the document.
 const (
-	securityApp   = "app"
-	securityToken = "token"
-	securityHost  = "host"
+	securityApp    = "app"
+	securityToken  = "token"
+	securityCookie = "cookie"
+	securityHost   = "host"
 )
 
 // OpenAPI makes the OpenAPI document of the route table. header is the header that carries the credentials of an app.
@@ -52,7 +53,9 @@ func OpenAPI(header string) []byte {
 		securityApp: {Type: "apiKey", In: "header", Name: header,
 			Description: "The credentials of an app, as a JSON object."},
 		securityToken: {Type: "http", Scheme: "bearer", Description: "The token of a user."},
-		securityHost:  {Type: "mutualTLS", Description: "The certificate of an enrolled host."},
+		securityCookie: {Type: "apiKey", In: "cookie", Name: secureCookie,
+			Description: "A session of the console; without TLS the name is gozzard_PORT. Changes need the header " + csrfHeader + "."},
+		securityHost: {Type: "mutualTLS", Description: "The certificate of an enrolled host."},
 	}
 	doc.Components.Schemas = schemas.Named
 
@@ -172,15 +175,16 @@ func errorKinds() []gozzard.ErrorKind {
 // security lists the credentials that a kind of access accepts. None means that no credentials are needed.
 func security(a Access) []map[string][]string {
 	app, token := map[string][]string{securityApp: {}}, map[string][]string{securityToken: {}}
+	cookie := map[string][]string{securityCookie: {}}
 	switch a {
 	case AccessOpen:
 		return []map[string][]string{}
 	case AccessHost:
 		return []map[string][]string{{securityHost: {}}, {}} // {}: a host that enrols has only the token in the body
 	case AccessLocal:
-		return []map[string][]string{app, token, {}} // {}: from the server's own machine
+		return []map[string][]string{app, token, cookie, {}} // {}: from the server's own machine
 	}
-	return []map[string][]string{app, token}
+	return []map[string][]string{app, token, cookie}
 }
 
 // operationID names a route, such as getTopologyTree.

@@ -475,3 +475,20 @@ func TestProviderLoginEndsInTheConsole(t *testing.T) {
 	}
 	b.want(400, "GET", "/login/oidc?to=https://evil.example.com", "")
 }
+
+// TestSessionInTheBackground: what a page does by itself does not keep its session.
+func TestSessionInTheBackground(t *testing.T) {
+	now := time.Now()
+	d := newAccountServerAt(t, nil, func() time.Time { return now })
+	d.do(admin, "POST", "/api/v1/users", `{"name":"alice","password":"a long password","grants":[{"role":"viewer"}]}`,
+		201, nil)
+	b := d.newBrowser().signIn("alice")
+	for range 3 {
+		now = now.Add(50 * time.Minute)
+		b.want(200, "GET", "/api/v1/session", "")
+	}
+	now = now.Add(110 * time.Minute)
+	b.want(200, "GET", "/api/v1/session", "", header("X-Gozzard-Background", "1"))
+	now = now.Add(10 * time.Minute)
+	b.want(401, "GET", "/api/v1/session", "")
+}
