@@ -52,8 +52,9 @@ export class Cutter {
     if (this.rest.length > 16 * maxLength) { parts.push(this.rest); this.rest = ""; }
     const out: LogLine[] = parts.map((p) => {
       const line = cleanLine(p);
-      this.last = timeOf(line) ?? (timeOf(line) === undefined && this.timed ? this.last : now);
-      if (timeOf(line) !== undefined) this.timed = true;
+      const own = timeOf(line);
+      if (own !== undefined) this.timed = true;
+      this.last = Math.max(this.last, own ?? (this.timed ? this.last : now)); // a host's lines stay in their order
       return { host: this.host, text: line, at: this.last, id: this.next++ };
     });
     if (gap > 0 && out.length) out[0].gap = gap;

@@ -1,0 +1,95 @@
+// A chart over time. The library is loaded with the first chart; a table has the same numbers for people that do not see it.
+import type uPlot from "uplot";
+import { useEffect, useRef, useState } from "preact/hooks";
+import { locale, t } from "../words.ts";
+
+export interface Series { label: string; values: (number | null)[] }
+
+/** Series with the same times, in Unix seconds. */
+export interface ChartData { times: number[]; series: Series[] }
+
+/** Puts values of several sources on one axis of time: a time that a source does not have is null there. */
+export function alignSeries(parts: { label: string; times: number[]; values: (number | null)[] }[]): ChartData {
+  const times = [...new Set(parts.flatMap((p) => p.times))].sort((a, b) => a - b);
+  const index = new Map(times.map((time, i) => [time, i]));
+  return {
+    times,
+    series: parts.map((p) => {
+      const values: (number | null)[] = new Array(times.length).fill(null);
+      p.times.forEach((time, i) => { values[index.get(time)!] = p.values[i] ?? null; });
+      return { label: p.label, values };
+    }),
+  };
+}
+
+const colours = ["--accent", "--s-starting", "--s-unhealthy", "--s-failed", "--s-backing_off", "--s-scheduled"];
+const dashes = [[], [6, 3], [2, 3], [10, 4, 2, 4], [1, 2], [12, 3]];
+
+export function Chart({ title, data, format }: { title: string; data: ChartData; format: (n: number) => string }) {
+  const box = useRef<HTMLDivElement>(null);
+  const plot = useRef<uPlot | undefined>(undefined);
+  const [theme, setTheme] = useState(0);
+
+  // Colours are those of the page.
+  useEffect(() => {
+    const watch = new MutationObserver(() => setTheme((n) => n + 1));
+    watch.observe(document.documentElement, { attributes: true, attributeFilter: ["data-theme"] });
+    return () => watch.disconnect();
+  }, []);
+
+  const shape = data.series.map((s) => s.label).join("\n");
+  useEffect(() => {
+    let gone = false;
+    let sizes: ResizeObserver | undefined;
+    void import("uplot").then(({ default: Plot }) => {
+      if (gone || !box.current) return;
+      const css = getComputedStyle(document.documentElement);
+      const colour = (name: string) => css.getPropertyValue(name).trim();
+      const axis = { stroke: colour("--dim"), grid: { stroke: colour("--line"), width: 1 }, ticks: { stroke: colour("--line") } };
+      plot.current = new Plot({
+        width: box.current.clientWidth, height: 180,
+        legend: { show: data.series.length > 1 },
+        cursor: { points: { size: 6 } },
+        scales: { x: { time: true }, y: { range: (_u, _min, max) => [0, max > 0 ? max * 1.1 : 1] } },
+        axes: [axis, { ...axis, size: 72, values: (_u, list) => list.map(format) }],
+        series: [{}, ...data.series.map((s, i) => ({ label: s.label, stroke: colour(colours[i % colours.length]), dash: dashes[i % dashes.length], width: 1.5, points: { show: data.times.length < 3 }, value: (_u: uPlot, v: number | null) => (v === null ? "-" : format(v)) }))],
+      }, [data.times, ...data.series.map((s) => s.values)] as uPlot.AlignedData, box.current);
+      sizes = new ResizeObserver(() => { if (box.current) plot.current?.setSize({ width: box.current.clientWidth, height: 180 }); });
+      sizes.observe(box.current);
+    });
+    return () => { gone = true; sizes?.disconnect(); plot.current?.destroy(); plot.current = undefined; };
+  }, [shape, theme, locale.value]);
+  useEffect(() => { plot.current?.setData([data.times, ...data.series.map((s) => s.values)] as uPlot.AlignedData); }, [data]);
+
+  return (
+    <figure class="card chart">
+      <figcaption><h3>{title}</h3></figcaption>
+      <div ref={box} class="chart-box" aria-hidden="true" />
+      <details class="chart-table"><summary>{t("chart.numbers", { title })}</summary><Numbers data={data} format={format} /></details>
+    </figure>
+  );
+}
+
+/** The least, the mean, the most and the last value of every series. */
+function Numbers({ data, format }: { data: ChartData; format: (n: number) => string }) {
+  return (
+    <table>
+      <thead><tr><th>{t("chart.series")}</th><th class="right">{t("chart.least")}</th><th class="right">{t("chart.mean")}</th><th class="right">{t("chart.most")}</th><th class="right">{t("chart.last")}</th></tr></thead>
+      <tbody>
+        {data.series.map((s) => {
+          const known = s.values.filter((v): v is number => v !== null);
+          const show = (n: number) => (known.length ? format(n) : "-");
+          return (
+            <tr key={s.label}>
+              <th scope="row">{s.label}</th>
+              <td class="right">{show(known.reduce((a, b) => Math.min(a, b), Infinity))}</td>
+              <td class="right">{show(known.reduce((a, b) => a + b, 0) / known.length)}</td>
+              <td class="right">{show(known.reduce((a, b) => Math.max(a, b), -Infinity))}</td>
+              <td class="right">{show(known[known.length - 1])}</td>
+            </tr>
+          );
+        })}
+      </tbody>
+    </table>
+  );
+}
