@@ -79,7 +79,7 @@ func (env *cliEnv) logs(ctx context.Context, o *logOptions, name string) error {
 
 	key, host := gozzard.Key{Namespace: o.namespace, Name: name}, o.host
 	if key.Namespace == "" || host == "" {
-		if key, host, err = findProcess(ctx, c, o, name); err != nil {
+		if key, host, err = findProcess(ctx, c, o.namespace, o.host, name); err != nil {
 			return err
 		}
 	}
@@ -97,13 +97,13 @@ func (env *cliEnv) logs(ctx context.Context, o *logOptions, name string) error {
 }
 
 // findProcess finds the only process and host that match the flags.
-func findProcess(ctx context.Context, c *client.Client, o *logOptions, name string) (gozzard.Key, string, error) {
+func findProcess(ctx context.Context, c *client.Client, namespace, host, name string) (gozzard.Key, string, error) {
 	q := client.ProcessQuery{Names: []string{name}}
-	if o.namespace != "" {
-		q.Namespaces = []string{o.namespace}
+	if namespace != "" {
+		q.Namespaces = []string{namespace}
 	}
-	if o.host != "" {
-		q.Hosts = []string{o.host}
+	if host != "" {
+		q.Hosts = []string{host}
 	}
 
 	page, err := c.Processes(ctx, q, 0, 5)

@@ -169,7 +169,7 @@ func (v *psView) watchScreen(ctx context.Context) error {
 		v.order = "state"
 	}
 	last := ""
-	err := v.env.watchScreen(ctx, v.o.interval, func(height int) (picture, error) {
+	err := v.env.watchScreen(ctx, v.o.interval, nil, func(height int) (picture, error) {
 		l, err := v.read(ctx)
 		if err != nil {
 			return picture{}, withExitCode(err)

@@ -220,7 +220,7 @@ func TestWatchScreenKeepsThePicture(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
 	defer cancel()
 	n := 0
-	err := env.watchScreen(ctx, time.Millisecond, func(int) (picture, error) {
+	err := env.watchScreen(ctx, time.Millisecond, nil, func(int) (picture, error) {
 		switch n++; n {
 		case 1:
 			return picture{title: "2 processes", lines: []string{"HEADER", "web"}}, nil
@@ -238,7 +238,7 @@ func TestWatchScreenKeepsThePicture(t *testing.T) {
 
 	out.Reset()
 	refused := usage("no such business")
-	if err := env.watchScreen(t.Context(), time.Millisecond, func(int) (picture, error) {
+	if err := env.watchScreen(t.Context(), time.Millisecond, nil, func(int) (picture, error) {
 		return picture{}, refused
 	}); !errors.Is(err, refused) || out.String() != enterScreen+leaveScreen {
 		t.Errorf("%v: the terminal got %q", err, out.String())

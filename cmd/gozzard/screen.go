@@ -34,8 +34,9 @@ type picture struct {
 }
 
 // watchScreen shows pictures on the whole terminal until ctx ends. The last picture stays while draw fails, below the
-// error, as long as the error may pass.
-func (env *cliEnv) watchScreen(ctx context.Context, pause time.Duration,
+// error, as long as the error may pass. press gets the keys that are pressed and returns false when the screen shall end; it
+// may be nil.
+func (env *cliEnv) watchScreen(ctx context.Context, pause time.Duration, press func(key byte) bool,
 	draw func(height int) (picture, error)) (err error) {
 	if err := checkWrite(io.WriteString(env.out, enterScreen)); err != nil {
 		return err
@@ -45,6 +46,13 @@ func (env *cliEnv) watchScreen(ctx context.Context, pause time.Duration,
 			err = checkWrite(0, failed)
 		}
 	}()
+
+	var keys *keyboard
+	if press != nil {
+		if keys = openKeyboard(); keys != nil {
+			defer keys.close()
+		}
+	}
 
 	var shown picture
 	for {
@@ -62,12 +70,32 @@ func (env *cliEnv) watchScreen(ctx context.Context, pause time.Duration,
 		if err := checkWrite(io.WriteString(env.out, shown.frame(width, height))); err != nil {
 			return err
 		}
-		select {
-		case <-ctx.Done():
+		if key, pressed := keys.wait(ctx, pause); ctx.Err() != nil || pressed && !press(key) {
 			return nil
-		case <-time.After(pause):
 		}
 	}
+}
+
+// wait waits until a key is pressed, the time is over, or ctx ends. k may be nil.
+func (k *keyboard) wait(ctx context.Context, pause time.Duration) (key byte, pressed bool) {
+	for end := time.Now().Add(pause); k != nil && ctx.Err() == nil && time.Until(end) > 0; {
+		began := time.Now()
+		if key, pressed := k.read(); pressed {
+			return key, true
+		}
+		if time.Since(began) < 50*time.Millisecond { // the terminal is gone, and no read waits any more
+			pause, k = time.Until(end), nil
+		}
+	}
+	if k != nil {
+		return 0, false
+	}
+
+	select {
+	case <-ctx.Done():
+	case <-time.After(pause):
+	}
+	return 0, false
 }
 
 // frame is the text that draws the picture on a screen of this size. It overwrites the last frame line by line, so

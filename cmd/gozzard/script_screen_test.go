@@ -19,9 +19,9 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// onScreen runs a command in a terminal of a size until the terminal shows a text, and presses Ctrl-C then: onscreen
-// FILE COLUMNSxLINES REGEXP COMMAND... What the terminal got is in the file. A picture that is larger than the terminal
-// is a fault, and so is an exit code that is not 0.
+// onScreen runs a command in a terminal of a size until the terminal shows a text, and presses Ctrl-C then, or q for
+// top: onscreen FILE COLUMNSxLINES REGEXP COMMAND... What the terminal got is in the file. A picture that is larger than
+// the terminal is a fault, and so is an exit code that is not 0.
 func onScreen(ts *testscript.TestScript, neg bool, args []string) {
 	if neg || len(args) < 4 {
 		ts.Fatalf("usage: onscreen FILE COLUMNSxLINES REGEXP COMMAND...")
@@ -80,6 +80,10 @@ func onScreen(ts *testscript.TestScript, neg bool, args []string) {
 		if !pressed && want.Match(all.Bytes()) {
 			if slices.Contains(args, "--watch") || slices.Contains(args, "-w") { // other commands end by themselves; Ctrl-C may come before that
 				_, err := terminal.Write([]byte{3})
+				ts.Check(err)
+			}
+			if slices.Contains(args, "top") {
+				_, err := terminal.Write([]byte("q"))
 				ts.Check(err)
 			}
 			pressed = true

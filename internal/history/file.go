@@ -52,7 +52,8 @@ func (id fileID) header() []byte {
 // file is the open file of a process.
 type file struct {
 	*os.File
-	buffer [5 * blockBytes]byte // the blocks of a coarse step are the largest part that is read at once
+	buffer  [5 * blockBytes]byte // the blocks of a coarse step are the largest part that is read at once
+	written int64
 }
 
 // openFile opens the file of a process for writing. It empties a file that is not the one of this process.
@@ -112,7 +113,8 @@ func (f *file) readBlock(r ring, number int64) block {
 // writeBlock writes one block and keeps what the file has of it already.
 func (f *file) writeBlock(r ring, b block) error {
 	b.merge(f.readBlock(r, b.number))
-	_, err := f.WriteAt(b.encode(f.buffer[:0]), r.offset(b.number))
+	n, err := f.WriteAt(b.encode(f.buffer[:0]), r.offset(b.number))
+	f.written += int64(n)
 	return err
 }
 

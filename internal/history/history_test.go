@@ -104,6 +104,27 @@ func TestPointsAreRead(t *testing.T) {
 	}
 }
 
+// TestNumberOfPoints: whatever the time is, there are no more points than asked for, and they reach from end to end.
+func TestNumberOfPoints(t *testing.T) {
+	r := newRig(t, 0)
+	now := r.now.Unix()
+	for _, back := range []int64{1, 9, 10, 11, 59, 120, 3599, 3601, 86_399, 86_400, 86_800, 700_000, 30 * 86_400} {
+		for _, points := range []int{1, 2, 3, 7, 61, 300, 999, 1000} {
+			for late := range int64(13) {
+				q := gozzard.HistoryQuery{Key: web, From: now - back - late, To: now - late, Points: points}
+				h, err := r.Read(q)
+				if err != nil {
+					t.Fatal(err)
+				}
+				end := h.From + int64(len(h.Points))*h.Step
+				if len(h.Points) > points || h.From > max(q.From, now-coarseReach) || end < q.To {
+					t.Fatalf("%+v: %d points of %d s from %d", q, len(h.Points), h.Step, h.From)
+				}
+			}
+		}
+	}
+}
+
 // TestSummary: averages of CPU and memory, the most descriptors, the sum of restarts.
 func TestSummary(t *testing.T) {
 	r := newRig(t, 0)
@@ -382,7 +403,7 @@ func FuzzFile(f *testing.F) {
 		if err != nil {
 			return
 		}
-		if len(h.Points) > gozzard.MaxHistoryPoints || h.Step < fineStep {
+		if len(h.Points) > min(max(points, 1), gozzard.MaxHistoryPoints) || h.Step < fineStep {
 			t.Fatalf("%d points of %d s", len(h.Points), h.Step)
 		}
 		for _, p := range h.Points {

@@ -25,23 +25,23 @@ func (s *Store) Read(q gozzard.HistoryQuery) (gozzard.History, error) {
 	if to <= from {
 		return gozzard.History{}, errors.New("the end of the time is not after its beginning, or is more than 30 days ago")
 	}
+	from -= from % r.step
 	points := int64(min(max(q.Points, 1), gozzard.MaxHistoryPoints))
 	step := r.step * max(1, (to-from+points*r.step-1)/(points*r.step))
-	from -= from % step
-	n := (to - from + step - 1) / step
-	if n > points { // because from was rounded
-		step += r.step
-		from -= from % step
-		n = (to - from + step - 1) / step
+	n := func(begin int64) int64 { return (to - begin + step - 1) / step }
+	begin := from - from%step // a chart that is drawn again has the same columns
+	if n(begin) > points {
+		begin = from
 	}
+	from = begin
 
 	// Sum up what the file has.
-	sums := make([]total, n)
+	sums := make([]total, n(from))
 	for i := range sums {
 		sums[i] = newTotal()
 	}
 	err := s.each(q.Key, r, from/r.step, (to-1)/r.step, func(slot int64, p gozzard.HistoryPoint) {
-		if i := (slot*r.step - from) / step; i >= 0 && i < n {
+		if i := (slot*r.step - from) / step; i >= 0 && i < int64(len(sums)) {
 			sums[i].add(p)
 		}
 	})
@@ -49,7 +49,7 @@ func (s *Store) Read(q gozzard.HistoryQuery) (gozzard.History, error) {
 		return gozzard.History{}, err
 	}
 
-	h := gozzard.History{ID: q.ID, From: from, Step: step, Points: make([]gozzard.HistoryPoint, n)}
+	h := gozzard.History{ID: q.ID, From: from, Step: step, Points: make([]gozzard.HistoryPoint, len(sums))}
 	for i := range sums {
 		h.Points[i] = sums[i].point()
 	}

@@ -143,22 +143,22 @@ func (x *series) take(all bool) (batch, bool) {
 func coarseOf(number int64) int64 { return number * fineStep * blockSteps / coarseStep }
 
 // write writes the blocks, and then the coarse steps, which are computed from them.
-func (b *batch) write(dir *os.Root) (err error) {
+func (b *batch) write(dir *os.Root) (bytes int64, err error) {
 	f, err := openFile(dir, b.id)
 	if err != nil {
-		return err
+		return 0, err
 	}
-	defer func() { err = errors.Join(err, f.Close()) }()
+	defer func() { bytes, err = f.written, errors.Join(err, f.Close()) }()
 
 	for i := range b.blocks {
 		if err := f.writeBlock(fine, b.blocks[i]); err != nil {
-			return err
+			return 0, err
 		}
 	}
 	for _, step := range b.coarse {
 		if err := f.writeCoarse(step); err != nil {
-			return err
+			return 0, err
 		}
 	}
-	return nil
+	return 0, nil
 }

@@ -9,6 +9,7 @@ import (
 	"os"
 	"path/filepath"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/gozzard/gozzard"
@@ -39,6 +40,8 @@ type Store struct {
 	now   func() time.Time
 	log   *slog.Logger
 	wake  chan struct{} // capacity 1: something must be written
+
+	written atomic.Int64 // bytes of blocks, for measurements of the cost
 
 	disk   sync.Mutex // held while files are used; locked before mu
 	failed bool       // the last write failed, and this was logged
@@ -226,9 +229,11 @@ func (s *Store) flush(all bool) {
 
 	// Write.
 	for i := range work {
-		if err := work[i].write(s.dir); err != nil {
+		n, err := work[i].write(s.dir)
+		if err != nil {
 			failed = err
 		}
+		s.written.Add(n)
 	}
 	if failed != nil && !s.failed {
 		s.log.Warn("cannot write the history of processes: it will have holes", "err", failed)
