@@ -66,11 +66,16 @@ func (a *audience) build() {
 		a.mu.Unlock()
 	}
 
+	if a.sight.all {
+		a.table.cells = make([]cell, 0, a.hub.o.Fleet.Len())
+	}
 	var rows []fleet.LiveRow
+	var on []*fleet.LiveHost
 	for next, more := uint32(0), true; more; {
 		rows, next, more = a.hub.o.Fleet.ScanRows(next, scanPart, rows[:0])
+		on = a.hub.hostsOf(rows, on[:0])
 		a.mu.Lock()
-		a.applyRows(rows)
+		a.applyRows(rows, on)
 		a.batch.begin(&a.words) // nobody has a snapshot yet
 		a.mu.Unlock()
 	}
@@ -81,7 +86,9 @@ func (a *audience) build() {
 	for len(a.pending) > 0 {
 		part := a.pending[:min(len(a.pending), scanPart)]
 		a.pending = a.pending[len(part):]
-		a.applyRows(a.hub.o.Fleet.ReadRows(part, rows[:0]))
+		rows = a.hub.o.Fleet.ReadRows(part, rows[:0])
+		on = a.hub.hostsOf(rows, on[:0])
+		a.applyRows(rows, on)
 	}
 	a.settleHosts()
 	a.batch.begin(&a.words)
@@ -89,7 +96,7 @@ func (a *audience) build() {
 }
 
 // pass applies changes of the fleet and sends them as one batch.
-func (a *audience) pass(hosts []*fleet.LiveHost, ids []uint32, rows []fleet.LiveRow, moved bool) {
+func (a *audience) pass(hosts []*fleet.LiveHost, ids []uint32, rows []fleet.LiveRow, on []*fleet.LiveHost, moved bool) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	if moved {
@@ -103,7 +110,7 @@ func (a *audience) pass(hosts []*fleet.LiveHost, ids []uint32, rows []fleet.Live
 		return
 	}
 
-	a.applyRows(rows)
+	a.applyRows(rows, on)
 	a.settleHosts()
 	if a.batch.empty(&a.words) {
 		return
@@ -185,21 +192,16 @@ func (a *audience) settleHosts() {
 	a.batch.touched = a.batch.touched[:0]
 }
 
-// applyRows takes rows as they are now. mu is held.
-func (a *audience) applyRows(rows []fleet.LiveRow) {
+// applyRows takes rows as they are now, with their hosts. mu is held.
+func (a *audience) applyRows(rows []fleet.LiveRow, on []*fleet.LiveHost) {
 	for i := range rows {
-		a.applyRow(&rows[i])
+		a.applyRow(&rows[i], on[i])
 	}
 }
 
-func (a *audience) applyRow(r *fleet.LiveRow) {
+func (a *audience) applyRow(r *fleet.LiveRow, host *fleet.LiveHost) {
 	// Remove what is not there or not visible any more.
-	var host *fleet.LiveHost
-	visible := r.Seq != 0
-	if visible {
-		host = a.hub.host(r.Host, r.Version)
-		visible = a.sight.row(r, host)
-	}
+	visible := r.Seq != 0 && a.sight.row(r, host)
 	id, known := a.table.id(r.ID)
 	if known && (!visible || a.table.cells[id].seq != r.Seq) {
 		a.removeRow(id)

@@ -57,6 +57,7 @@ type Hub struct {
 	// Used by Run only.
 	rowIDs, hostIDs []uint32
 	rows            []fleet.LiveRow
+	on              []*fleet.LiveHost // of rows
 }
 
 // New makes a hub without viewers.
@@ -147,8 +148,9 @@ func (h *Hub) tick() {
 			ids = ids[n:]
 		}
 
+		h.on = h.hostsOf(h.rows, h.on[:0])
 		for _, a := range list {
-			a.pass(hosts, part, h.rows, moved)
+			a.pass(hosts, part, h.rows, h.on, moved)
 		}
 		if hosts, moved = nil, false; len(rest) == 0 {
 			return
@@ -195,6 +197,23 @@ func (h *Hub) list() []*audience {
 		list = append(list, a)
 	}
 	return list
+}
+
+// hostsOf appends the host of each row, nil for a row that does not exist.
+func (h *Hub) hostsOf(rows []fleet.LiveRow, out []*fleet.LiveHost) []*fleet.LiveHost {
+	var last *fleet.LiveHost
+	for i := range rows {
+		r := &rows[i]
+		switch {
+		case r.Seq == 0:
+			out = append(out, nil)
+			continue
+		case last == nil || last.Number != r.Host || last.Version != r.Version:
+			last = h.host(r.Host, r.Version)
+		}
+		out = append(out, last)
+	}
+	return out
 }
 
 // host is a host by its number, at least as new as a version.

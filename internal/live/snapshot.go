@@ -79,55 +79,40 @@ func (a *audience) columns() (client.LiveHeader, []byte) {
 	n := a.table.count
 	h := client.LiveHeader{Epoch: epoch, Seq: a.seq, Rows: n, Time: time.Now().Unix(), States: stateWords()}
 	a.words.shown(&h)
-	cells := a.table.cells
-	out := make([]byte, 0, n*36+80)
-
-	wide := func(value func(id uint32, c *cell) uint32) {
-		for i := range cells {
-			if cells[i].seq != 0 {
-				out = binary.LittleEndian.AppendUint32(out, value(uint32(i), &cells[i]))
-			}
-		}
-		out = pad(out)
-	}
-	wide(func(id uint32, _ *cell) uint32 { return id })
-	wide(func(_ uint32, c *cell) uint32 { return c.host })
-	wide(func(_ uint32, c *cell) uint32 { return c.name })
-	wide(func(_ uint32, c *cell) uint32 { return c.place })
-	wide(func(_ uint32, c *cell) uint32 { return c.mem })
-	wide(func(_ uint32, c *cell) uint32 { return uint32(c.pid) })
-	wide(func(_ uint32, c *cell) uint32 { return c.started })
-
-	half := func(value func(c *cell) uint16) {
-		for i := range cells {
-			if cells[i].seq != 0 {
-				out = binary.LittleEndian.AppendUint16(out, value(&cells[i]))
-			}
-		}
-		out = pad(out)
-	}
-	half(func(c *cell) uint16 { return c.restarts })
-	half(func(c *cell) uint16 { return c.cpu })
-
-	narrow := func(value func(c *cell) uint8) {
-		for i := range cells {
-			if cells[i].seq != 0 {
-				out = append(out, value(&cells[i]))
-			}
-		}
-		out = pad(out)
-	}
-	narrow(func(c *cell) uint8 { return c.state })
-	narrow(func(c *cell) uint8 { return c.flags })
-	return h, out
+	return h, a.table.columns()
 }
 
-// pad fills a column up to a multiple of 8 bytes.
-func pad(b []byte) []byte {
-	for len(b)%8 != 0 {
-		b = append(b, 0)
+// columnWidths are the bytes of a value in each column of a snapshot.
+func columnWidths() [11]int { return [...]int{4, 4, 4, 4, 4, 4, 4, 2, 2, 1, 1} }
+
+// columns writes the rows as columns, each padded to a multiple of 8 bytes. One pass over the rows fills all of them.
+func (t *table) columns() []byte {
+	var at [11]int
+	size := 0
+	for i, width := range columnWidths() {
+		at[i] = size
+		size += (t.count*width + 7) / 8 * 8
 	}
-	return b
+
+	out := make([]byte, size)
+	for i := range t.cells {
+		c := &t.cells[i]
+		if c.seq == 0 {
+			continue
+		}
+		for column, v := range [...]uint32{uint32(i), c.host, c.name, c.place, c.mem, uint32(c.pid), c.started} {
+			binary.LittleEndian.PutUint32(out[at[column]:], v)
+			at[column] += 4
+		}
+		for column, v := range [...]uint16{c.restarts, c.cpu} {
+			binary.LittleEndian.PutUint16(out[at[7+column]:], v)
+			at[7+column] += 2
+		}
+		out[at[9]], out[at[10]] = c.state, c.flags
+		at[9]++
+		at[10]++
+	}
+	return out
 }
 
 // stateWords are the words for states, by the number of the condition.
