@@ -60,7 +60,7 @@ are unhealthy. "gozzard demo remove" removes it again.`,
 				return err
 			}
 
-			o.Version, o.Log, o.Fatal = version, log, fatal(log)
+			o.Version, o.Log, o.Fatal, o.Check = version, log, fatal(log), selfCheck(&o.Options)
 			var left atomic.Int64
 			o.NewAgent = func(h server.DevHost) (server.Part, error) { return newDevAgent(&o, h, &left) }
 			o.Ready = func(at server.DevAddress) error {

@@ -1,15 +1,21 @@
 package main
 
 import (
+	"context"
 	"fmt"
 	"io"
 	"time"
 
 	"github.com/spf13/cobra"
 
+	"github.com/gozzard/gozzard/client"
 	"github.com/gozzard/gozzard/internal/doctor"
 	"github.com/gozzard/gozzard/internal/language"
+	"github.com/gozzard/gozzard/internal/server"
 )
+
+// backupMaxAge is how old the newest backup of a server should be at most.
+const backupMaxAge = 48 * time.Hour
 
 // newDoctorCommand is `gozzard doctor`.
 func newDoctorCommand(env *cliEnv) *cobra.Command {
@@ -37,9 +43,22 @@ host, use "gozzard agent doctor".`,
 	f.StringVar(&o.Data, "data", "./data", "data `FOLDER` of the server")
 	f.StringVar(&o.Backups, "backup-to", "",
 		"`FOLDER` of the backups (default: use the newest backup that the data folder remembers)")
-	f.DurationVar(&o.BackupMaxAge, "backup-max-age", 48*time.Hour, "maximum age of the newest backup")
+	f.DurationVar(&o.BackupMaxAge, "backup-max-age", backupMaxAge, "maximum age of the newest backup")
 	f.StringVar(&o.Cert, "tls-cert", "", "certificate `FILE` of the API, if the server runs with --tls-cert")
 	return cmd
+}
+
+// selfCheck makes the checks of `gozzard doctor` inside of a running server.
+func selfCheck(o *server.Options) func(context.Context, string) []client.Finding {
+	return func(ctx context.Context, data string) []client.Finding {
+		all := doctor.Server(ctx, doctor.ServerOptions{Data: data, Backups: o.Backup.To, BackupMaxAge: backupMaxAge,
+			Cert: o.Trust.Cert, Now: time.Now()})
+		list := make([]client.Finding, 0, len(all))
+		for _, f := range all {
+			list = append(list, client.Finding{Level: string(f.Level), Check: f.Check, Text: f.Text})
+		}
+		return list
+	}
 }
 
 // report prints findings. It fails when one of them is a failure. Levels and names of checks stay as they are.

@@ -65,7 +65,7 @@ func newServerCommand() *cobra.Command {
 				return failed(writeRoutes(cmd.OutOrStdout()))
 			}
 
-			o.Version, o.Log, o.Fatal = version, log, fatal(log)
+			o.Version, o.Log, o.Fatal, o.Check = version, log, fatal(log), selfCheck(&o)
 			s, err := server.New(cmd.Context(), o)
 			if err != nil {
 				return failed(unlessSignalled(cmd.Context(), log, err))

@@ -68,6 +68,7 @@ type Options struct {
 	Ready     func(context.Context) error // asked by /readyz; nil means always ready
 	// Detail is added to the answer of /readyz by a server that is ready, "" if there is nothing to say; may be nil
 	Detail func() string
+	Self   Self // what the server knows about itself
 	Log    *slog.Logger
 
 	Accounts *auth.Accounts // nil: the server has no accounts to change

@@ -1,10 +1,12 @@
 package server
 
 import (
+	"context"
 	"log/slog"
 	"time"
 
 	"github.com/gozzard/gozzard"
+	"github.com/gozzard/gozzard/client"
 )
 
 // Options are the settings of a server. Data, Listen, Version, Fatal and Log are required. The zero value of Limits has
@@ -42,6 +44,10 @@ type Options struct {
 	NewFabric func(FabricOptions) (Fabric, error)
 	// Now is the clock of the control plane and of jobs. nil: time.Now.
 	Now func() time.Time
+
+	// Check examines the data folder of the running server, as "gozzard doctor" does. nil: the server does not check
+	// itself.
+	Check func(ctx context.Context, data string) []client.Finding
 
 	Fatal func(error) // ends the process after a disk failure
 	Log   *slog.Logger

@@ -19,6 +19,7 @@ export interface Can {
 /** The session of a browser, as GET /api/v1/session answers it. */
 export interface Session {
   user: string;
+  app?: string; // that the session acts as
   id: string;
   csrf: string;
   created: string | null;
@@ -59,7 +60,7 @@ export function address(path: string, query?: Query): string {
 }
 
 /** Sends a request and returns the answer as it is. A status that says failure is thrown as Failure. */
-export async function send(method: string, path: string, o: { query?: Query; body?: unknown; yaml?: string; key?: string; signal?: AbortSignal; accept?: string } = {}): Promise<Response> {
+export async function send(method: string, path: string, o: { query?: Query; body?: unknown; yaml?: string; key?: string; signal?: AbortSignal; accept?: string; proves?: boolean } = {}): Promise<Response> {
   const headers: Record<string, string> = { Accept: o.accept ?? "application/json", "Accept-Language": document.documentElement.lang };
   if (method !== "GET" && session.value) headers["X-Gozzard-CSRF"] = session.value.csrf;
   let body: BodyInit | undefined;
@@ -82,7 +83,7 @@ export async function send(method: string, path: string, o: { query?: Query; bod
   if (answer.ok) return answer;
 
   const detail = await answer.json().then((v) => v?.error as ErrorDetail, () => undefined);
-  if (answer.status === 401 && session.value && detail?.kind !== "code_required") session.value = null;
+  if (answer.status === 401 && !o.proves && session.value && detail?.kind !== "code_required") session.value = null;
   throw new Failure(answer.status, detail ?? { message: `${answer.status} ${answer.statusText}` });
 }
 
@@ -100,6 +101,11 @@ export async function put<T>(path: string, body?: unknown, query?: Query): Promi
 
 export async function del<T>(path: string, body?: unknown, query?: Query): Promise<T> {
   return (await send("DELETE", path, { body, query })).json();
+}
+
+/** A change that carries the password of the user: a refusal means a wrong password, not the end of the session. */
+export async function prove<T>(method: string, path: string, body: unknown): Promise<T> {
+  return (await send(method, path, { body, proves: true })).json();
 }
 
 /** Reads the session of the cookie, if there is one. */

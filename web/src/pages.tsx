@@ -24,6 +24,7 @@ const routes: [pattern: string, load: Load][] = [
   ["/releases", () => import("./pages/releases.tsx")],
   ["/people", () => import("./pages/people.tsx")],
   ["/people/:name", () => import("./pages/person.tsx")],
+  ["/requests", () => import("./pages/requests.tsx")],
   ["/audit", () => import("./pages/audit.tsx")],
   ["/server", () => import("./pages/server.tsx")],
   ["/account", () => import("./pages/account.tsx")],

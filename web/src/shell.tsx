@@ -21,6 +21,7 @@ const items: Item[] = [
   { path: "/tasks", word: "nav.tasks", keys: "g t", shown: () => true },
   { path: "/hosts", word: "nav.hosts", keys: "g h", shown: () => true },
   { path: "/people", word: "nav.people", keys: "g u", shown: () => may("users") || may("admin") },
+  { path: "/requests", word: "nav.requests", keys: "g r", shown: () => may("approve") },
   { path: "/audit", word: "nav.audit", keys: "g a", shown: () => may("audit") || may("admin") },
   { path: "/server", word: "nav.server", keys: "g s", shown: () => may("admin") },
   { path: "/account", word: "nav.account", keys: "g m", shown: () => true },

@@ -64,10 +64,10 @@ export function Empty({ title, page, children }: Children & { title: string; pag
 }
 
 /** What went wrong, in the words of the server. */
-export function Problem({ of, retry }: { of: Failure; retry?: () => void }) {
+export function Problem({ of, retry, title }: { of: Failure; retry?: () => void; title?: string }) {
   return (
     <div class="problem" role="alert">
-      <p><strong>{t("error.title")}</strong> {plain(of.message)} {of.request && of.status >= 500 && <small class="dim">{t("error.request", { id: of.request })}</small>}</p>
+      <p><strong>{title ?? t("error.title")}</strong> {plain(of.message)} {of.request && of.status >= 500 && <small class="dim">{t("error.request", { id: of.request })}</small>}</p>
       {of.faults.length > 0 && <ul>{of.faults.map((f) => <li key={f.path}><code>{f.path}</code> {plain(f.text)}</li>)}</ul>}
       {retry && <Button onClick={retry}>{t("retry")}</Button>}
     </div>

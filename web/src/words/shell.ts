@@ -9,6 +9,7 @@ export const shell = dictionary({
   "nav.tasks": { en: "Tasks", zh: "任务" },
   "nav.hosts": { en: "Hosts", zh: "主机" },
   "nav.people": { en: "People", zh: "人员" },
+  "nav.requests": { en: "Requests", zh: "审批" },
   "nav.audit": { en: "Audit", zh: "审计" },
   "nav.server": { en: "Server", zh: "服务器" },
   "nav.account": { en: "My account", zh: "我的账号" },
