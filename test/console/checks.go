@@ -173,7 +173,7 @@ func (p *Page) Accessible(except ...string) {
 	p.Eval("if (!window.axe) {"+string(axe)+"}; 0", nil)
 	p.Eval(`axe.run(document, {resultTypes: ["violations"], rules: `+toJSON(rules)+`}).then((r) => r.violations)`, &found)
 	for _, v := range found {
-		text := fmt.Sprintf("axe-core: %s (%s): %s", v.ID, v.Impact, v.Help)
+		text := fmt.Sprintf("axe-core on %s: %s (%s): %s", p.Path(), v.ID, v.Impact, v.Help)
 		for i, n := range v.Nodes {
 			if i == 5 {
 				text += fmt.Sprintf("\n  and %d more", len(v.Nodes)-i)

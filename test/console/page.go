@@ -237,6 +237,12 @@ func (p *Page) WaitSelector(css string) {
 	p.Until(css, "document.querySelector("+quote(css)+")")
 }
 
+// WaitNoSelector waits until a CSS selector finds nothing.
+func (p *Page) WaitNoSelector(css string) {
+	p.t.Helper()
+	p.Until("the end of "+css, "!document.querySelector("+quote(css)+")")
+}
+
 // Text is what the page shows.
 func (p *Page) Text() string {
 	p.t.Helper()

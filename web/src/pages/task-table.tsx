@@ -35,7 +35,7 @@ export function AttemptTable({ attempts, onRetry }: { attempts: readonly Attempt
   const narrowed = result !== "" || words !== "";
 
   return (
-    <section class="card" aria-label={t("task.list")}>
+    <section class="card">
       <h2>{t("task.list")}</h2>
       <div class="row task-filter">
         {results.filter((r) => counts[r] > 0 || r === result).map((r) => <ResultChip key={r} of={r} n={counts[r]} on={r === result} />)}
