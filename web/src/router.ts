@@ -15,7 +15,21 @@ function read(): Place {
 
 export const place = signal<Place>(read());
 
-addEventListener("popstate", () => { place.value = read(); });
+/** Set by a page with unsaved changes: it is called with the address instead of leaving the page. */
+export const guard: { leave: ((address: string) => void) | null } = { leave: null };
+
+let shown = location.pathname + location.search; // the address of what is on screen
+
+addEventListener("popstate", () => {
+  const to = location.pathname + location.search;
+  if (guard.leave && read().path !== place.value.path) {
+    history.pushState(null, "", shown);
+    guard.leave(to);
+    return;
+  }
+  place.value = read();
+  shown = to;
+});
 
 /** The address of a view, for links. Empty values are left out. */
 export function href(path: string, query?: Record<string, string | number | undefined>): string {
@@ -27,10 +41,13 @@ export function href(path: string, query?: Record<string, string | number | unde
 
 /** Goes to an address made by href. */
 export function go(address: string, replace = false): void {
+  const path = address.split("?")[0];
+  if (guard.leave && path !== base + place.value.path) return guard.leave(address);
   if (replace) history.replaceState(null, "", address);
   else if (address !== location.pathname + location.search) history.pushState(null, "", address);
   const before = place.value.path;
   place.value = read();
+  shown = location.pathname + location.search;
   if (!replace && before !== place.value.path) scrollTo(0, 0);
 }
 

@@ -2,6 +2,9 @@ import assert from "node:assert/strict";
 import { test } from "node:test";
 import { diffLines, documentText, same } from "../src/ui/diff.ts";
 import { cleanLine, Cutter, mergeLines, searchLines, timeOf } from "../src/ui/loglines.ts";
+import type { Process } from "../src/api-types.ts";
+import { limitsOf, sizeOf } from "../src/pages/process-limits.ts";
+import { belongs, parse, read, show, write, type Document } from "../src/pages/register-fields.ts";
 
 test("diff", () => {
   const show = (a: string, b: string) => diffLines(a, b).map((l) => l.sign + l.text).join("|");
@@ -46,4 +49,36 @@ test("logs of several hosts are merged by time, in bounds", () => {
   lines = mergeLines([], c.add("x\n".repeat(20), 5), 8);
   assert.equal(lines.length, 8);
   assert.equal(lines[7].id, 19);
+});
+
+test("the form of a definition loses nothing", () => {
+  let doc: Document = { name: "web", restart: "on-failure", health: "http://x/", spec: { odd: 1 }, command: ["a", "b"] };
+  assert.equal(read(doc, "restart.policy"), "on-failure");
+  assert.equal(read(doc, "health.http"), "http://x/");
+  doc = write(doc, "restart.delay", "2s");
+  doc = write(doc, "health.interval", "5s");
+  assert.deepEqual(doc, { name: "web", restart: { policy: "on-failure", delay: "2s" }, health: { http: "http://x/", interval: "5s" }, spec: { odd: 1 }, command: ["a", "b"] });
+  doc = write(write(doc, "restart.delay", undefined), "restart.policy", undefined);
+  assert.equal("restart" in doc, false);
+  assert.deepEqual(Object.keys(write(doc, "name", "x"))[0], "name");
+
+  assert.equal(show("lines", ["a", "b"]), null);
+  assert.equal(show("pairs", { A: "1", B: "x=y" }), "A=1\nB=x=y");
+  assert.equal(show("pairs", { A: "1\n2" }), null);
+  assert.deepEqual(parse("pairs", "A=1\nB=x=y\n\nC"), { A: "1", B: "x=y", C: "" });
+  assert.deepEqual(parse("list", "a, b,,"), ["a", "b"]);
+  assert.equal(parse("number", " 12 "), 12);
+  assert.equal(parse("number", "many"), "many");
+  assert.equal(parse("text", "  "), undefined);
+  assert.ok(belongs("env.A", "env") && belongs("hosts[0].ip", "hosts") && belongs("restart", "restart.policy") && !belongs("restart", "restart.delay"));
+});
+
+test("how close an instance is to its limits", () => {
+  const p = { mem_bytes: 100 * 2 ** 20, mem: 10, cpu: 25, fd: 90, disk: 0, net: 0 } as Process;
+  assert.equal(sizeOf("512M"), 512 * 2 ** 20);
+  assert.equal(sizeOf("x"), undefined);
+  const shares = (doc: unknown, cpus = 0) => Object.fromEntries(limitsOf(doc, p, cpus).map((l) => [l.kind, Math.round(l.share * 100)]));
+  assert.deepEqual(shares({ memory: "200M", cpu: "50%", limits: { files: 100 } }), { memory: 50, cpu: 50, files: 90 });
+  assert.deepEqual(shares({ memory: "20%", cpu: 2 }, 4), { memory: 50, cpu: 50 });
+  assert.deepEqual(shares({}), {});
 });
