@@ -32,6 +32,7 @@ export function Charts({ list, host }: { list: Process[]; host: string }) {
   })), [loaded.data, live, range]);
 
   const format: Record<Kind, (n: number) => string> = { cpu: percent, mem: bytes, fd: (n) => number(Math.round(n)), restarts: (n) => number(Math.round(n * 100) / 100) };
+  const to = Math.max(loaded.data?.to ?? 0, ...[...points.values()].map((p) => p?.times.at(-1) ?? 0));
   const failure = loaded.failure ?? loaded.data?.failure;
   const begins = [...points.values()].some((p) => p !== undefined && p.times.length > 0);
   return (
@@ -46,14 +47,14 @@ export function Charts({ list, host }: { list: Process[]; host: string }) {
       {failure && <Problem of={failure} retry={loaded.reload} />}
       {!begins && !failure && <p class="dim" role="status">{loaded.data ? t("chart.soon") : t("loading")}</p>}
       <div class="charts">
-        {kinds.map((kind) => <Chart key={`${kind} ${range}`} title={t(`chart.${kind}`)} format={format[kind]}
+        {kinds.map((kind) => <Chart key={`${kind} ${range}`} title={t(`chart.${kind}`)} format={format[kind]} from={to - ranges[range]} to={to} bytes={kind === "mem"}
           data={alignSeries(chosen.map((p) => { const at = points.get(p.host.agent); return { label: hostName(p), times: at?.times ?? [], values: at?.[kind] ?? [] }; }))} />)}
       </div>
     </div>
   );
 }
 
-async function readAll(list: Process[], range: Range, signal: AbortSignal): Promise<{ points: Map<string, Points>; failure?: Failure }> {
+async function readAll(list: Process[], range: Range, signal: AbortSignal): Promise<{ points: Map<string, Points>; to: number; failure?: Failure }> {
   const to = Math.floor(Date.now() / 1000);
   const points = new Map<string, Points>();
   let failure: Failure | undefined;
@@ -66,7 +67,7 @@ async function readAll(list: Process[], range: Range, signal: AbortSignal): Prom
       failure = err instanceof Failure ? err : new Failure(0, { message: String(err) });
     }
   }));
-  return { points, failure };
+  return { points, to, failure };
 }
 
 /** What the page has seen since it was opened: a new process has a chart before its agent has measured it for long. */

@@ -256,12 +256,13 @@ function Done({ space, name, fresh }: { space: string; name: string; fresh: bool
   const path = `/process/${encodeURIComponent(space)}/${encodeURIComponent(name)}`;
   const act = fresh ? "start" : "restart";
   return (
-    <Empty title={t("definition.saved", { name: plain(`${space}/${name}`) })}>
+    <div class="empty">
+      <h1>{t("definition.saved", { name: plain(`${space}/${name}`) })}</h1>
       <p role="status">{fresh ? t("definition.savedNew") : t("definition.savedOld")}</p>
       <div class="row">
         {may("operate") && <Button kind="main" onClick={() => openAction({ action: act, selection: oneProcess(space, name) })}>{t(`action.${act}`)}</Button>}
         <a class="button" href={href(path)}>{t("definition.toProcess")}</a>
       </div>
-    </Empty>
+    </div>
   );
 }

@@ -25,7 +25,19 @@ export function alignSeries(parts: { label: string; times: number[]; values: (nu
 const colours = ["--accent", "--s-starting", "--s-unhealthy", "--s-failed", "--s-backing_off", "--s-scheduled"];
 const dashes = [[], [6, 3], [2, 3], [10, 4, 2, 4], [1, 2], [12, 3]];
 
-export function Chart({ title, data, format }: { title: string; data: ChartData; format: (n: number) => string }) {
+/** The times of an axis in the viewer's language: the clock for a day, dates above. */
+function timeText(seconds: number, span: number): string {
+  const o: Intl.DateTimeFormatOptions = span > 2 * 86400 ? { month: "short", day: "numeric" } : { hour: "2-digit", minute: "2-digit", hour12: false };
+  return new Date(seconds * 1000).toLocaleString(locale.value, o);
+}
+
+const binary = Array.from({ length: 45 }, (_, i) => 2 ** i); // steps of an axis with bytes
+
+export interface ChartProps { title: string; data: ChartData; format: (n: number) => string; from: number; to: number; bytes?: boolean }
+
+export function Chart({ title, data, format, from, to, bytes }: ChartProps) {
+  const range = useRef<[number, number]>([from, to]);
+  range.current = [from, to];
   const box = useRef<HTMLDivElement>(null);
   const plot = useRef<uPlot | undefined>(undefined);
   const [theme, setTheme] = useState(0);
@@ -50,20 +62,20 @@ export function Chart({ title, data, format }: { title: string; data: ChartData;
         width: box.current.clientWidth, height: 180,
         legend: { show: data.series.length > 1 },
         cursor: { points: { size: 6 } },
-        scales: { x: { time: true }, y: { range: (_u, _min, max) => [0, max > 0 ? max * 1.1 : 1] } },
-        axes: [axis, { ...axis, size: 72, values: (_u, list) => list.map(format) }],
-        series: [{}, ...data.series.map((s, i) => ({ label: s.label, stroke: colour(colours[i % colours.length]), dash: dashes[i % dashes.length], width: 1.5, points: { show: data.times.length < 3 }, value: (_u: uPlot, v: number | null) => (v === null ? "-" : format(v)) }))],
+        scales: { x: { time: true, range: () => range.current }, y: { range: (_u, _min, max) => [0, max > 0 ? max * 1.1 : 1] } },
+        axes: [{ ...axis, values: (u, list) => list.map((at) => timeText(at, u.scales.x.max! - u.scales.x.min!)) }, { ...axis, size: 72, ...(bytes ? { incrs: binary } : {}), values: (_u, list) => list.map(format) }],
+        series: [{ label: t("chart.time"), value: (_u: uPlot, v: number | null) => (v === null ? "-" : new Date(v * 1000).toLocaleString(locale.value)) }, ...data.series.map((s, i) => ({ label: s.label, stroke: colour(colours[i % colours.length]), dash: dashes[i % dashes.length], width: 1.5, points: { show: data.times.length < 3 }, value: (_u: uPlot, v: number | null) => (v === null ? "-" : format(v)) }))],
       }, [data.times, ...data.series.map((s) => s.values)] as uPlot.AlignedData, box.current);
       sizes = new ResizeObserver(() => { if (box.current) plot.current?.setSize({ width: box.current.clientWidth, height: 180 }); });
       sizes.observe(box.current);
     });
     return () => { gone = true; sizes?.disconnect(); plot.current?.destroy(); plot.current = undefined; };
   }, [shape, theme, locale.value]);
-  useEffect(() => { plot.current?.setData([data.times, ...data.series.map((s) => s.values)] as uPlot.AlignedData); }, [data]);
+  useEffect(() => { plot.current?.setData([data.times, ...data.series.map((s) => s.values)] as uPlot.AlignedData); }, [data, to]);
 
   return (
     <figure class="card chart">
-      <figcaption><h3>{title}</h3></figcaption>
+      <figcaption><h2>{title}</h2></figcaption>
       <div ref={box} class="chart-box" aria-hidden="true" />
       <details class="chart-table"><summary>{t("chart.numbers", { title })}</summary><Numbers data={data} format={format} /></details>
     </figure>

@@ -58,6 +58,7 @@ export const process = dictionary({
   "log.emptyHint": { en: "Here is what the process prints. Files that it writes by itself are not shown.", zh: "这里显示进程的标准输出，进程自行写入的日志文件不在此显示。" },
   "log.gap": { en: "{size} are missing: the agent removed them", zh: "缺少 {size}，已被 agent 清理" },
   "log.toEnd": { en: "To the newest line", zh: "跳到最新一行" },
+  "chart.time": { en: "Time", zh: "时间" },
   "chart.range": { en: "Range", zh: "时间范围" },
   "chart.hour": { en: "Hour", zh: "1 小时" },
   "chart.day": { en: "Day", zh: "1 天" },
