@@ -236,6 +236,11 @@ bench: ## figures beside those of peers
 	go run ./bench/spine
 	go run ./bench/topology
 
+.PHONY: bench-console
+bench-console: build ## the console with 1,000,000 simulated processes and 20,000 changes a second, in Chromium, beside its limits
+	@.ci/deps
+	go run ./bench/console
+
 .PHONY: first-hour
 first-hour: ## the first steps of a new user in a fresh Debian, beside pm2's, with their times (needs root and the registries; minutes)
 	@.ci/deps packages

@@ -129,6 +129,7 @@ var mayImport = map[string][]string{
 	"packaging":           {},
 
 	// Test rigs, measurements, tools.
+	"bench/console":     {everything},
 	"bench/firsthour":   {everything},
 	"bench/sheet":       {},
 	"bench/spine":       {everything},

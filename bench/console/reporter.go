@@ -1,0 +1,188 @@
+//go:build linux
+
+package main
+
+import (
+	"context"
+	"fmt"
+	"math/rand/v2"
+	"net/netip"
+	"strconv"
+	"sync"
+	"time"
+
+	"github.com/gozzard/gozzard"
+	"github.com/gozzard/gozzard/internal/agentd"
+	"github.com/gozzard/gozzard/internal/nats"
+)
+
+// The simulated fleet: hosts with many processes each, in some namespaces.
+const (
+	spaces     = 20
+	partRows   = 250 // statuses in one message
+	beatEvery  = 5 * time.Second
+	changeTick = 250 * time.Millisecond
+)
+
+// reporter is one simulated host: a real link that says HELLO, reports all its processes once, and then some changes a
+// second. It does not read what the server sends.
+type reporter struct {
+	number    int
+	processes int
+	link      *nats.Link
+	random    *rand.Rand
+	statuses  []gozzard.Status
+	beat      uint64
+}
+
+// runReporters runs the hosts until the context ends. It prints a line when all have reported.
+func runReporters(ctx context.Context, args []string) error {
+	hosts, processes, changes := 0, 0, 0
+	addr, secretFile := "", ""
+	if len(args) != 5 {
+		return fmt.Errorf("%d arguments instead of 5", len(args))
+	}
+	for i, to := range []*int{&hosts, &processes, &changes} {
+		n, err := strconv.Atoi(args[i])
+		if err != nil {
+			return err
+		}
+		*to = n
+	}
+	addr, secretFile = args[3], args[4]
+	secret, _, err := agentd.ReadJoinFile(secretFile)
+	if err != nil {
+		return err
+	}
+
+	// Connect all hosts.
+	var wg sync.WaitGroup
+	up := make(chan struct{}, hosts)
+	all := make([]*reporter, hosts)
+	for i := range all {
+		r := &reporter{number: i, processes: processes, random: rand.New(rand.NewPCG(uint64(i), 1))}
+		r.link, err = nats.NewLink(nats.LinkOptions{URL: addr, Agent: agentOf(i), Secret: secret,
+			Command: func(*gozzard.Command) {}, Up: func() { up <- struct{}{} }})
+		if err != nil {
+			return err
+		}
+		all[i] = r
+		wg.Go(func() { _ = r.link.Run(ctx) }) // ends with the context
+	}
+	for range all {
+		select {
+		case <-up:
+		case <-ctx.Done():
+			return ctx.Err()
+		}
+	}
+
+	// Report everything, a few hosts at a time, then the changes.
+	for _, r := range all {
+		if err := r.hello(); err != nil {
+			return err
+		}
+	}
+	time.Sleep(3 * time.Second) // for the record of the sessions: a report of an unknown session is not taken
+	for _, r := range all {
+		if err := r.everything(); err != nil {
+			return err
+		}
+	}
+	fmt.Println("reported")
+	changeUntil(ctx, all, changes)
+	wg.Wait()
+	return nil
+}
+
+func agentOf(i int) gozzard.AgentID { return gozzard.AgentID(fmt.Sprintf("bench-%05d", i)) }
+
+func addrOf(i int) netip.Addr {
+	return netip.AddrFrom4([4]byte{10, byte(i >> 16), byte(i >> 8), byte(i)})
+}
+
+func (r *reporter) send(report gozzard.Report) error {
+	report.Version, report.Session = gozzard.ProtocolVersion, 1
+	report.Journal = gozzard.JournalPos{ID: [16]byte{1, byte(r.number >> 8), byte(r.number)}, LSN: 1}
+	return r.link.Send(&report)
+}
+
+func (r *reporter) hello() error {
+	return r.send(gozzard.Report{Kind: gozzard.ReportHello, Hello: &gozzard.Hello{Run: uint64(r.number) + 1,
+		Host: gozzard.HostInfo{Agent: agentOf(r.number), Addrs: []gozzard.HostAddr{{IP: addrOf(r.number)}}}}})
+}
+
+// everything sends a full report in parts.
+func (r *reporter) everything() error {
+	now := time.Now().Unix()
+	r.statuses = make([]gozzard.Status, r.processes)
+	for i := range r.statuses {
+		r.statuses[i] = gozzard.Status{
+			Key:    gozzard.Key{Namespace: fmt.Sprintf("game-%02d", i%spaces), Name: fmt.Sprintf("process-%04d", i)},
+			Wanted: gozzard.StateRunning, State: gozzard.StateRunning, Condition: gozzard.ConditionRunning, Hosted: true,
+			PID: int32(1000 + i), StartedAt: now - int64(r.random.IntN(1_000_000)), ReportedAt: now,
+			CPU: r.random.Float32() * 5, MemBytes: int64(r.random.IntN(1<<20)) << 10,
+		}
+		if r.random.IntN(500) == 0 {
+			r.statuses[i].Condition = gozzard.ConditionCrashLoop
+		}
+	}
+
+	parts := (len(r.statuses) + partRows - 1) / partRows
+	for p := range parts {
+		rows := r.statuses[p*partRows : min((p+1)*partRows, len(r.statuses))]
+		err := r.send(gozzard.Report{Kind: gozzard.ReportStatus, Statuses: rows, Round: 1, Part: uint32(p), Parts: uint32(parts)})
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// change sends n processes with other figures; one in fifty has another state.
+func (r *reporter) change(n int) error {
+	rows := make([]gozzard.Status, 0, n)
+	for range n {
+		s := &r.statuses[r.random.IntN(len(r.statuses))]
+		s.CPU, s.ReportedAt = r.random.Float32()*20, time.Now().Unix()
+		s.MemBytes += int64(r.random.IntN(1<<20)) - 1<<19
+		if r.random.IntN(50) == 0 {
+			s.Condition = []gozzard.Condition{gozzard.ConditionRunning, gozzard.ConditionBackingOff}[r.random.IntN(2)]
+		}
+		rows = append(rows, *s)
+	}
+	return r.send(gozzard.Report{Kind: gozzard.ReportStatus, Statuses: rows})
+}
+
+// changeUntil sends changes of all hosts, so many a second, until the context ends.
+func changeUntil(ctx context.Context, all []*reporter, perSecond int) {
+	tick := time.NewTicker(changeTick)
+	defer tick.Stop()
+	beat := time.Now()
+	each := int(float64(perSecond) * changeTick.Seconds() / float64(len(all)))
+	step := 1
+	if each == 0 { // few changes on many hosts: some hosts at a time
+		each, step = 1, max(1, int(float64(len(all))/(float64(perSecond)*changeTick.Seconds())))
+	}
+
+	for round := 0; ; round++ {
+		select {
+		case <-ctx.Done():
+			return
+		case <-tick.C:
+		}
+		beats := time.Since(beat) > beatEvery
+		if beats {
+			beat = time.Now()
+		}
+		for i, r := range all {
+			if (i+round)%step == 0 && perSecond > 0 {
+				_ = r.change(each) // a link that is down is up again soon
+			}
+			if beats {
+				r.beat++
+				_ = r.send(gozzard.Report{Kind: gozzard.ReportHeartbeat, Beat: r.beat})
+			}
+		}
+	}
+}

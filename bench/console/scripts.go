@@ -1,0 +1,54 @@
+//go:build linux
+
+package main
+
+// login signs in as the page does. Its arguments are name and password.
+const login = `fetch("/api/v1/session", {method: "POST", headers: {"Content-Type": "application/json"},
+  body: JSON.stringify({user: %q, password: %q})}).then((r) => r.status)`
+
+// observer notes in every page when its first row and its map are drawn, before any code of the page runs.
+const observer = `
+window.bench = {};
+addEventListener("DOMContentLoaded", () => {
+  const look = () => {
+    if (!bench.table && document.querySelector("main [aria-rowindex='2']")) requestAnimationFrame(() => { bench.table = performance.now(); });
+    const map = document.querySelector(".heat canvas");
+    if (!bench.map && map && map.height > 30) requestAnimationFrame(() => { bench.map = performance.now(); });
+    if (!bench.table && !bench.map) setTimeout(look, 5);
+  };
+  look();
+});`
+
+// scroll moves through the table for ten seconds, a little each frame, and measures the time between frames.
+const scroll = `new Promise((resolve) => {
+  let box = document.querySelector("main [aria-rowindex='2']");
+  while (box && !(box.scrollHeight > box.clientHeight + 100 && /auto|scroll/.test(getComputedStyle(box).overflowY))) box = box.parentElement;
+  box ??= document.scrollingElement;
+  const times = [];
+  let last = performance.now();
+  const end = last + 10000;
+  const step = (now) => {
+    times.push(now - last);
+    last = now;
+    box.scrollTop += 140;
+    if (now < end) return requestAnimationFrame(step);
+    times.sort((a, b) => a - b);
+    resolve({P50: times[times.length >> 1], P95: times[Math.floor(times.length * 0.95)], Count: times.length});
+  };
+  requestAnimationFrame(step);
+})`
+
+// filter types a text into the box and measures the time until the number of rows is another one and is drawn. Its argument
+// is the text.
+const filter = `new Promise((resolve, reject) => {
+  const grid = document.querySelector("main [aria-rowcount]"), box = document.querySelector("main input[type=search]");
+  const before = grid.getAttribute("aria-rowcount"), began = performance.now();
+  Object.getOwnPropertyDescriptor(HTMLInputElement.prototype, "value").set.call(box, %q);
+  box.dispatchEvent(new Event("input", {bubbles: true}));
+  const look = () => {
+    if (document.querySelector("main [aria-rowcount]")?.getAttribute("aria-rowcount") !== before) return requestAnimationFrame(() => resolve(performance.now() - began));
+    if (performance.now() - began > 20000) return reject(new Error("the table does not change"));
+    requestAnimationFrame(look);
+  };
+  requestAnimationFrame(look);
+})`
