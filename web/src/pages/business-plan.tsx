@@ -1,7 +1,7 @@
 // The plan of a change to a business.
 import type { Applied, PlanItem } from "../api-types.ts";
 import { Text } from "../ui/kit.tsx";
-import { t } from "../words.ts";
+import { t, tOf } from "../words.ts";
 
 const most = 200; // of each kind
 
@@ -25,7 +25,7 @@ function Items({ sign, word, list }: { sign: string; word: string; list: PlanIte
     <>
       {list.slice(0, most).map((i) => (
         <li key={`${i.kind}${i.id}`} class={`biz-plan-${sign === "+" ? "added" : sign === "-" ? "removed" : "changed"}`}>
-          <span aria-hidden="true">{sign}</span><span class="unseen">{word}</span> {i.kind} {i.id} <Text of={i.name} />
+          <span aria-hidden="true">{sign}</span><span class="unseen">{word}</span> {tOf("plan.kind.", i.kind)} {i.id} <Text of={i.name} />
           {i.fields && <ul>{i.fields.map((f, n) => <li key={n}><Text of={f.slice(0, 2000)} class="mono" /></li>)}</ul>}
         </li>
       ))}

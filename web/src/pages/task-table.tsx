@@ -6,7 +6,7 @@ import { Button, CopyButton, Text } from "../ui/kit.tsx";
 import { number, t, tOf } from "../words.ts";
 import { countResults, hostList, hostText, resultOf, results, type Result } from "./task-model.ts";
 
-const rowHeight = 28;
+const usualHeight = 28;
 const shownHeight = 480;
 
 /** The positions of the attempts that fit the chips and the words of the address. */
@@ -59,7 +59,12 @@ export function ResultSign({ of }: { of: Result }) {
 
 function Rows({ rows }: { rows: readonly Attempt[] }) {
   const [top, setTop] = useState(0);
+  const [rowHeight, setRowHeight] = useState(usualHeight); // fonts and zoom change it
   const box = useRef<HTMLDivElement>(null);
+  useEffect(() => {
+    const height = box.current?.querySelector<HTMLElement>("tr[aria-rowindex]")?.getBoundingClientRect().height;
+    if (height && Math.abs(height - rowHeight) > 0.1) setRowHeight(height);
+  });
   useEffect(() => { if (top > rows.length * rowHeight) { box.current!.scrollTop = 0; setTop(0); } }, [rows.length]);
 
   const first = Math.max(0, Math.floor(top / rowHeight) - 10);

@@ -47,7 +47,7 @@ export const businesses = dictionary({
   "expr.process": { en: "Process name", zh: "进程名" },
   "expr.id": { en: "Process id", zh: "进程 ID" },
   "expr.clear": { en: "Everything", zh: "全部" },
-  "expr.matches": { en: "matches", zh: "匹配" },
+  "expr.matches": { en: "Matches", zh: "匹配" },
   "expr.nothing": { en: "Nothing matches", zh: "没有匹配的进程" },
   "expr.show": { en: "Show on the page of processes", zh: "在进程页面查看" },
   "expr.rows": { en: "The first {n}", zh: "前 {n} 个" },
@@ -93,6 +93,14 @@ export const businesses = dictionary({
   "apply.conflict": { en: "Another person changed this business meanwhile: it is at version {now}, and the plan was made for version {was}. Nothing was applied. The plan below is new; read it before you apply.", zh: "其他人刚修改了该业务：当前为版本 {now}，而计划基于版本 {was}。未应用任何变更。下方是新的计划，请确认后再应用。" },
   "apply.hint": { en: "The server checks the document as you type. Nothing changes before you apply the plan.", zh: "输入时服务器会检查文档；应用计划之前不会有任何变更。" },
   "apply.open": { en: "Open the business", zh: "打开业务" },
+
+  "plan.kind.business": { en: "business", zh: "业务" },
+  "plan.kind.cloud": { en: "cloud", zh: "云区域" },
+  "plan.kind.set": { en: "set", zh: "集群" },
+  "plan.kind.module": { en: "module", zh: "模块" },
+  "plan.kind.service instance": { en: "service instance", zh: "服务实例" },
+  "plan.kind.process": { en: "process", zh: "进程" },
+  "plan.kind.config template": { en: "config template", zh: "配置模板" },
 
   "remove.button": { en: "Remove", zh: "删除业务" },
   "remove.title": { en: "Remove business {name}", zh: "删除业务 {name}" },
