@@ -4,6 +4,7 @@ import (
 	"bufio"
 	"compress/gzip"
 	"context"
+	"encoding/binary"
 	"encoding/json"
 	"errors"
 	"io"
@@ -75,6 +76,29 @@ func (c *Client) LiveRows(ctx context.Context, epoch string, ids []uint32) (Live
 	var out LiveRows
 	err := c.write(ctx, http.MethodPost, "/api/v1/live/rows", LiveRowsRequest{Epoch: epoch, IDs: ids}, &out)
 	return out, err
+}
+
+// LiveMatch finds the ids of processes that an expression selects, in one business or, if biz is 0, in all.
+func (c *Client) LiveMatch(ctx context.Context, epoch, expression string, biz int) ([]uint32, error) {
+	v := url.Values{"epoch": {epoch}, "expression": {expression}}
+	if biz != 0 {
+		v.Set("biz", strconv.Itoa(biz))
+	}
+	res, err := c.open(ctx, "/api/v1/live/match?"+v.Encode(), func(http.Header) {})
+	if err != nil {
+		return nil, err
+	}
+	defer func() { _ = res.Body.Close() }()
+	data, err := io.ReadAll(io.LimitReader(res.Body, 1<<30))
+	if err != nil {
+		return nil, err
+	}
+
+	ids := make([]uint32, len(data)/4)
+	for i := range ids {
+		ids[i] = binary.LittleEndian.Uint32(data[4*i:])
+	}
+	return ids, nil
 }
 
 // FollowLive iterates over what changes behind a snapshot, until ctx ends or the connection breaks. It applies batches

@@ -328,4 +328,7 @@ func playLive(t *testing.T, r *recorder) {
 	r.send("GET", "/api/v1/live/stream?after=7&epoch=other", "")
 	r.send("POST", "/api/v1/live/rows", fmt.Sprintf(`{"epoch":%q,"ids":[0,1,99]}`, table.Epoch))
 	r.send("POST", "/api/v1/live/rows", `{"epoch":"other","ids":[0]}`)
+	r.send("GET", "/api/v1/live/match?expression=*.*.*.*.*&epoch="+table.Epoch, "")
+	r.send("GET", "/api/v1/live/match?expression=*.*.*.*.*&biz=2&epoch=other", "")
+	r.send("GET", "/api/v1/live/match?expression=*.[&biz=x&epoch="+table.Epoch, "")
 }

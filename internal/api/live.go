@@ -123,7 +123,7 @@ func (a *api) postLiveRows(w http.ResponseWriter, r *http.Request, caller gozzar
 	defer view.Close()
 	rows, ids, ok := view.Rows(req.Epoch, req.IDs)
 	if !ok {
-		return gozzard.Errorf(gozzard.ErrConflict, "the ids are of another epoch: read a new snapshot")
+		return otherEpoch()
 	}
 
 	out := client.LiveRows{Rows: []client.LiveDetail{}}

@@ -32,5 +32,17 @@ func liveRoutes() []Route {
 			Body:    jsonBody(client.LiveRowsRequest{}),
 			Answers: answers(http.StatusOK, client.LiveRows{}, "The processes that exist. Ids without a process are left out."),
 			Errors:  []gozzard.ErrorKind{gozzard.ErrConflict}},
+
+		{Method: http.MethodGet, Path: "/api/v1/live/match", Access: AccessCaller, serve: (*api).getLiveMatch,
+			Summary: "Find the processes of businesses that an expression selects, by their ids in a snapshot.",
+			Parameters: []Parameter{
+				requiredText("epoch", "The epoch of the snapshot."),
+				requiredText("expression", `Five patterns with dots between them: set.module.service_instance.process_name.`+
+					`process_id. A dot that belongs to a name is written \.`),
+				number("biz", "Only processes of this business; all businesses that the caller may see when missing."),
+			},
+			Answers: []Answer{{Status: http.StatusOK, Kinds: []string{liveType},
+				Meaning: "The ids in ascending order, each as four bytes, the lowest first."}},
+			Errors: []gozzard.ErrorKind{gozzard.ErrConflict}},
 	}
 }

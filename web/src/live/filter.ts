@@ -150,15 +150,25 @@ export function hasWords(words: WordMarks, t: Table, id: number): boolean {
   return true;
 }
 
+interface Texts { names: string[]; hosts: string[]; places: string[] }
+const known = new WeakMap<Table, Texts>();
+
+/** What words are looked for in, for each entry of the dictionaries. They only grow, so the texts are made once. */
+function textsOf(t: Table): Texts {
+  let k = known.get(t);
+  if (!k) known.set(t, k = { names: [], hosts: [], places: [] });
+  for (let i = k.names.length; i < t.names.name.length; i++) k.names.push(`${t.names.space[i]} ${t.names.name[i]}`.toLowerCase());
+  for (let i = k.hosts.length; i < t.hosts.ip.length; i++) k.hosts.push(`${t.hosts.cloud[i]}:${t.hosts.ip[i]} ${t.hosts.agent[i]}`.toLowerCase());
+  for (let i = k.places.length; i < t.places.length; i++) k.places.push(t.places[i].slice(1).join(" ").toLowerCase());
+  return k;
+}
+
 /** Decides a filter about every entry of the dictionaries. */
 export function decide(t: Table, f: Filter) {
   const names = f.names.length || f.spaces.length ? [anyOf(f.names), anyOf(f.spaces)] : null;
   const bizs = anyOf(f.bizs), sets = anyOf(f.sets), modules = anyOf(f.modules);
   const hosts = anyOf(f.hosts);
-  const text = (i: number) => `${t.names.space[i]} ${t.names.name[i]}`.toLowerCase();
-  const hostText = (i: number) => `${t.hosts.cloud[i]}:${t.hosts.ip[i]} ${t.hosts.agent[i]}`.toLowerCase();
-  const placeText = (i: number) => t.places[i].slice(1).join(" ").toLowerCase();
-
+  const texts = f.words.length ? textsOf(t) : null;
   let flagMask = 0, flagValue = 0;
   const flag = (bit: number, on: boolean | undefined) => {
     if (on === undefined) return;
@@ -181,9 +191,9 @@ export function decide(t: Table, f: Filter) {
       return (!f.bizs.length || bizs(String(biz)) || bizs(bizName)) && (!f.sets.length || sets(set)) && (!f.modules.length || modules(module));
     } : null),
     words: f.words.length ? f.words.map((w) => ({
-      names: marks(t.names.name.length, (i) => text(i).includes(w))!,
-      hosts: marks(t.hosts.ip.length, (i) => hostText(i).includes(w))!,
-      places: marks(t.places.length, (i) => placeText(i).includes(w))!,
+      names: marks(t.names.name.length, (i) => texts!.names[i].includes(w))!,
+      hosts: marks(t.hosts.ip.length, (i) => texts!.hosts[i].includes(w))!,
+      places: marks(t.places.length, (i) => texts!.places[i].includes(w))!,
     })) : null,
   };
 }

@@ -142,10 +142,10 @@ function Bar({ control, selectable }: { control: Control; selectable: boolean })
       <span role="status">{matches === all ? t("ps.count", { n: all }) : t("ps.counted", { n: matches, all })}{picked > 0 && <> · <strong>{t("ps.selected", { n: picked })}</strong></>}</span>
       {lost && <span class="fault" role="alert">{t("ps.lostSelection")}</span>}
       {selectable && picked < matches && <Button kind="quiet" onClick={() => control.pickAll()}>{t("ps.selectAll", { n: matches })}</Button>}
-      {picked > 0 && (
+      {picked > 0 && <Button kind="quiet" onClick={() => control.pickNone()}>{t("ps.selectNone")}</Button>}
+      {actions.length > 0 && (
         <div class="row" role="group" aria-label={t("ps.selection")}>
-          <Button kind="quiet" onClick={() => control.pickNone()}>{t("ps.selectNone")}</Button>
-          {actions.map((a) => <Button key={a} kind={a === "kill" || a === "unregister" ? "danger" : undefined} onClick={() => act(control, a)}>{tOf("action.", a)}</Button>)}
+          {actions.map((a) => <Button key={a} disabled={picked === 0} kind={a === "kill" || a === "unregister" ? "danger" : undefined} onClick={() => act(control, a)}>{tOf("action.", a)}</Button>)}
         </div>
       )}
       {held && <span class="dim ps-bar-end" title={t("ps.heldWhy")}>{t("ps.held")}</span>}
