@@ -1,5 +1,5 @@
 // The table of all processes: filter, sort, select, and act on what is selected.
-import { useEffect, useLayoutEffect, useMemo, useRef, useState } from "preact/hooks";
+import { useLayoutEffect, useMemo, useRef, useState } from "preact/hooks";
 import { may } from "../api.ts";
 import { useActions } from "../keys.ts";
 import { matching, parseFilter, type Filter, type SortKey } from "../live/filter.ts";
@@ -84,7 +84,7 @@ function FilterBox({ text, states, control }: { text: string; states: string[]; 
   const [typed, setTyped] = useState(text);
   const [help, setHelp] = useState(false);
   const sent = useRef(text);
-  useEffect(() => { if (text !== sent.current) { sent.current = text; setTyped(text); } }, [text]);
+  useLayoutEffect(() => { if (text !== sent.current) { sent.current = text; setTyped(text); } }, [text]);
   const type = (value: string) => {
     setTyped(value);
     sent.current = value.trim();
