@@ -45,7 +45,7 @@ export default function Processes() {
   return (
     <div class="ps-page">
       <PageHead title={t("nav.processes")}>{may("define") && <a class="button" href={href("/register")}>{t("ps.register")}</a>}</PageHead>
-      <FilterBox text={text} states={fleet?.states ?? []} control={control} />
+      <FilterBox text={text} states={fleet?.states.filter(Boolean) ?? []} control={control} />
       <Chips text={text} filter={filter} facets={control.facets.value} />
       <Bar control={control} selectable={selectable} />
       <Grid control={control} columns={shown} order={order} selectable={selectable} onSort={onSort} />
