@@ -14,6 +14,7 @@ import (
 // decoders are the packages that read foreign input: requests, answers, messages, files. Each has a fuzz target.
 var decoders = []string{
 	".",                        // task ids, addresses, names
+	"client",                   // live data
 	"internal/cron",            // crontab rules
 	"internal/expression",      // expressions
 	"internal/strictjson",      // JSON bodies, texts in answers

@@ -72,7 +72,32 @@ func ParseLiveSnapshot(data []byte) (*LiveTable, error) {
 			PID: int32(u32(5, i)), Started: u32(6, i), Restarts: u16(7, i), CPU: u16(8, i), State: columns[9][i],
 			Flags: columns[10][i]}
 	}
-	return t, nil
+	return t, t.check()
+}
+
+// check reports an error if a row refers to something that is not there.
+func (t *LiveTable) check() error {
+	if !t.even() {
+		return errLive
+	}
+	for _, r := range t.Rows {
+		if !t.valid(&r) {
+			return errLive
+		}
+	}
+	return nil
+}
+
+// even reports whether the lists of each dictionary have the same length.
+func (t *LiveTable) even() bool {
+	n := len(t.Hosts.Agent)
+	return n == len(t.Hosts.IP) && n == len(t.Hosts.Cloud) && n == len(t.Hosts.Online) &&
+		len(t.Names.Space) == len(t.Names.Name)
+}
+
+func (t *LiveTable) valid(r *LiveRow) bool {
+	return int64(r.Host) < int64(len(t.Hosts.Agent)) && int64(r.Name) < int64(len(t.Names.Name)) &&
+		int64(r.Place) < int64(len(t.Places)) && int(r.State) < len(t.States)
 }
 
 // Apply applies a batch of changes. The batch must be the next one.
@@ -88,6 +113,9 @@ func (t *LiveTable) Apply(b *LiveBatch) error {
 	}
 	if n := b.Names; n != nil {
 		t.Names.Space, t.Names.Name = append(t.Names.Space, n.Space...), append(t.Names.Name, n.Name...)
+	}
+	if !t.even() {
+		return errLive
 	}
 	t.Places = append(t.Places, b.Places...)
 	for _, o := range b.Online {
@@ -131,14 +159,18 @@ func (t *LiveTable) change(data []byte) error {
 		delete(t.Rows, u32(gone))
 	}
 	for ; len(full) > 0; full = full[36:] {
-		t.Rows[u32(full)] = LiveRow{ID: u32(full), Host: u32(full[4:]), Name: u32(full[8:]), Place: u32(full[12:]),
+		r := LiveRow{ID: u32(full), Host: u32(full[4:]), Name: u32(full[8:]), Place: u32(full[12:]),
 			Mem: u32(full[16:]), PID: int32(u32(full[20:])), Started: u32(full[24:]),
 			Restarts: binary.LittleEndian.Uint16(full[28:]), CPU: binary.LittleEndian.Uint16(full[30:]),
 			State: full[32], Flags: full[33]}
+		if !t.valid(&r) {
+			return errLive
+		}
+		t.Rows[r.ID] = r
 	}
 	for ; len(short) > 0; short = short[8:] {
 		r, ok := t.Rows[u32(short)]
-		if !ok {
+		if !ok || int(short[4]) >= len(t.States) {
 			return errLive
 		}
 		r.State, r.Flags, r.CPU = short[4], short[5], binary.LittleEndian.Uint16(short[6:])

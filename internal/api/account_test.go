@@ -13,6 +13,7 @@ import (
 	"github.com/gozzard/gozzard/internal/api"
 	"github.com/gozzard/gozzard/internal/auth"
 	"github.com/gozzard/gozzard/internal/blueking"
+	"github.com/gozzard/gozzard/internal/live"
 	"github.com/gozzard/gozzard/internal/sqlstore"
 	"github.com/gozzard/gozzard/test/storetest"
 )
@@ -55,7 +56,9 @@ func newAccountServerAt(t *testing.T, provider *auth.Provider, now func() time.T
 		t.Fatal(err)
 	}
 
-	return &accountServer{t: t, store: store, handler: api.New(api.Options{Plane: newPlane(),
+	p := newPlane()
+	return &accountServer{t: t, store: store, handler: api.New(api.Options{Plane: p,
+		Live:         live.New(live.Options{Fleet: p.Index}),
 		Authenticate: blueking.ByHeaders(acc.Directory()), Challenge: blueking.AuthorizationHeader, Accounts: acc,
 		Provider: provider, Rights: acc.Directory().RightsOf, Carries: blueking.InHeaders})}
 }

@@ -2,6 +2,7 @@ package api_test
 
 import (
 	"encoding/json"
+	"fmt"
 	"io"
 	"net/http"
 	"net/http/httptest"
@@ -393,7 +394,8 @@ func TestSessionEndsItsStreams(t *testing.T) {
 	b.host = strings.TrimPrefix(srv.URL, "http://")
 
 	for what, end := range map[string]func(b *browser){
-		"log-out": func(b *browser) { b.want(200, "DELETE", "/api/v1/session", "") },
+		"log-out of the live stream": func(b *browser) { b.want(200, "DELETE", "/api/v1/session", "") },
+		"log-out":                    func(b *browser) { b.want(200, "DELETE", "/api/v1/session", "") },
 		"revoked": func(b *browser) {
 			d.do(admin, "DELETE", "/api/v1/users/alice/tokens/"+b.ID, "", 200, nil)
 		},
@@ -402,7 +404,13 @@ func TestSessionEndsItsStreams(t *testing.T) {
 		d.do(admin, "PUT", "/api/v1/users/alice", `{"disabled":false}`, 200, nil)
 		b.cookie = nil
 		b.signIn("alice")
-		req, err := http.NewRequestWithContext(t.Context(), http.MethodGet, srv.URL+"/api/v1/events/stream", nil)
+		path := "/api/v1/events/stream"
+		if strings.HasSuffix(what, "live stream") {
+			table, err := client.ParseLiveSnapshot(b.want(200, "GET", "/api/v1/live/snapshot", "").Body.Bytes())
+			check(t, err)
+			path = fmt.Sprintf("/api/v1/live/stream?epoch=%s&after=%d", table.Epoch, table.Seq)
+		}
+		req, err := http.NewRequestWithContext(t.Context(), http.MethodGet, srv.URL+path, nil)
 		check(t, err)
 		req.AddCookie(b.cookie)
 		res, err := http.DefaultClient.Do(req)

@@ -87,7 +87,7 @@ func (w *world) change() {
 
 // TestModel compares viewers with queries, after random changes of the fleet. Viewers read at different paces.
 func TestModel(t *testing.T) {
-	for seed := range uint64(60) {
+	for seed := range uint64(20) {
 		w := &world{x: fleet.New(), rng: rand.New(rand.NewPCG(seed, 7)), places: &placeBook{},
 			assigned: map[int]map[gozzard.AgentID]bool{2: {}}}
 		hub := live.New(live.Options{Fleet: w.x, Places: w.places})
@@ -108,7 +108,7 @@ func TestModel(t *testing.T) {
 			viewers = append(viewers, join(t, hub, r))
 		}
 
-		for step := range 120 {
+		for step := range 80 {
 			for range w.rng.IntN(6) {
 				w.change()
 			}
