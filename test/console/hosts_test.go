@@ -1,0 +1,117 @@
+//go:build linux
+
+package console_test
+
+import (
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/gozzard/gozzard/client"
+	"github.com/gozzard/gozzard/test/console"
+	"github.com/gozzard/gozzard/test/fleettest"
+)
+
+// picture is where a picture of a page goes: nowhere, unless GOZZARD_PICTURES names a folder.
+func picture(t *testing.T, name string) string {
+	t.Helper()
+	dir := os.Getenv("GOZZARD_PICTURES")
+	if dir == "" {
+		dir = t.TempDir()
+	}
+	return filepath.Join(dir, name+".png")
+}
+
+// TestEnrolHost: a token made on the page brings a real host in, which is approved, seen and revoked on the page.
+func TestEnrolHost(t *testing.T) {
+	t.Parallel()
+	s := console.StartServer(t)
+	s.AddUser(t, "ada", password, client.Grant{Role: "admin"})
+	p := s.Open(t)
+	p.SignIn("ada", password)
+	p.Wait("navigation", "Pages")
+	p.Go("/console/hosts")
+	p.WaitText("There are no hosts")
+	p.Accessible()
+
+	// Make a token that asks for an approval.
+	p.Click("button", "Add a host")
+	p.Wait("dialog", "Add a host")
+	p.Accessible()
+	p.Eval(`document.querySelector("dialog input[type=checkbox]").click()`, nil)
+	p.Eval(`document.querySelector("dialog form").requestSubmit()`, nil)
+	p.WaitText("The token is made")
+	p.WaitText("/join | sudo sh")
+	p.Accessible()
+	p.Picture(picture(t, "enrol"))
+	var token string
+	p.Eval(`document.querySelector("dialog .once code").textContent`, &token)
+	p.Click("button", "I have it")
+
+	// A host joins with it.
+	dir := t.TempDir()
+	state, file, rules := filepath.Join(dir, "state"), filepath.Join(dir, "token"), filepath.Join(dir, "policy.yaml")
+	if err := os.WriteFile(file, []byte(strings.TrimSpace(token)+"\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	out, err := exec.Command(fleettest.Binary(t), "agent", "join", "--server", s.Cred.URL, "--token-file", file, "--data", state,
+		"--ip", "127.0.0.1", "--policy", rules).CombinedOutput()
+	if err != nil {
+		t.Fatalf("%v: %s", err, out)
+	}
+	fleettest.Start(t, "agent", nil, "agent", "--data", state, "--policy", rules)
+
+	// It waits, is approved, and comes online by itself.
+	p.Reload()
+	p.WaitText("1 host waits for you")
+	p.Accessible()
+	p.Click("button", "Approve")
+	p.Wait("dialog", "Approve 127.0.0.1")
+	p.Accessible()
+	p.Eval(`document.querySelector("dialog form").requestSubmit()`, nil)
+	p.WaitNoText("waits for you")
+	p.Until("the host is online", `document.querySelector(".hosts-table .online-yes")`)
+	p.Accessible()
+	p.Picture(picture(t, "hosts"))
+
+	// The page of the host says what it is, and revokes it.
+	p.Click("link", "127.0.0.1")
+	p.Wait("heading", "127.0.0.1")
+	p.WaitText("Features that this host does not have")
+	p.Accessible()
+	p.Picture(picture(t, "host"))
+	p.Click("button", "Revoke")
+	p.Wait("dialog", "Revoke 127.0.0.1")
+	p.Accessible()
+	p.Eval(`document.querySelector("dialog form").requestSubmit()`, nil)
+	p.WaitText("The host is excluded.")
+	p.Until("the host is offline", `document.querySelector(".online-no")`)
+	p.Accessible()
+
+	// The token is in the list, used up; the releases and the server say how they are.
+	p.Go("/console/hosts?tab=enrol")
+	p.WaitText("used up")
+	p.Accessible()
+	p.Go("/console/releases")
+	p.WaitText("No release is published")
+	p.Accessible()
+	p.Go("/console/server")
+	p.WaitText("The server accepts operations")
+	p.WaitText("Certificate authority of the hosts")
+	p.Accessible()
+	p.Picture(picture(t, "server"))
+	p.Go("/console/audit")
+	p.WaitText("nothing was changed or removed")
+
+	// The same pages in Chinese.
+	p.Click("button", "中文")
+	for _, path := range []string{"/hosts", "/hosts?tab=enrol", "/releases", "/server", "/people", "/people?tab=apps",
+		"/people?tab=grants", "/requests", "/audit", "/account"} {
+		p.Go("/console" + path)
+		p.Wait("navigation", "页面")
+		p.WaitNoText("正在加载")
+		p.Accessible()
+	}
+}
