@@ -77,7 +77,6 @@ func TestPeople(t *testing.T) {
 	p.Wait("dialog", "")
 	p.WaitText("Hash")
 	p.Accessible()
-	p.Picture(picture(t, "audit"))
 }
 
 // TestAccount: a user makes a token and a second factor, and signs out everywhere else.

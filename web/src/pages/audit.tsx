@@ -164,7 +164,7 @@ function rowLink(seq: number): string {
 }
 
 function By({ of }: { of: AuditRow }) {
-  return <><Text of={of.user || of.app || "-"} />{of.user && of.app && <small class="dim"> <Text of={of.app} /></small>}{of.asserted && <small class="dim" title={t("audit.asserted.text")}> {t("audit.asserted")}</small>}</>;
+  return <><Text of={of.user || of.app || "-"} />{of.user && of.app && of.app !== `user:${of.user}` && <small class="dim"> <Text of={of.app} /></small>}{of.asserted && <small class="dim" title={t("audit.asserted.text")}> {t("audit.asserted")}</small>}</>;
 }
 
 /** One row with its hosts, actions and definitions. */

@@ -1,4 +1,4 @@
-import { useState } from "preact/hooks";
+import { useEffect, useRef, useState } from "preact/hooks";
 import { get, may } from "../api.ts";
 import type { EnrolTokenList, HostInfo } from "../api-types.ts";
 import { useActions } from "../keys.ts";
@@ -17,6 +17,7 @@ const every = 15_000; // facts of hosts change seldom; what changes often is in 
 export default function Hosts() {
   const [enrolling, setEnrolling] = useState(false);
   const fleet = useLoad(readFleet, [], every);
+  useSoon(table.value?.hostsVersion ?? 0, fleet.reload);
   const canEnrol = may("enrol") || may("admin");
   const tokens = useLoad(canEnrol ? (s) => get<EnrolTokenList>("/enrol/tokens", undefined, s) : undefined, [], every);
   const works = canEnrol && !!tokens.data && !tokens.failure;
@@ -38,6 +39,18 @@ export default function Hosts() {
       {enrolling && <EnrolDialog onClose={() => setEnrolling(false)} onDone={reload} />}
     </>
   );
+}
+
+/** Calls f soon after a number has changed, but not for every change. */
+function useSoon(version: number, f: () => void): void {
+  beat.value;
+  const seen = useRef(version);
+  const timer = useRef(0);
+  if (seen.current !== version && !timer.current) {
+    seen.current = version;
+    timer.current = window.setTimeout(() => { timer.current = 0; f(); }, 1500);
+  }
+  useEffect(() => () => clearTimeout(timer.current), []);
 }
 
 /** The tabs of hosts and releases: only those that the user may see. */
