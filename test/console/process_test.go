@@ -21,7 +21,7 @@ const ticker = `exec sh -c 'n=0; while :; do n=$((n+1)); echo "line $n of %s"; s
 
 func define(t *testing.T, f *console.Fleet, name, command string, more ...string) {
 	t.Helper()
-	f.Define(t, fmt.Sprintf("name: %s\ncommand: |-\n  %s\nstart_check: 1s\nstop_timeout: 1s\n%s", name, command,
+	f.Define(t, fmt.Sprintf("name: %s\ncommand: |-\n  %s\nstart_check: 2s\nstop_timeout: 1s\n%s", name, command,
 		strings.Join(more, "\n")))
 }
 
@@ -85,11 +85,23 @@ func TestProcessPage(t *testing.T) {
 	p.WaitText("was restarted by the agent")
 	p.Accessible()
 
+	// What another caller does with the process is shown while it runs.
+	op := client.Operation{Action: "restart", Selection: client.Selection{Names: []string{"ticker"}, All: true}, Confirm: 2}
+	task, err := f.Client.Operate(t.Context(), op)
+	if err != nil {
+		t.Fatal(err)
+	}
+	p.Until("the restart by another caller", `/now: Restart/.test(document.body.innerText)`)
+	if _, err := f.Client.Wait(t.Context(), task.TaskID, nil); err != nil {
+		t.Fatal(err)
+	}
+	p.WaitNoText("now: Restart")
+
 	// The definition, and all of it in Chinese.
 	p.Click("link", "Definition")
 	p.WaitText("stop_timeout")
 	p.Click("button", "YAML")
-	p.WaitText("start_check: 1s")
+	p.WaitText("start_check: 2s")
 	p.Accessible()
 	p.Click("button", "中文")
 	p.WaitText("历史版本")

@@ -1,4 +1,5 @@
 // The instances of a process: one a host.
+import { useState } from "preact/hooks";
 import { get, may } from "../api.ts";
 import type { Definition, HostPage, Process } from "../api-types.ts";
 import { href } from "../router.ts";
@@ -9,14 +10,24 @@ import { useLoad } from "../ui/load.ts";
 import { number, t } from "../words.ts";
 import { limitsOf, type Limit } from "./process-limits.ts";
 
+const atFirst = 100; // instances on screen
+
+const broken = ["crash_loop", "failed", "unhealthy", "backing_off", "unknown"];
+const rank = (p: Process) => (broken.includes(p.state) ? broken.indexOf(p.state) : broken.length);
+
 export function Instances({ list, definitions, path }: { list: Process[]; definitions: Definition[]; path: string }) {
   const hosts = useLoad((signal) => get<HostPage>("/hosts", { limit: 1000 }, signal), []);
   const cpus = new Map(hosts.data?.hosts.map((h) => [h.agent, h.cpus]));
+  const [shown, setShown] = useState(atFirst);
   if (list.length === 0) return <Empty title={t("process.noInstance")} />;
+  const sorted = [...list].sort((a, b) => rank(a) - rank(b)); // what is broken comes first; the order of hosts stays
   return (
-    <ul class="instances">
-      {list.map((p) => <Instance key={p.host.agent} of={p} document={documentOf(definitions, p)} cpus={cpus.get(p.host.agent) ?? 0} path={path} />)}
-    </ul>
+    <>
+      <ul class="instances">
+        {sorted.slice(0, shown).map((p) => <Instance key={p.host.agent} of={p} document={documentOf(definitions, p)} cpus={cpus.get(p.host.agent) ?? 0} path={path} />)}
+      </ul>
+      {sorted.length > shown && <Button onClick={() => setShown(shown + atFirst)}>{t("process.moreInstances", { n: sorted.length - shown })}</Button>}
+    </>
   );
 }
 
@@ -57,7 +68,7 @@ function Instance({ of: p, document, cpus, path }: { of: Process; document: unkn
         <Value label={t("process.managed")}>{p.managed ? t("yes") : t("no")}</Value>
         {p.health && <Value label={t("process.health")}>{p.health === "passing" ? t("process.healthy") : t("process.unhealthy")} {p.health_message && <Text of={p.health_message} />}</Value>}
       </dl>
-      {p.message && <p class="instance-message"><Text of={p.message} /></p>}
+      {p.message && !(p.health_message && p.message.includes(p.health_message)) && <p class="instance-message"><Text of={p.message} /></p>}
       {limits.length > 0 && <ul class="limits">{limits.map((l) => <LimitBar key={l.kind} of={l} />)}</ul>}
     </li>
   );

@@ -63,8 +63,8 @@ export function Chart({ title, data, format, from, to, bytes }: ChartProps) {
         legend: { show: data.series.length > 1 },
         cursor: { points: { size: 6 } },
         scales: { x: { time: true, range: () => range.current }, y: { range: (_u, _min, max) => [0, max > 0 ? max * 1.1 : 1] } },
-        axes: [{ ...axis, values: (u, list) => list.map((at) => timeText(at, u.scales.x.max! - u.scales.x.min!)) }, { ...axis, size: 72, ...(bytes ? { incrs: binary } : {}), values: (_u, list) => list.map(format) }],
-        series: [{ label: t("chart.time"), value: (_u: uPlot, v: number | null) => (v === null ? "-" : new Date(v * 1000).toLocaleString(locale.value)) }, ...data.series.map((s, i) => ({ label: s.label, stroke: colour(colours[i % colours.length]), dash: dashes[i % dashes.length], width: 1.5, points: { show: data.times.length < 3 }, value: (_u: uPlot, v: number | null) => (v === null ? "-" : format(v)) }))],
+        axes: [{ ...axis, size: 32, values: (u, list) => list.map((at) => timeText(at, u.scales.x.max! - u.scales.x.min!)) }, { ...axis, size: 72, ...(bytes ? { incrs: binary } : {}), values: (_u, list) => list.map(format) }],
+        series: [{ label: t("chart.time"), value: (_u: uPlot, v: number | null) => (v === null ? "-" : new Date(v * 1000).toLocaleString(locale.value)) }, ...data.series.map((s, i) => ({ label: s.label, stroke: colour(colours[i % colours.length]), dash: dashes[i % dashes.length], width: 1.5, points: { show: (u: uPlot) => u.data[0].length < 3 }, value: (_u: uPlot, v: number | null) => (v === null ? "-" : format(v)) }))],
       }, [data.times, ...data.series.map((s) => s.values)] as uPlot.AlignedData, box.current);
       sizes = new ResizeObserver(() => { if (box.current) plot.current?.setSize({ width: box.current.clientWidth, height: 180 }); });
       sizes.observe(box.current);

@@ -13,6 +13,7 @@ export const process = dictionary({
   "process.register": { en: "Register it", zh: "注册此进程" },
   "process.back": { en: "All processes", zh: "所有进程" },
   "process.none": { en: "There is no process {name}, or you may not see it", zh: "没有进程 {name}，或你无权查看" },
+  "process.moreInstances": { en: "Show more of {n}", zh: "显示其余 {n} 个中的更多" },
   "process.noInstance": { en: "No host reports this process yet", zh: "还没有主机上报此进程" },
   "process.stale": { en: "the host is offline: this is its last report", zh: "主机离线，以下为最后一次上报" },
   "process.host": { en: "Host", zh: "主机" },
