@@ -95,7 +95,7 @@ func TestUnknownPaths(t *testing.T) {
 	defer s.Close()
 	const gse, native = "The content does not exist", "this path does not exist"
 	for path, want := range map[string]string{
-		"/": gse, "/nothing": gse, "/index.html": gse, "/login": gse, "/login/oidc/": gse, "/login/oidc/other": gse,
+		"/nothing": gse, "/index.html": gse, "/login": gse, "/login/oidc/": gse, "/login/oidc/other": gse,
 		"/api/v2/nothing": gse, "/api/2/nothing": gse, "/esb/api/v3/nothing": gse, "/healthz/": gse,
 		"/api/c/compapi/v2/gse/nothing/": gse, "/api/c/compapi/v2/job/nothing/": gse,
 		"/api/v1/nothing": native, "/api/v1/": native,
@@ -103,6 +103,14 @@ func TestUnknownPaths(t *testing.T) {
 		if w := ask(s, "GET", path); w.Code != http.StatusNotFound || !strings.Contains(w.Body.String(), want) {
 			t.Errorf("GET %s: %d %s", path, w.Code, w.Body)
 		}
+	}
+
+	// The console owns its own paths, and nothing beside them.
+	if w := ask(s, "GET", "/"); w.Code != http.StatusFound || w.Header().Get("Location") != "/console/" {
+		t.Errorf("GET /: %d %s", w.Code, w.Header().Get("Location"))
+	}
+	if w := ask(s, "GET", "/consoles"); w.Code != http.StatusNotFound || !strings.Contains(w.Body.String(), gse) {
+		t.Errorf("GET /consoles: %d %s", w.Code, w.Body)
 	}
 
 	// A double slash counts as one, and the request keeps its body.
