@@ -129,8 +129,15 @@ func TestBusiness(t *testing.T) {
 	p.Accessible()
 	fits(p, 390)
 
-	// The business is removed after its number.
+	// The business is removed after its plan and its number.
+	f.Operate(t, "stop", "nginx_*")
+	p.Go("/console/businesses")
+	p.Click("link", "shop of mine")
 	p.Click("button", "删除业务")
 	p.WaitText("删除业务 shop of mine")
+	p.WaitText("计划：")
 	p.Accessible()
+	p.Fill("输入业务编号以确认", "2")
+	p.Click("button", "确认删除")
+	p.WaitText("还没有业务")
 }

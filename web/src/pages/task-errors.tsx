@@ -29,7 +29,6 @@ function Group({ of: g, onRetry }: { of: ErrorGroup; onRetry?: (positions: numbe
       <details>
         <summary>
           {g.code && <code>{g.code}</code>} <Text of={g.message.slice(0, 4000) || t("task.noMessage")} class="task-error-text" />
-          <span class="dim task-error-count">{t("task.errorCount", { n: g.positions.length, hosts: g.hosts.length })}</span>
         </summary>
         <ul class="task-hosts" aria-label={t("task.hosts")}>
           {g.hosts.slice(0, mostHosts).map((h) => <li key={h}><Text of={h} class="mono" /></li>)}
@@ -37,6 +36,7 @@ function Group({ of: g, onRetry }: { of: ErrorGroup; onRetry?: (positions: numbe
         </ul>
       </details>
       <div class="row">
+        <span class="task-error-count">{t("task.errorCount", { n: g.positions.length, hosts: g.hosts.length })}</span>
         <CopyButton text={() => g.hosts.join("\n")} label={t("task.copyHosts", { n: g.hosts.length })} />
         {g.repeats ? onRetry && <Button onClick={() => onRetry(g.positions)}>{t("task.retryThese", { n: g.positions.length })}</Button> : <span class="dim">{t("task.superseded")}</span>}
       </div>

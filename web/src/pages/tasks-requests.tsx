@@ -14,8 +14,8 @@ export function Requests() {
   const waiting = data?.requests.filter((r) => r.state === "waiting") ?? [];
   if (waiting.length === 0) return null;
   return (
-    <section class="card task-requests" aria-label={t("requests.title")}>
-      <h2>{t("requests.title")}</h2>
+    <section class="card task-requests" aria-label={t("secondPerson.title")}>
+      <h2>{t("secondPerson.title")}</h2>
       <ul class="stack">{waiting.map((r) => <One key={r.id} of={r} done={reload} />)}</ul>
     </section>
   );
@@ -30,16 +30,16 @@ function One({ of: r, done }: { of: Request; done: () => void }) {
   };
   return (
     <li class="stack">
-      <p><strong>{tOf("requests.kind.", r.kind)}</strong>: <Text of={r.what.slice(0, 4000)} /></p>
-      <p class="dim">{t("requests.asked", { user: plain(r.user) })}, <Moment at={r.created} />; {t("requests.expires")} <Moment at={r.expires} />. {t("requests.who", { user: plain(r.user) })}</p>
+      <p><strong>{tOf("secondPerson.kind.", r.kind)}</strong>: <Text of={r.what.slice(0, 4000)} /></p>
+      <p class="dim">{t("secondPerson.asked", { user: plain(r.user) })}, <Moment at={r.created} />; {t("secondPerson.expires")} <Moment at={r.expires} />. {t("secondPerson.who", { user: plain(r.user) })}</p>
       {failure && <Problem of={failure} />}
-      {sure && <p>{t("requests.digest")}: <code class="text">{r.digest}</code></p>}
+      {sure && <p>{t("secondPerson.digest")}: <code class="text">{r.digest}</code></p>}
       <div class="row">
-        {!own && may("approve") && !sure && <Button onClick={() => setSure(true)}>{t("requests.approve")}</Button>}
-        {sure && <Button kind="main" onClick={() => decide("approved")}>{t("requests.sure")}</Button>}
-        {(own || may("approve")) && <Button kind="danger" onClick={() => decide("rejected")}>{own ? t("requests.withdraw") : t("requests.reject")}</Button>}
+        {!own && may("approve") && !sure && <Button onClick={() => setSure(true)}>{t("secondPerson.approve")}</Button>}
+        {sure && <Button kind="main" onClick={() => decide("approved")}>{t("secondPerson.sure")}</Button>}
+        {(own || may("approve")) && <Button kind="danger" onClick={() => decide("rejected")}>{own ? t("secondPerson.withdraw") : t("secondPerson.reject")}</Button>}
       </div>
-      {own && <><p class="dim">{t("requests.command")}</p><Command text={`gozzard request approve ${r.id} ${r.digest}`} /></>}
+      {own && <><p class="dim">{t("secondPerson.command")}</p><Command text={`gozzard request approve ${r.id} ${r.digest}`} /></>}
     </li>
   );
 }

@@ -106,5 +106,5 @@ export const businesses = dictionary({
   "remove.title": { en: "Remove business {name}", zh: "删除业务 {name}" },
   "remove.what": { en: "The document goes away. Processes keep running as they are.", zh: "业务文档将被删除，进程保持现状继续运行。" },
   "remove.type": { en: "Type the number of the business to confirm", zh: "输入业务编号以确认" },
-  "remove.go": { en: "Remove the business", zh: "删除业务" },
+  "remove.go": { en: "Remove the business", zh: "确认删除" },
 });
