@@ -5,6 +5,7 @@ package console_test
 import (
 	"fmt"
 	"strings"
+	"syscall"
 	"testing"
 
 	"github.com/chromedp/chromedp/kb"
@@ -213,6 +214,52 @@ func TestProcessesOfViewer(t *testing.T) {
 		t.Error("a viewer may register")
 	}
 	p.Accessible()
+}
+
+// wantNumber answers an operation without a number as a server with limits does: `gozzard dev` has none. It does check a
+// number that is given.
+const wantNumber = `void (window.fetch = ((real) => (url, o) => {
+	const body = o?.method === "POST" && String(url).includes("/operations") ? JSON.parse(o.body) : {dry_run: true};
+	if (body.dry_run || body.confirm) return real(url, o);
+	const fault = {path: "confirm", text: "stop concerns 60 processes: repeat it with confirm 60 if that is meant"};
+	return Promise.resolve(new Response(JSON.stringify({error: {kind: "invalid", message: "no", faults: [fault]}}), {status: 400}));
+})(window.fetch))`
+
+// TestActionAsksForNumber: the server wants the number of a large part of the fleet, and a wrong one does nothing. What
+// is selected stays selected while the server starts again.
+func TestActionAsksForNumber(t *testing.T) {
+	t.Parallel()
+	f := console.StartFleet(t, 1)
+	f.Define(t, "{namespace: many, name: worker, instances: 60, command: exec sleep 1000}")
+	p := f.Open(t)
+	p.EnterByLink()
+	p.Go("/console/processes")
+	p.WaitText("60 processes")
+	p.Click("button", "Select everything that matches (60)")
+	p.Click("button", "Stop")
+	p.WaitText("60 processes on 1 host")
+	p.Eval(wantNumber, nil)
+	p.Click("button", "Stop 60 processes")
+	p.WaitText("Type the number of processes to confirm")
+	p.Accessible()
+	p.Fill("Type the number of processes to confirm", "6")
+	p.Click("button", "Stop 60 processes")
+	p.WaitText("confirm is 6: nothing was done")
+	p.Fill("Type the number of processes to confirm", "60")
+	p.Press(kb.Enter)
+	p.WaitText("done: 60")
+
+	// The rows in view are few, and the last one is reached.
+	p.Until("few nodes", `document.querySelectorAll(".ps-rows > *").length < 40`)
+	p.Eval(`document.querySelector("[role=grid]").focus()`, nil)
+	p.Press(kb.End)
+	p.Until("the last row", `document.querySelector(".ps-current")?.getAttribute("aria-rowindex") === "61"`)
+
+	f.Kill(syscall.SIGTERM)
+	p.WaitText("No connection to the server")
+	f.Restart()
+	p.WaitNoText("No connection to the server")
+	p.WaitText("60 selected")
 }
 
 // runSleepers registers and starts processes that sleep.

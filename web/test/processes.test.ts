@@ -88,8 +88,15 @@ test("the selection knows processes, not only ids", () => {
   assert.equal(p.count, 1);
   p.set(t, [13], true);
   assert.equal(p.count, 2);
-  assert.equal(p.settle(fleet(5)), 2, "another table has other ids");
-  assert.equal(p.count, 0);
+
+  // Another snapshot has other ids: what is still there stays selected.
+  const next = fleet(20);
+  next.names.name.reverse();
+  p.clear();
+  p.set(t, [3, 33], true);
+  assert.equal(p.settle(next), 1, "one of the hosts is not there any more");
+  assert.deepEqual(p.selection(next), { processes: [{ namespace: "shop", name: "app-3", agents: ["a0"] }] });
+  assert.equal(p.has(next, 6), true);
   assert.deepEqual([...between(new Uint32Array([5, 6, 7, 8]), 2, 1)], [6, 7]);
 });
 

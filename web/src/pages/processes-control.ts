@@ -38,6 +38,7 @@ export class Control {
   private frame = 0;
   private only: Uint8Array | null = null;
   private matched = { text: "", epoch: "", shape: -1, at: 0, asking: false };
+  private detailsOf: Table | null = null;
   private details = new Map<number, { at: number; row: Process }>();
   private asking = false;
   private facetsAt = 0;
@@ -200,8 +201,8 @@ export class Control {
       this.only = only;
       this.expressionFault.value = "";
     } catch (err) {
-      if (err instanceof Failure && err.status === 409) wanted.epoch = ""; // the table is about to be read again
-      else this.expressionFault.value = err instanceof Failure ? err.faults[0]?.text || err.message : String(err);
+      if (!(err instanceof Failure) || err.status !== 400) wanted.shape = -1; // ask again: the table is about to be read again, or the server to answer
+      if (!(err instanceof Failure) || err.status !== 409) this.expressionFault.value = err instanceof Failure ? err.faults[0]?.text || err.message : String(err);
     }
     wanted.asking = false;
     wanted.at = performance.now();
@@ -211,6 +212,8 @@ export class Control {
   /** Fetches what the columns do not have, for the rows in view. */
   private fetchDetails(t: Table): void {
     if (this.asking || !this.rows || !this.columns.some((c) => c.more)) return;
+    if (this.detailsOf !== t) this.details.clear(); // another snapshot has other ids
+    this.detailsOf = t;
     const old = Date.now() - detailsFor;
     const ids: number[] = [];
     for (let i = this.rows.first; i < this.rows.first + this.rows.count && ids.length < 200; i++) {

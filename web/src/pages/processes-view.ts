@@ -92,10 +92,8 @@ export class Picked {
   }
 
   set(t: Table, ids: Iterable<number>, on: boolean): void {
-    if (this.of !== t) {
-      this.clear();
-      this.of = t;
-    }
+    if (this.of !== t) this.settle(t);
+    this.of = t;
     this.grow(t);
     for (const id of ids) {
       if (id >= t.top || !t.has(id) || this.has(t, id) === on) continue;
@@ -125,14 +123,9 @@ export class Picked {
     this.host = new Uint32Array(0);
   }
 
-  /** Removes rows that are gone, and reports how many there were of another table. */
+  /** Removes rows that are gone. It finds the selected processes of an earlier table again, and returns how many are lost. */
   settle(t: Table): number {
-    if (this.of && this.of !== t) {
-      const lost = this.count;
-      this.clear();
-      this.of = t;
-      return lost;
-    }
+    if (this.of && this.of !== t && this.count > 0) return this.carry(t);
     if (this.count === 0) return 0;
     for (let id = 0; id < this.bits.length; id++) {
       if (this.bits[id] === 0 || this.has(t, id)) continue;
@@ -140,6 +133,21 @@ export class Picked {
       this.count--;
     }
     return 0;
+  }
+
+  /** Takes the selection over to another table, which has other ids. */
+  private carry(t: Table): number {
+    const before = this.count;
+    const wanted = new Map(this.selection(this.of!).processes!.map((p) => [`${p.namespace}\u0000${p.name}`, new Set(p.agents)]));
+    const byName = t.names.name.map((name, i) => wanted.get(`${t.names.space[i]}\u0000${name}`));
+    this.clear();
+    this.of = t;
+    const ids: number[] = [];
+    for (let id = 0; id < t.top; id++) {
+      if (t.has(id) && byName[t.name[id]]?.has(t.hosts.agent[t.host[id]])) ids.push(id);
+    }
+    this.set(t, ids, true);
+    return Math.max(0, before - this.count);
   }
 
   /** The selection as the API has it: each process with its hosts. */

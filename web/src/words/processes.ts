@@ -91,7 +91,7 @@ export const processes = dictionary({
   "ps.selectAll": { en: "Select everything that matches ({n})", zh: "选择全部匹配项（{n}）" },
   "ps.selectNone": { en: "Select nothing", zh: "取消选择" },
   "ps.selection": { en: "Actions on the selected processes", zh: "对所选进程的操作" },
-  "ps.lostSelection": { en: "The connection began anew; select again.", zh: "连接已重新建立，请重新选择。" },
+  "ps.lostSelection": { en: "Some of the selected processes are not there any more.", zh: "部分所选进程已不存在。" },
   "ps.key.down": { en: "Next process", zh: "下一个进程" },
   "ps.key.up": { en: "Previous process", zh: "上一个进程" },
   "ps.key.select": { en: "Select the process (with Shift: up to it)", zh: "选择进程（按住 Shift 选择范围）" },
