@@ -47,6 +47,16 @@ export class Failure extends Error {
   }
 }
 
+/** Signals of requests that the page sends by itself: they do not keep a session from going idle. */
+const unasked = new WeakSet<AbortSignal>();
+
+/** A signal for a request that nobody asked for, such as the next look of a poll. It ends with the given one. */
+export function background(signal: AbortSignal): AbortSignal {
+  const s = AbortSignal.any([signal]);
+  unasked.add(s);
+  return s;
+}
+
 type Query = Record<string, string | number | boolean | undefined | readonly (string | number)[]>;
 
 export function address(path: string, query?: Query): string {
@@ -63,6 +73,7 @@ export function address(path: string, query?: Query): string {
 export async function send(method: string, path: string, o: { query?: Query; body?: unknown; yaml?: string; key?: string; signal?: AbortSignal; accept?: string; proves?: boolean } = {}): Promise<Response> {
   const headers: Record<string, string> = { Accept: o.accept ?? "application/json", "Accept-Language": document.documentElement.lang };
   if (method !== "GET" && session.value) headers["X-Gozzard-CSRF"] = session.value.csrf;
+  if (path.startsWith("/live/") || (o.signal && unasked.has(o.signal))) headers["X-Gozzard-Background"] = "1";
   let body: BodyInit | undefined;
   if (o.body !== undefined) {
     headers["Content-Type"] = "application/json";
@@ -109,9 +120,9 @@ export async function prove<T>(method: string, path: string, body: unknown): Pro
 }
 
 /** Reads the session of the cookie, if there is one. */
-export async function readSession(): Promise<void> {
+export async function readSession(signal?: AbortSignal): Promise<void> {
   try {
-    session.value = await get<Session>("/session");
+    session.value = await get<Session>("/session", undefined, signal);
   } catch (err) {
     if (err instanceof Failure && (err.status === 401 || err.status === 403)) session.value = null;
     else throw err;

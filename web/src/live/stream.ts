@@ -2,7 +2,7 @@
 // it on to the others, because a browser opens few connections to one server.
 import { effect, signal } from "@preact/signals";
 import { Table, type Batch } from "./table.ts";
-import { address, Failure, readSession, send, session } from "../api.ts";
+import { address, background, Failure, readSession, send, session } from "../api.ts";
 import type { Event as FleetEvent, TaskSummary } from "../api-types.ts";
 
 /** The fleet; null before the first snapshot. The object stays the same between snapshots: watch `beat` for changes. */
@@ -95,7 +95,7 @@ async function broken(): Promise<void> {
   source = null;
   pass("broken", "{}");
   try {
-    await readSession(); // a session that has ended is shown as such, not as a lost connection
+    await readSession(background(new AbortController().signal)); // a session that has ended is shown as such, not as a lost connection
   } catch { /* the server does not answer */ }
   if (session.value === null) return;
   setTimeout(open, backoff * (0.75 + Math.random() / 2));

@@ -37,13 +37,17 @@ function Fleet() {
   const fleet = table.value!;
   const asked = place.value.query.get("by") as Grouping | null;
   const by = asked && groupings.includes(asked) ? asked : fleet.places.length > 1 ? "business" : "namespace";
-  const offline = fleet.hosts.online.reduce((n, on) => n + (on ? 0 : 1), 0);
+  let offline = 0, hosts = 0;
+  for (const on of fleet.hosts.online) { // 2: the host is gone
+    if (on === 0) offline++;
+    if (on !== 2) hosts++;
+  }
 
   return (
     <>
       <PageHead title={t("overview.title")}>
-        <span>{t("overview.count", { n: fleet.count, hosts: fleet.hosts.ip.length })}</span>
-        {offline > 0 && <a href={href("/hosts", { online: "no" })}>{t("overview.offline", { n: offline })}</a>}
+        <span>{t("overview.count", { n: fleet.count, hosts })}</span>
+        {offline > 0 && <a href={href("/hosts", { only: "offline" })}>{t("overview.offline", { n: offline })}</a>}
       </PageHead>
       <div class="overview">
         <section class="card overview-groups" aria-label={t("overview.groups")}>

@@ -1,12 +1,12 @@
 // Loading from the server with the states that a page shows.
 import { useEffect, useRef, useState } from "preact/hooks";
-import { Failure } from "../api.ts";
+import { background, Failure } from "../api.ts";
 
 export interface Loaded<T> {
   data: T | undefined; // the last answer, also while a newer one is on its way
   failure: Failure | undefined;
   loading: boolean;
-  reload: () => void;
+  reload: () => void; // a look of the page itself, such as after news: it does not keep the session from going idle
 }
 
 /** Loads again when one of the keys changes, and every `every` milliseconds if that is given. An undefined load waits. */
@@ -17,15 +17,20 @@ export function useLoad<T>(load: ((signal: AbortSignal) => Promise<T>) | undefin
   const [round, setRound] = useState(0);
   const latest = useRef(load);
   latest.current = load;
+  const looked = useRef(0); // the round that was loaded last
 
   useEffect(() => {
     if (!latest.current) return;
     const stop = new AbortController();
     let timer = 0;
+    let asked = looked.current === round; // by a person, who opened the page or changed what it shows
+    looked.current = round;
     const run = async () => {
       setLoading(true);
       try {
-        const got = await latest.current!(stop.signal);
+        const signal = asked ? stop.signal : background(stop.signal);
+        asked = false;
+        const got = await latest.current!(signal);
         if (stop.signal.aborted) return;
         setData(() => got);
         setFailure(undefined);
