@@ -1,8 +1,9 @@
 // Builds an expression of five fields, with completion, and shows at once what it matches.
 import { useEffect, useMemo, useState } from "preact/hooks";
-import { get, may, send } from "../api.ts";
+import { Failure, get, may, send } from "../api.ts";
 import type { ProcessPage } from "../api-types.ts";
 import { emptyFilter, formatFilter } from "../live/filter.ts";
+import { table } from "../live/stream.ts";
 import { href, place, setQuery } from "../router.ts";
 import { openAction, type ActionName } from "../ui/action.tsx";
 import { Button, Command, Field, Problem, State, Text } from "../ui/kit.tsx";
@@ -62,17 +63,32 @@ function One({ at, fields, names, onChange }: { at: number; fields: Fields; name
   );
 }
 
+/** Reads what an expression matches. The instances of many processes are counted in the live table. */
+async function match(biz: number, expression: string, signal: AbortSignal): Promise<ProcessPage & { instances?: number }> {
+  const found = await get<ProcessPage>("/processes", { biz, expression, limit: page }, signal);
+  if (!found.next) return { ...found, instances: found.processes.length };
+  const epoch = table.value?.epoch;
+  if (!epoch) return found;
+  try {
+    const rows = await send("GET", "/live/match", { query: { epoch, expression, biz }, accept: "application/octet-stream", signal });
+    return { ...found, instances: (await rows.arrayBuffer()).byteLength / 4 };
+  } catch (err) {
+    if (err instanceof Failure) return found; // such as a table that is just being read again
+    throw err;
+  }
+}
+
 function Matches({ biz, expression }: { biz: number; expression: string }) {
-  const found = useLoad((s) => get<ProcessPage>("/processes", { biz, expression, limit: page }, s), [biz, expression], readEvery);
+  const found = useLoad((s) => match(biz, expression, s), [biz, expression], readEvery);
   const filter = formatFilter({ ...emptyFilter(), bizs: [String(biz)], expression });
   if (found.failure) return <Problem of={found.failure} />;
   if (!found.data) return <p class="dim" role="status">{t("loading")}</p>;
-  const { count, processes, next } = found.data;
+  const { count, processes, instances } = found.data;
   const quoted = `'${expression.replaceAll("'", `'\\''`)}'`;
   return (
     <>
       <div class="row">
-        <strong role="status">{count === 0 ? t("expr.nothing") : <>{t("expr.matches")} <Size p={count} i={next ? undefined : processes.length} /></>}</strong>
+        <strong role="status">{count === 0 ? t("expr.nothing") : <>{t("expr.matches")} <Size p={count} i={instances} /></>}</strong>
         {count > 0 && <a class="button" href={href("/processes", { f: filter })}>{t("expr.show")}</a>}
         {count > 0 && may("operate") && actions.map((a) => <Button key={a} onClick={() => openAction({ action: a, selection: { biz, expression } })}>{tOf("action.", a)}</Button>)}
       </div>
