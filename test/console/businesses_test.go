@@ -112,6 +112,23 @@ func TestBusiness(t *testing.T) {
 	p.WaitText("In the document, not registered on the host: 1")
 	p.Accessible()
 
+	// A viewer sees it and is offered no change.
+	f.AddUser(t, "val", password, client.Grant{Role: "viewer"})
+	v := f.Open(t)
+	v.SignIn("val", password)
+	v.Wait("navigation", "Pages")
+	v.Go("/console/businesses/2?e=front.*.*.*.*")
+	v.WaitText("1 process, 2 instances")
+	v.WaitText("后端")
+	for _, what := range [][2]string{{"link", "Apply"}, {"button", "Remove"}, {"button", "Restart"}} {
+		if v.Has(what[0], what[1]) {
+			t.Errorf("a viewer is offered %s", what[1])
+		}
+	}
+	v.Click("link", "Drift")
+	v.WaitText("needs the right to operate")
+	v.Accessible()
+
 	// Another person is faster: a conflict in words, with a new plan.
 	p.Click("link", "Apply")
 	p.Until("the document", `document.querySelector("textarea")?.value.includes("biz: 2")`)
