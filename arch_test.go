@@ -86,7 +86,7 @@ var mayImport = map[string][]string{
 
 	// Doors.
 	"internal/api": {".", "client", "internal/approval", "internal/audit", "internal/auth", "internal/enrol",
-		"internal/expression", "internal/fleet",
+		"internal/expression", "internal/fleet", "internal/language",
 		"internal/live", "internal/openapi", "internal/record", "internal/specjson", "internal/strictjson",
 		"internal/suggest", "internal/taskname", "internal/topology", "internal/topology/index",
 		"internal/upgrade", "internal/yamldoc"},

@@ -66,6 +66,11 @@ func (a *api) failStatus(w http.ResponseWriter, r *http.Request, status int, err
 			detail.RequestID, "err", err)
 	}
 
+	words := inLanguageOf(r)
+	detail.Message = words(detail.Message)
+	if len(detail.Faults) > 0 {
+		detail.Faults = faultsIn(words, detail.Faults)
+	}
 	body, encErr := encode(client.ErrorAnswer{Error: detail})
 	if encErr != nil {
 		a.Log.ErrorContext(r.Context(), "cannot encode an error", "request_id", detail.RequestID, "err", encErr)

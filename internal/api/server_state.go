@@ -64,7 +64,11 @@ func (a *api) getServer(w http.ResponseWriter, r *http.Request, caller gozzard.C
 	}
 	if a.Self.Findings != nil {
 		list, at := a.Self.Findings(r.Context())
-		out.Findings, out.Checked = list, client.At(at)
+		out.Checked = client.At(at)
+		words := inLanguageOf(r)
+		for _, f := range list {
+			out.Findings = append(out.Findings, client.Finding{Level: f.Level, Check: f.Check, Text: words(f.Text)})
+		}
 	}
 	return answer(w, http.StatusOK, out)
 }

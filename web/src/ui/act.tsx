@@ -88,5 +88,5 @@ export function Once({ label, value, note }: { label: string; value: string; not
 
 /** A table that scrolls sideways on a narrow screen, also by keyboard. */
 export function Scroll({ label, children, class: name }: { label: string; children: ComponentChildren; class?: string }) {
-  return <div class={`scroll ${name ?? ""}`} role="region" aria-label={label} tabIndex={0}>{children}</div>;
+  return <div class={`scroll scroll-table ${name ?? ""}`} role="region" aria-label={label} tabIndex={0}>{children}</div>;
 }

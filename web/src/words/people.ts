@@ -209,7 +209,7 @@ export const people = dictionary({
   "account.app": { en: "Acts as app", zh: "以应用身份" },
   "account.app.text": { en: "You came by a one-time link of this app. It has no password; sign in as a user for that.", zh: "通过该应用的一次性链接登录，没有密码。如需账号设置请以用户身份登录。" },
   "account.since": { en: "Signed in", zh: "登录时间" },
-  "account.idle": { en: "or after {age} without use", zh: "或闲置 {age} 后" },
+  "account.idle": { en: "or after {age} without use", zh: "或闲置 {age}后" },
   "account.others": { en: "Sign out everywhere else", zh: "退出其他所有会话" },
   "account.others.text": { en: "{n} other {n|session of yours ends|sessions of yours end} within a second. Tokens and this page stay.", zh: "你的其他 {n} 个会话会在一秒内终止，令牌和当前页面不受影响。" },
   "account.rights": { en: "What I may do", zh: "我的权限" },
