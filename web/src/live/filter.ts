@@ -208,13 +208,14 @@ export const stateOrder = ["crash_loop", "failed", "unhealthy", "backing_off", "
  * ids, which must be ascending.
  */
 export function sortRows(t: Table, ids: Uint32Array, key: SortKey, down: boolean): void {
-  const rank = rankOf(t, key);
+  const { column, rank } = rankOf(t, key);
   const n = ids.length;
   let from: Uint32Array = ids, to: Uint32Array = new Uint32Array(n);
   let keys = new Uint32Array(n), sorted = new Uint32Array(n);
   let most = 0;
   for (let i = 0; i < n; i++) {
-    const r = rank(ids[i]);
+    const value = column[ids[i]];
+    const r = rank ? rank[value] : value > 0 ? value : 0;
     keys[i] = r;
     if (r > most) most = r;
   }
@@ -255,18 +256,14 @@ function order(t: Table, key: string, n: number, text: (i: number) => string): U
   return rank;
 }
 
-/** The number by which a row is sorted, below 2^32. */
-function rankOf(t: Table, key: SortKey): (id: number) => number {
+/** The column by which rows are sorted; if it holds numbers of a dictionary, with the rank of each. */
+function rankOf(t: Table, key: SortKey): { column: Uint32Array | Int32Array | Uint16Array | Uint8Array; rank?: Uint32Array } {
   switch (key) {
-    case "name": { const r = order(t, key, t.names.name.length, (i) => `${t.names.name[i]}\u0000${t.names.space[i]}`); return (id) => r[t.name[id]]; }
-    case "namespace": { const r = order(t, key, t.names.space.length, (i) => t.names.space[i]); return (id) => r[t.name[id]]; }
-    case "host": { const r = order(t, key, t.hosts.ip.length, (i) => t.hosts.ip[i]); return (id) => r[t.host[id]]; }
-    case "place": { const r = order(t, key, t.places.length, (i) => t.places[i].slice(1).join("\u0000")); return (id) => r[t.place[id]]; }
-    case "state": { const r = t.states.map((s) => stateOrder.indexOf(s) + 1); return (id) => r[t.state[id]]; }
-    case "cpu": return (id) => t.cpu[id];
-    case "restarts": return (id) => t.restarts[id];
-    case "pid": return (id) => Math.max(t.pid[id], 0);
-    case "mem": return (id) => t.mem[id];
-    case "started": return (id) => t.started[id];
+    case "name": return { column: t.name, rank: order(t, key, t.names.name.length, (i) => `${t.names.name[i]}\u0000${t.names.space[i]}`) };
+    case "namespace": return { column: t.name, rank: order(t, key, t.names.space.length, (i) => t.names.space[i]) };
+    case "host": return { column: t.host, rank: order(t, key, t.hosts.ip.length, (i) => t.hosts.ip[i]) };
+    case "place": return { column: t.place, rank: order(t, key, t.places.length, (i) => t.places[i].slice(1).join("\u0000")) };
+    case "state": return { column: t.state, rank: Uint32Array.from(t.states, (s) => stateOrder.indexOf(s) + 1) };
+    default: return { column: t[key] };
   }
 }
