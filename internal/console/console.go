@@ -45,6 +45,8 @@ type Console struct {
 	page  file
 	files map[string]file // by name below assets
 	built bool
+
+	observe Observe
 }
 
 // file is one file of the page, in both forms.
@@ -54,8 +56,27 @@ type file struct {
 	kind   string // media type
 }
 
-// New serves the page that was built into the program.
-func New() *Console { return embedded() }
+// New serves the page that was built into the program. observe is called for every request, with the name of its route; it
+// may be nil.
+func New(observe Observe) *Console {
+	c := *embedded()
+	c.observe = observe
+	return &c
+}
+
+// Observe counts a request.
+type Observe func(route string, status int, took time.Duration)
+
+// Routes are the routes of the console.
+func Routes() []string { return []string{"/", strings.TrimSuffix(Prefix, "/"), Prefix + "{view}"} }
+
+// routeOf is the route of a path that the console owns.
+func routeOf(path string) string {
+	if strings.HasPrefix(path, Prefix) {
+		return Prefix + "{view}"
+	}
+	return path
+}
 
 // embedded reads the page once.
 var embedded = sync.OnceValue(func() *Console {
@@ -122,6 +143,15 @@ func Owns(p string) bool {
 
 // ServeHTTP answers with the page for every address below Prefix: the page itself finds the view of an address.
 func (c *Console) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	began := time.Now()
+	status := c.serve(w, r)
+	if c.observe != nil {
+		c.observe(routeOf(r.URL.Path), status, time.Since(began))
+	}
+}
+
+// serve answers a request and returns the status of the answer.
+func (c *Console) serve(w http.ResponseWriter, r *http.Request) (status int) {
 	h := w.Header()
 	h.Set("Content-Security-Policy", policy)
 	h.Set("X-Content-Type-Options", "nosniff")
@@ -134,16 +164,18 @@ func (c *Console) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	case r.Method != http.MethodGet && r.Method != http.MethodHead:
 		h.Set("Allow", "GET, HEAD")
 		http.Error(w, "the console has the methods GET and HEAD; the API is below /api/", http.StatusMethodNotAllowed)
+		return http.StatusMethodNotAllowed
 	case !strings.HasPrefix(r.URL.Path, Prefix):
 		h.Set("Location", Prefix)
 		h.Set("Cache-Control", "no-store")
 		w.WriteHeader(http.StatusFound)
+		return http.StatusFound
 	case strings.HasPrefix(r.URL.Path, assets):
 		f, ok := c.files[strings.TrimPrefix(r.URL.Path, assets)]
 		if !ok {
 			h.Set("Cache-Control", "no-store") // a page of another version asks for files that are gone
 			http.Error(w, "there is no such file of the console: load the page again", http.StatusNotFound)
-			return
+			return http.StatusNotFound
 		}
 		h.Set("Cache-Control", "public, max-age="+strconv.Itoa(int((365*24*time.Hour).Seconds()))+", immutable")
 		f.send(w, r)
@@ -151,6 +183,7 @@ func (c *Console) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		h.Set("Cache-Control", "no-cache")
 		c.page.send(w, r)
 	}
+	return http.StatusOK
 }
 
 // send answers with a file.

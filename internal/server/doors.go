@@ -76,7 +76,7 @@ func onlyLocalHost(next http.Handler) http.Handler {
 func doors(native api.Options, j job.Options, kit gsekit.Options, g gse.Options) []door {
 	return []door{
 		nativeDoor(api.New(native)),
-		consoleDoor(console.New()),
+		consoleDoor(console.New(g.Observe)),
 		bluekingDoor(doorJob, job.New(j)),
 		bluekingDoor(doorGSEKit, gsekit.New(kit)),
 		bluekingDoor(doorGSE, gse.New(g)),

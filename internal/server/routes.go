@@ -54,7 +54,7 @@ func nativeDoor(h http.Handler) door {
 // consoleDoor is the page for people.
 func consoleDoor(h http.Handler) door {
 	d := door{name: console.Door, handler: h, owns: func(r *http.Request) bool { return console.Owns(r.URL.Path) }}
-	for _, path := range []string{"/", "/console", console.Prefix + "{view}"} {
+	for _, path := range console.Routes() {
 		d.routes = append(d.routes, Route{Method: http.MethodGet, Path: path, Door: d.name, Name: path, Open: true})
 	}
 	return d
