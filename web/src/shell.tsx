@@ -38,6 +38,7 @@ export function Shell({ children }: { children: ComponentChildren }) {
       { label: t("key.help"), keys: "?", run: () => setOpen("help") },
       { label: t("key.search"), keys: "/", run: () => document.querySelector<HTMLInputElement>("main input[type=search]")?.focus() },
       ...actions,
+      ...(may("define") ? [{ label: t("definition.new"), keys: "g n", run: () => go(href("/register")) }] : []),
       { label: t("language"), run: () => setLanguage(language.value === "en" ? "zh" : "en") },
       ...(["system", "light", "dark"] as Theme[]).map((to) => ({ label: t(`theme.${to}`), run: () => setTheme(to) })),
       { label: t("signout"), run: () => { void signOut(); } },
