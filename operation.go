@@ -22,6 +22,18 @@ type Caller struct {
 	Rights *Rights `json:"-"` // nil means none
 }
 
+// PersonApp is the beginning of the app of a person without an app. No real app has such a code: a name has no colon.
+const PersonApp = "user:"
+
+// Alone reports whether the caller is a person without an app.
+func (c *Caller) Alone() bool { return c.User != "" && c.App == PersonApp+c.User }
+
+// ReadsTasksOf reports whether the caller may read tasks of an app at all: those of its own app, and a person that sees the
+// whole fleet those of all. One app never reads the tasks of another, whatever its rights are.
+func (c *Caller) ReadsTasksOf(app string) bool {
+	return app == c.App || c.Alone() && c.Rights.SeesAll()
+}
+
 // Operation is one request to act on processes on hosts. It has at most one attempt for each process on each host.
 type Operation struct {
 	Caller         Caller

@@ -218,10 +218,6 @@ func (b *Directory) Changed() <-chan struct{} {
 	return b.changed
 }
 
-// personApp is the beginning of the app code of a user without an app. No real app has such a code: a name has no
-// colon.
-const personApp = "user:"
-
 // RightsOf are the present rights of a caller that was identified earlier. A caller whose app or user was removed has
 // none.
 //
@@ -239,8 +235,8 @@ func (b *Directory) RightsOf(c gozzard.Caller) *gozzard.Rights {
 	switch {
 	case known && p.user.Disabled, deleted:
 		return nil
-	case strings.HasPrefix(c.App, personApp):
-		if !known || c.App != personApp+c.User {
+	case strings.HasPrefix(c.App, gozzard.PersonApp):
+		if !known || c.App != gozzard.PersonApp+c.User {
 			return nil
 		}
 		return b.personRights(p, c.Session)
@@ -487,10 +483,10 @@ func (b *Directory) CheckPerson(token string) (gozzard.Caller, error) {
 	if err := b.enabled(t.User); err != nil {
 		return gozzard.Caller{}, err
 	}
-	caller := gozzard.Caller{App: personApp + t.User, User: t.User, Session: t.ID}
+	caller := gozzard.Caller{App: gozzard.PersonApp + t.User, User: t.User, Session: t.ID}
 	caller.Rights = b.RightsOf(caller)
 	return caller, nil
 }
 
 // Alone reports whether a caller is a user without an app (CheckPerson).
-func Alone(c gozzard.Caller) bool { return c.User != "" && c.App == personApp+c.User }
+func Alone(c gozzard.Caller) bool { return c.Alone() }

@@ -240,4 +240,6 @@ func (a *Accounts) DropSecond(ctx context.Context, by gozzard.Caller, name strin
 }
 
 // themselves is a user that changes its own login.
-func themselves(name string) gozzard.Caller { return gozzard.Caller{App: personApp + name, User: name} }
+func themselves(name string) gozzard.Caller {
+	return gozzard.Caller{App: gozzard.PersonApp + name, User: name}
+}

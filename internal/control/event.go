@@ -152,7 +152,7 @@ func (p *Plane) EventsAfter(caller gozzard.Caller, f record.EventFilter, id uint
 func hideCauses(caller gozzard.Caller, events []record.Event) {
 	for i := range events {
 		e := &events[i]
-		if e.Task != "" && (e.App != caller.App || e.User != caller.User && !caller.Rights.SeesAll()) {
+		if e.Task != "" && (!caller.ReadsTasksOf(e.App) || e.User != caller.User && !caller.Rights.SeesAll()) {
 			e.Task, e.App, e.User = "", "", ""
 		}
 	}

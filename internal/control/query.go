@@ -10,8 +10,8 @@ import (
 	"github.com/gozzard/gozzard/internal/record"
 )
 
-// Results reads a task of the caller's app. The task of another app is not found, nor is a task of another person with
-// the same app unless the caller may see all of it.
+// Results reads a task of the caller's app. The task of another app is not found, except for a person that sees the whole
+// fleet. Nor is a task of another person with the same app found, unless the caller may see all of it.
 func (p *Plane) Results(ctx context.Context, caller gozzard.Caller, id gozzard.TaskID) (record.TaskResults, error) {
 	unknown := func() (record.TaskResults, error) {
 		return record.TaskResults{}, gozzard.Errorf(gozzard.ErrNotFound, "no such task")
@@ -29,7 +29,7 @@ func (p *Plane) Results(ctx context.Context, caller gozzard.Caller, id gozzard.T
 	if err != nil {
 		return record.TaskResults{}, err
 	}
-	if task.ID != id || task.Caller.App != caller.App {
+	if task.ID != id || !caller.ReadsTasksOf(task.Caller.App) {
 		return unknown()
 	}
 
@@ -47,7 +47,7 @@ func (p *Plane) Results(ctx context.Context, caller gozzard.Caller, id gozzard.T
 // readsWhole reports whether a caller may read a task of its app whatever its targets are: it is the caller's own, or
 // the caller sees everything. Else the caller must see every attempt of it.
 func readsWhole(caller gozzard.Caller, t *gozzard.Task) bool {
-	return t.Caller.User == caller.User || caller.Rights.SeesAll()
+	return t.Caller.App == caller.App && t.Caller.User == caller.User || caller.Rights.SeesAll()
 }
 
 func (p *Plane) seesAttempts(rights *gozzard.Rights, attempts []gozzard.Attempt) bool {

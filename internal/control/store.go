@@ -43,7 +43,8 @@ type Store interface {
 	Attempts(ctx context.Context, seq gozzard.TaskSeq) ([]gozzard.Attempt, error)
 
 	// TasksOf lists the tasks of an app, or of one of its users if user is not "", with numbers below before (0: all),
-	// the newest first, at most limit. It reads those only, however many others there are.
+	// the newest first, at most limit. It reads those only, however many others there are. Without an app (and user) it
+	// lists the tasks of all.
 	TasksOf(ctx context.Context, app, user string, before gozzard.TaskSeq, limit int) ([]gozzard.Task, error)
 	// TaskItems, TaskVerdicts and TaskPlaces read parts of tasks for lists. Of a removed task there may be nothing.
 	TaskItems(ctx context.Context, tasks []gozzard.TaskSeq) (map[gozzard.TaskSeq][]record.TaskItem, error)

@@ -197,7 +197,7 @@ func (p *Plane) readFed(ctx context.Context, tasks map[gozzard.TaskSeq]uint64) e
 func (p *Plane) readsFed(ctx context.Context, caller gozzard.Caller, t *fedTask,
 	sees func(gozzard.AgentID, gozzard.HostAddr, string) bool) bool {
 	task := &t.summary.Task
-	if task.Caller.App != caller.App {
+	if !caller.ReadsTasksOf(task.Caller.App) {
 		return false
 	}
 	if readsWhole(caller, task) {

@@ -71,7 +71,10 @@ func TestTI3TaskLists(t *testing.T) {
 		with("shopper", gozzard.Grant{Namespaces: []string{"shop"}}),
 		with("hoster", gozzard.Grant{Nets: []netip.Prefix{netip.MustParsePrefix("127.0.0.1/32")}}),
 		with("boss", gozzard.Grant{Namespaces: []string{"shop"}, Nets: []netip.Prefix{netip.MustParsePrefix("127.0.0.1/32")}}),
-		{App: "app", User: "blind", Rights: &gozzard.Rights{}}, {App: "app", User: "nothing"}}
+		{App: "app", User: "blind", Rights: &gozzard.Rights{}}, {App: "app", User: "nothing"},
+		all("user:ann", "ann"), all("user:ann", "other"),
+		{App: "user:tim", User: "tim", Rights: &gozzard.Rights{Grants: []gozzard.Grant{{Role: gozzard.RoleAdmin, Namespaces: []string{"*"},
+			Nets: []netip.Prefix{netip.MustParsePrefix("127.0.0.1/32")}}}}}}
 
 	// Tasks of several of them, on each host and in two namespaces.
 	var tasks []gozzard.Task
@@ -116,6 +119,18 @@ func TestTI3TaskLists(t *testing.T) {
 					}
 				}
 			}
+		}
+	}
+
+	// A person that sees everything reads the tasks of all apps. No app does, nor does a person that sees less.
+	for i, want := range map[int]int{9: len(tasks), 10: 0, 11: 0, 2: 8, 3: 8} {
+		if got := len(r.listed(callers[i], record.TaskFilter{}, 100)); got != want {
+			t.Errorf("%s of %s reads %d of %d tasks, want %d", callers[i].User, callers[i].App, got, len(tasks), want)
+		}
+	}
+	for name, want := range map[string]int{"other app": 8, "app": 24, "mine": 0, "user": 24} {
+		if got := len(r.listed(callers[9], filters[name], 100)); got != want {
+			t.Errorf("the person finds %d tasks by %s, want %d", got, name, want)
 		}
 	}
 

@@ -11,6 +11,8 @@ import (
 
 // Tasks of an app, or of one of its users, the newest first. The casts are for the reason at ofTask.
 const (
+	selectTasks = `SELECT ` + taskColumns + ` FROM tasks t WHERE t.seq < CAST($1 AS BIGINT) ORDER BY t.seq DESC LIMIT $2`
+
 	selectTasksOfApp = `SELECT ` + taskColumns + ` FROM tasks t WHERE t.app = CAST($1 AS TEXT)
 		AND t.seq < CAST($2 AS BIGINT) ORDER BY t.seq DESC LIMIT $3`
 	selectTasksOfUser = `SELECT ` + taskColumns + ` FROM tasks t WHERE t.app = CAST($1 AS TEXT)
@@ -26,7 +28,10 @@ func (s *Store) TasksOf(ctx context.Context, app, user string, before gozzard.Ta
 	}
 
 	query, args := selectTasksOfApp, []any{text(app), int64(before), limit}
-	if user != "" {
+	switch {
+	case app == "":
+		query, args = selectTasks, []any{int64(before), limit}
+	case user != "":
 		query, args = selectTasksOfUser, []any{text(app), text(user), int64(before), limit}
 	}
 	err = s.read.each(ctx, query, args, func(r *sql.Rows) error {

@@ -57,6 +57,12 @@ func taskLists(t *testing.T, s control.Store) {
 		equal(t, "tasks of "+user, got, want)
 	}
 
+	all, err := s.TasksOf(t.Context(), "", "", 0, 1000)
+	must(t, err)
+	if len(all) < 2*len(mine) || all[0].Seq < all[len(all)-1].Seq {
+		t.Errorf("the list of all apps has %d tasks from %d to %d", len(all), all[0].Seq, all[len(all)-1].Seq)
+	}
+
 	none, err := s.TasksOf(t.Context(), "m", "", 0, 7)
 	must(t, err)
 	equal(t, "tasks of an app that is the beginning of another one", len(none), 0)
