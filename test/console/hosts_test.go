@@ -91,13 +91,18 @@ func TestEnrolHost(t *testing.T) {
 	p.Go("/console/audit")
 	p.WaitText("nothing was changed or removed")
 
-	// The same pages in Chinese.
+	// The same pages in Chinese, on a phone: nothing stands beside the view.
 	p.Click("button", "中文")
+	p.Size(390, 800)
 	for _, path := range []string{"/hosts", "/hosts?tab=enrol", "/releases", "/server", "/people", "/people?tab=apps",
 		"/people?tab=grants", "/requests", "/audit", "/account"} {
 		p.Go("/console" + path)
 		p.Wait("navigation", "页面")
 		p.WaitNoText("正在加载")
 		p.Accessible()
+		var wide bool
+		if p.Eval(`document.documentElement.scrollWidth > innerWidth`, &wide); wide {
+			t.Errorf("%s is wider than a phone", path)
+		}
 	}
 }
