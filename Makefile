@@ -65,6 +65,12 @@ $(DIST_WEB): web/node_modules/.package-lock.json web/build.mjs web/types.mjs web
 test-web: web ## the tests of the console that need no browser
 	cd web && npm test
 
+.PHONY: pictures
+pictures: web ## the pictures of the console in docs/pictures, from a demo fleet in Chromium
+	@.ci/deps
+	@mkdir -p docs/pictures
+	go test -count=1 -tags pictures -run TestPictures ./test/console -pictures '$(CURDIR)/docs/pictures'
+
 .PHONY: run
 run: build ## server and three agents in one process, on 127.0.0.1:8080, with a demo; DEMO= runs one agent without it
 	bin/gozzard dev $(DEMO)

@@ -8,6 +8,7 @@ import (
 	"testing"
 
 	"github.com/gozzard/gozzard/client"
+	"github.com/gozzard/gozzard/test/fuzztest"
 )
 
 // parseDefinition reads a definition; ok is false if the server rejects the request.
@@ -30,12 +31,13 @@ func parseDefinition(t *testing.T, s *server, in client.DefinitionText) (out cli
 
 // FuzzParseDefinition: every document becomes a text that is read as the same document.
 func FuzzParseDefinition(f *testing.F) {
+	z := fuzztest.New(f)
 	for _, doc := range []string{`{}`, `{"name":"a: b","env":{"A":"\u2028\n \t","B":"- x"},"l":[1,[],{}]}`,
 		`{"":"\u0000\r","~":"null"}`, `{"a":"|\n  x","b":"'\"","c":"yes","d":1e999,"e":-0}`, `{"a":"\ud800"}`} {
-		f.Add(doc)
+		z.Add(doc)
 	}
 	s := newServer(f)
-	f.Fuzz(func(t *testing.T, doc string) {
+	z.Fuzz(func(t *testing.T, doc string) {
 		if len(doc) > 4096 || !json.Valid([]byte(doc)) {
 			return
 		}

@@ -62,7 +62,7 @@ export function Page() {
   if (!found) return <Empty page title={t("notFound.title")}><a class="button" href={href("/")}>{t("notFound.back")}</a></Empty>;
   if (broken) return <Empty page title={t("error.network")}><Button onClick={() => location.reload()}>{t("retry")}</Button></Empty>;
   const Shown = loaded.get(found.load);
-  if (!Shown) return <p class="dim" role="status">{t("loading")}</p>;
+  if (!Shown) return <p class="dim loading" role="status">{t("loading")}</p>;
   return <Fence key={place.value.path}><Shown params={found.params} /></Fence>;
 }
 

@@ -126,7 +126,7 @@ function Rows() {
   };
 
   if (first.failure) return <Problem of={first.failure} retry={first.reload} />;
-  if (!first.data) return <p class="dim" role="status">{t("loading")}</p>;
+  if (!first.data) return <p class="dim loading" role="status">{t("loading")}</p>;
   return (
     <>
       {rows.length === 0 ? (next ? <p class="hint">{t("audit.olderOnly")}</p> : <Empty title={t("audit.none")} />) : (

@@ -17,7 +17,7 @@ export function DocumentTab({ biz, version }: { biz: number; version: number }) 
   }, [doc.data]);
 
   if (doc.failure) return <Problem of={doc.failure} retry={doc.reload} />;
-  if (doc.data === undefined) return <p class="dim" role="status">{t("loading")}</p>;
+  if (doc.data === undefined) return <p class="dim loading" role="status">{t("loading")}</p>;
   return (
     <section class="card stack">
       <div class="row">

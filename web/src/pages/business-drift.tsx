@@ -36,7 +36,7 @@ export function Drift({ biz, version }: { biz: number; version: number }) {
       <p class="hint">{t("drift.hint")}</p>
       {forbidden && <p class="dim">{t("drift.noRight")}</p>}
       {seen.failure && !forbidden && <Problem of={seen.failure} retry={seen.reload} />}
-      {!p && !seen.failure && <p class="dim" role="status">{t("loading")}</p>}
+      {!p && !seen.failure && <p class="dim loading" role="status">{t("loading")}</p>}
       {same && <Empty title={t("drift.none")} />}
       {p && p.targets > p.processes.length && <p class="dim">{t("drift.partly", { n: p.processes.length, all: p.targets })}</p>}
       {p && <Part title={t("drift.changed", { n: p.changed })} n={p.changed} list={changed} />}

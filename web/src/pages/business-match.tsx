@@ -82,7 +82,7 @@ function Matches({ biz, expression }: { biz: number; expression: string }) {
   const found = useLoad((s) => match(biz, expression, s), [biz, expression], readEvery);
   const filter = formatFilter({ ...emptyFilter(), bizs: [String(biz)], expression });
   if (found.failure) return <Problem of={found.failure} />;
-  if (!found.data) return <p class="dim" role="status">{t("loading")}</p>;
+  if (!found.data) return <p class="dim loading" role="status">{t("loading")}</p>;
   const { count, processes, instances } = found.data;
   const quoted = `'${expression.replaceAll("'", `'\\''`)}'`;
   return (

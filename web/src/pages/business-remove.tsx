@@ -33,7 +33,7 @@ export function RemoveDialog({ of, onClose }: { of: Business; onClose: () => voi
     <Dialog title={t("remove.title", { name: plain(of.name) })} onClose={onClose} wide>
       <p>{t("remove.what")}</p>
       {failure && <Problem of={failure} />}
-      {!plan && !failure && <p class="dim" role="status">{t("loading")}</p>}
+      {!plan && !failure && <p class="dim loading" role="status">{t("loading")}</p>}
       {plan && <PlanList of={plan} />}
       {plan && (plan.managed > 0 || prune) && (
         <>

@@ -22,7 +22,7 @@ export function TreeTable({ biz, version }: { biz: number; version: number }) {
   const fleet = table.value;
   const live = useMemo(() => (fleet ? liveCounts(fleet).get(biz) : undefined), [fleet, beat.value, biz]);
 
-  if (!tree.data) return tree.failure ? <Problem of={tree.failure} retry={tree.reload} /> : <p class="dim" role="status">{t("loading")}</p>;
+  if (!tree.data) return tree.failure ? <Problem of={tree.failure} retry={tree.reload} /> : <p class="dim loading" role="status">{t("loading")}</p>;
   const { sets, counts } = tree.data;
   if (sets.length === 0) return <Empty title={t("biz.empty")}><p>{t("biz.emptyDo")}</p><Command text="gozzard topology apply -f shop.yaml" /></Empty>;
 

@@ -25,7 +25,7 @@ function One({ biz }: { biz: number }) {
   const list = useLoad((s) => get<BusinessList>("/topology", undefined, s), [biz], readEvery);
   const [removing, setRemoving] = useState(false);
   const found = list.data?.businesses.find((b) => b.biz === biz);
-  if (!list.data) return list.failure ? <Problem of={list.failure} retry={list.reload} /> : <p class="dim" role="status">{t("loading")}</p>;
+  if (!list.data) return list.failure ? <Problem of={list.failure} retry={list.reload} /> : <p class="dim loading" role="status">{t("loading")}</p>;
   if (!found) return <Empty title={t("biz.missing")}><a class="button" href={href("/businesses")}>{t("biz.back")}</a></Empty>;
 
   const shown = tabs.filter((k) => k !== "apply" || may("topology"));

@@ -26,7 +26,7 @@ export default function Businesses() {
     <div class="stack">
       <PageHead title={t("biz.title")}>{may("topology") && <a class="button" href={href("/businesses/new")}>{t("biz.new")}</a>}</PageHead>
       {list.failure && <Problem of={list.failure} retry={list.reload} />}
-      {!list.data && !list.failure && <p class="dim" role="status">{t("loading")}</p>}
+      {!list.data && !list.failure && <p class="dim loading" role="status">{t("loading")}</p>}
       {list.data?.count === 0 && <Nothing />}
       {!!list.data?.count && (
         <>

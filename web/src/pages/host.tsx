@@ -22,7 +22,7 @@ export default function HostPage({ params }: { params: Record<string, string> })
   beat.value;
   const host = fleet.data?.hosts.find((h) => h.agent === params.agent) ?? fleet.data?.hosts.find((h) => h.addrs.some((a) => a.ip === params.agent || `${a.cloud}:${a.ip}` === params.agent));
   if (fleet.failure && !fleet.data) return <Problem of={fleet.failure} retry={fleet.reload} />;
-  if (!fleet.data) return <p class="dim" role="status">{t("loading")}</p>;
+  if (!fleet.data) return <p class="dim loading" role="status">{t("loading")}</p>;
   if (!host) return <Empty title={t("host.unknown")}><a class="button" href={href("/hosts")}>{t("host.back")}</a></Empty>;
 
   const sums = sumHosts(table.value);

@@ -33,7 +33,7 @@ export default function Hosts() {
         {fleet.failure && <Problem of={fleet.failure} retry={fleet.reload} />}
         {fleet.data && may("admin") && fleet.data.restoredFrom && <ConfirmRestore from={fleet.data.restoredFrom} reload={reload} />}
         {fleet.data && canEnrol && <Waiting fleet={fleet.data} reload={reload} />}
-        {tab === "enrol" && tokens.data ? <Enrolment tokens={tokens.data.tokens} reload={reload} /> : fleet.data ? <HostList fleet={fleet.data} /> : !fleet.failure && <p class="dim" role="status">{t("loading")}</p>}
+        {tab === "enrol" && tokens.data ? <Enrolment tokens={tokens.data.tokens} reload={reload} /> : fleet.data ? <HostList fleet={fleet.data} /> : !fleet.failure && <p class="dim loading" role="status">{t("loading")}</p>}
         {tab === "hosts" && may("admin") && tokens.failure && <p class="hint">{t("enrol.off")}</p>}
       </div>
       {enrolling && <EnrolDialog onClose={() => setEnrolling(false)} onDone={reload} />}

@@ -19,7 +19,7 @@ const mostEvents = 1000;
 export default function Overview() {
   beat.value;
   const fleet = table.value;
-  if (!fleet) return <p class="dim" role="status">{t("live.loading")}</p>;
+  if (!fleet) return <p class="dim loading" role="status">{t("live.loading")}</p>;
   if (fleet.hosts.ip.length === 0) return <Empty page title={t("overview.noHosts")}><p>{t("overview.noHostsDo")}</p><a class="button button-main" href={href("/hosts")}>{t("nav.hosts")}</a></Empty>;
   if (fleet.count === 0) {
     return (

@@ -23,7 +23,7 @@ export default function Person({ params }: { params: Record<string, string> }) {
   const [gone, setGone] = useState<HeldGrant>();
   if (!allowed) return <Empty title={t("empty.rights")} />;
   if (users.failure && !users.data) return <Problem of={users.failure} retry={users.reload} />;
-  if (!users.data) return <p class="dim" role="status">{t("loading")}</p>;
+  if (!users.data) return <p class="dim loading" role="status">{t("loading")}</p>;
   const user = users.data.find((u) => u.name === name);
   if (!user) return <Empty title={t("person.unknown")}><a class="button" href={href("/people")}>{t("person.back")}</a></Empty>;
   const reload = () => { users.reload(); tokens.reload(); };

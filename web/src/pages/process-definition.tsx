@@ -32,7 +32,7 @@ export function DefinitionTab({ space, name, loaded }: { space: string; name: st
   const [chosen, setChosen] = useState(0);
   const form = place.value.query.get("form") ?? "fields";
   if (loaded.failure && !loaded.data) return <Problem of={loaded.failure} retry={loaded.reload} />;
-  if (!loaded.data) return <p class="dim" role="status">{t("loading")}</p>;
+  if (!loaded.data) return <p class="dim loading" role="status">{t("loading")}</p>;
   const variant = variants[Math.min(chosen, variants.length - 1)];
   if (!variant) return <Empty title={t("definition.none")} />;
 

@@ -23,7 +23,7 @@ export function Events({ space, name, host, list }: { space: string; name: strin
   }, [space, name, host]);
 
   if (old.failure && !old.data) return <Problem of={old.failure} retry={old.reload} />;
-  if (!old.data) return <p class="dim" role="status">{t("loading")}</p>;
+  if (!old.data) return <p class="dim loading" role="status">{t("loading")}</p>;
   const seen = new Map<number, FleetEvent>();
   for (const e of [...old.data.events, ...fresh]) if (e.namespace === space && e.name === name) seen.set(e.id, e);
   const events = [...seen.values()].sort((a, b) => b.id - a.id).slice(0, most);

@@ -39,7 +39,7 @@ export default function ProcessPage({ params }: { params: Record<string, string>
 
   const list = instances.data;
   if (instances.failure && !list) return <Problem of={instances.failure} retry={instances.reload} />;
-  if (!list) return <p class="dim" role="status">{t("loading")}</p>;
+  if (!list) return <p class="dim loading" role="status">{t("loading")}</p>;
   if (list.length === 0 && definitions.data && definitions.data.definitions.length === 0) {
     return (
       <Empty title={t("process.none", { name: plain(`${space}/${name}`) })}>

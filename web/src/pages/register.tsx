@@ -33,7 +33,7 @@ function Loader({ space, name }: { space: string; name: string }) {
   const known = useLoad(async () => (space && name ? readVariants(space, name) : []), [space, name]);
   const [chosen, setChosen] = useState<number>();
   if (known.failure) return <Problem of={known.failure} retry={known.reload} />;
-  if (!known.data) return <p class="dim" role="status">{t("loading")}</p>;
+  if (!known.data) return <p class="dim loading" role="status">{t("loading")}</p>;
   const list = known.data;
   if (list.length > 1 && chosen === undefined) {
     return (

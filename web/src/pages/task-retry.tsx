@@ -53,7 +53,7 @@ export function RetryDialog({ task, positions, onClose }: { task: Task; position
     <Dialog title={t("retry.title")} onClose={onClose} wide>
       {failure && <Problem of={failure} retry={preview ? undefined : look} />}
       {held > 0 && <p role="status">{t("retry.held", { id: String(held) })}</p>}
-      {!preview && !failure && <p class="dim" role="status">{t("loading")}</p>}
+      {!preview && !failure && <p class="dim loading" role="status">{t("loading")}</p>}
       {preview && (preview.targets === 0 ? <p>{t("retry.nothing")}</p> : <Plan of={preview} hosts={hosts} />)}
       {superseded > 0 && <p class="dim">{t("retry.superseded", { n: superseded })}</p>}
       {!positions && task.counts.running > 0 && <p class="dim">{t("retry.open", { n: task.counts.running })}</p>}

@@ -24,7 +24,7 @@ export default function Task({ params }: { params: Record<string, string> }) {
   if (!task) {
     if (failure?.status === 404) return <Empty title={t("task.missing")}><p>{t("task.missingDo")}</p><a class="button" href={href("/tasks")}>{t("task.back")}</a></Empty>;
     if (failure) return <Problem of={failure} />;
-    return <p class="dim" role="status">{t("loading")}</p>;
+    return <p class="dim loading" role="status">{t("loading")}</p>;
   }
   const onRetry = may("operate") ? (positions: number[]) => setRetry({ positions }) : undefined;
   return (

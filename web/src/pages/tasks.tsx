@@ -79,7 +79,7 @@ export default function Tasks() {
       <Requests />
       <Filters />
       {failure && <Problem of={failure} retry={reload} />}
-      {!loaded && <p class="dim" role="status">{t("loading")}</p>}
+      {!loaded && <p class="dim loading" role="status">{t("loading")}</p>}
       {rows.length > 0 && <Rows rows={rows} />}
       {loaded && !failure && rows.length === 0 && (next ? <p>{t("tasks.looked")}</p> : <Nothing filtered={filtered} />)}
       {next > 0 && <div><Button onClick={older}>{t("tasks.older")}</Button></div>}
