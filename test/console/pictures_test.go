@@ -7,6 +7,7 @@ import (
 	"net/url"
 	"path/filepath"
 	"testing"
+	"time"
 
 	"github.com/gozzard/gozzard/client"
 	"github.com/gozzard/gozzard/test/console"
@@ -23,7 +24,12 @@ func TestPictures(t *testing.T) {
 	p := f.Open(t)
 	p.EnterByLink()
 	p.WaitText("14 processes on 3 hosts")
+	p.WaitText("crash loop") // the demo shows its faults
+	p.WaitText("unhealthy")
 	f.Operate(t, "restart", "lobby_1", "orders_1")
+	p.Go("/console/process/GSEKIT_BIZ_1000/web_1?tab=charts")
+	p.WaitSelector("main canvas")
+	time.Sleep(2 * time.Minute) // charts with something to see
 	tasks, err := f.Client.Tasks(t.Context(), client.TaskQuery{}, 1)
 	if err != nil || len(tasks.Tasks) == 0 {
 		t.Fatalf("tasks %+v, %v", tasks, err)
@@ -38,7 +44,7 @@ func TestPictures(t *testing.T) {
 		for _, theme := range []string{"light", "dark"} {
 			p.Prefer("prefers-color-scheme", theme)
 			for name, path := range map[string]string{"overview": "/", "processes": "/processes", "task": "/tasks/" + url.PathEscape(tasks.Tasks[0].ID),
-				"process": "/process/GSEKIT_BIZ_1000/orders_1"} {
+				"process": "/process/GSEKIT_BIZ_1000/web_1?tab=charts"} {
 				if language.suffix != "" && theme == "dark" {
 					continue // one theme shows the Chinese pages
 				}

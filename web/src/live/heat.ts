@@ -112,7 +112,7 @@ function hostCells(t: Table, rank: Uint8Array) {
 function pack(list: { group: number; first: number; count: number }[], width: number, height: number): { blocks: Block[]; size: number } {
   let blocks: Block[] = [];
   const total = list.reduce((n, b) => n + b.count, 0);
-  const most = total > 0 ? Math.min(18, Math.max(1, Math.ceil(Math.sqrt((width * height) / total)))) : 1;
+  const most = total > 0 ? Math.min(total < 200 ? 30 : 18, Math.max(1, Math.ceil(Math.sqrt((width * height) / total)))) : 1;
   for (let size = most; size >= 1; size--) {
     const gap = size >= 6 ? 10 : size >= 3 ? 6 : 3;
     let x = 0, y = 0, shelf = 0;

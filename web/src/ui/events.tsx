@@ -20,7 +20,7 @@ export function EventLine({ event: e, withName = true }: { event: FleetEvent; wi
         {tOf("event.", e.kind)} {how}{" "}
         <a class="dim" href={href(`/hosts/${encodeURIComponent(e.host.agent)}`)}>{e.host.ip}</a>
         {e.user && <span class="dim"> {t("event.by", { user: e.user })}</span>}
-        {e.task_id && <a class="dim" href={href(`/tasks/${encodeURIComponent(e.task_id)}`)}> {e.task_id}</a>}
+        {e.task_id && <a class="dim" href={href(`/tasks/${encodeURIComponent(e.task_id)}`)} title={e.task_id}> {t("event.task")}</a>}
         {e.message && !(plainKinds.has(e.kind) && (how || e.kind !== "exited")) && <span class="event-message"><Text of={e.message} /></span>}
       </span>
     </li>

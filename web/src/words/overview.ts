@@ -42,5 +42,6 @@ export const overview = dictionary({
   "event.foreign_address": { en: "reports an address of another host", zh: "上报了其他主机的地址" },
   "event.policy_changed": { en: "policy changed", zh: "策略已变更" },
   "event.code": { en: "exit code {code}", zh: "退出码 {code}" },
+  "event.task": { en: "task", zh: "任务" },
   "event.by": { en: "by {user}", zh: "操作人 {user}" },
 });
