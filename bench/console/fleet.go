@@ -77,19 +77,62 @@ func startFleet(ctx context.Context, o options) (_ *bigFleet, err error) {
 	if err != nil {
 		return nil, err
 	}
+	in, err := f.hosts.StdinPipe()
+	if err != nil {
+		return nil, err
+	}
 	if err := f.hosts.Start(); err != nil {
 		return nil, err
 	}
-	if line, err := bufio.NewReader(out).ReadString('\n'); err != nil {
+	if err := f.direct(ctx, o, in, bufio.NewReader(out)); err != nil {
 		text, _ := os.ReadFile(log.Name()) // only for the message
-		return nil, fmt.Errorf("the hosts did not report: %q, %w\n%s", line, err, text[max(0, len(text)-2000):])
+		return nil, fmt.Errorf("the hosts did not report: %w\n%s", err, text[max(0, len(text)-2000):])
 	}
-	fmt.Fprintln(os.Stderr, "console: the hosts have reported")
 	if err := f.awaitRows(ctx, o.hosts*o.processes); err != nil {
 		return nil, err
 	}
 	f.reported = time.Since(began)
 	return f, nil
+}
+
+// direct waits until the server knows all hosts, and then lets them report.
+func (f *bigFleet) direct(ctx context.Context, o options, in io.Writer, out *bufio.Reader) error {
+	if _, err := out.ReadString('\n'); err != nil {
+		return err
+	}
+	fmt.Fprintln(os.Stderr, "console: the hosts are connected")
+	err := f.until(ctx, "every host", func() error {
+		text, err := f.call(ctx, http.MethodGet, "/api/v1/hosts?limit=1", nil)
+		if err != nil {
+			return err
+		}
+		return counted(text, o.hosts, "hosts")
+	})
+	if err != nil {
+		return err
+	}
+	if _, err := fmt.Fprintln(in, "go"); err != nil {
+		return err
+	}
+	if _, err := out.ReadString('\n'); err != nil {
+		return err
+	}
+	fmt.Fprintln(os.Stderr, "console: the hosts have reported")
+	return nil
+}
+
+// counted fails if a page is not one of so many rows.
+func counted(text []byte, n int, what string) error {
+	var page struct {
+		Count int `json:"count"`
+	}
+	if err := json.Unmarshal(text, &page); err != nil {
+		return err
+	}
+	if page.Count != n {
+		return fmt.Errorf("%d of %d %s are known", page.Count, n, what)
+	}
+	return nil
 }
 
 func freeAddr() (string, error) {
@@ -149,16 +192,7 @@ func (f *bigFleet) awaitRows(ctx context.Context, n int) error {
 		if err != nil {
 			return err
 		}
-		var page struct {
-			Count int `json:"count"`
-		}
-		if err := json.Unmarshal(text, &page); err != nil {
-			return err
-		}
-		if page.Count != n {
-			return fmt.Errorf("%d of %d processes are known", page.Count, n)
-		}
-		return nil
+		return counted(text, n, "processes")
 	})
 }
 

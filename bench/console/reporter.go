@@ -83,7 +83,11 @@ func runReporters(ctx context.Context, args []string) error {
 			return err
 		}
 	}
-	time.Sleep(3 * time.Second) // for the record of the sessions: a report of an unknown session is not taken
+	fmt.Println("connected")
+	var line string
+	if _, err := fmt.Scanln(&line); err != nil { // the sessions are recorded: reports of unknown sessions are not taken
+		return err
+	}
 	for _, r := range all {
 		if err := r.everything(); err != nil {
 			return err

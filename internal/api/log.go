@@ -63,9 +63,9 @@ func wholeRunes(b []byte) []byte {
 // key reads the process that a query names.
 func (q *query) key() gozzard.Key {
 	key := gozzard.Key{Namespace: q.one("namespace"), Name: q.one("name")}
-	for field, s := range map[string]string{"namespace": key.Namespace, "name": key.Name} {
-		if fault := checkName(s); fault != "" {
-			q.faults.Add(field, "%s", fault)
+	for _, f := range [][2]string{{"namespace", key.Namespace}, {"name", key.Name}} {
+		if fault := checkName(f[1]); fault != "" {
+			q.faults.Add(f[0], "%s", fault)
 		}
 	}
 	return key

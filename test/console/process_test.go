@@ -233,7 +233,7 @@ func TestRegisterProcess(t *testing.T) {
 	p.Fill("名称", "fresh")
 	p.Fill("启动命令", "sleep 1000")
 	p.Click("button", "查看改动")
-	p.WaitText("Edit its definition, or choose another name")
+	p.WaitText("请编辑已有定义，或换一个名称")
 }
 
 // lastLine is the newest line of the log on the page.

@@ -29,7 +29,7 @@ func noDefaultSecret(t *testing.T, f *plainFleet) {
 		t.Errorf("/healthz answers %q, %q", a.body, a.header)
 	}
 
-	for _, path := range []string{"/", "/api/v1/hosts", "/api/v1/apps", "/api/v1/processes", "/api/v1/enrol/tokens",
+	for _, path := range []string{"/api/v1/hosts", "/api/v1/apps", "/api/v1/processes", "/api/v1/enrol/tokens",
 		"/api/v1/audit", "/debug/pprof/", "/debug/vars"} {
 		if a := f.ask(t, "GET", path, nil); a.status < 400 {
 			t.Errorf("GET %s without credentials: HTTP %d %s", path, a.status, a.body)

@@ -8,10 +8,23 @@ import (
 	"testing"
 )
 
-// browsersAreHeld: there are no pages yet, so an answer allows a browser to run, frame or load nothing. What a browser
-// sends by itself for another site gives no access.
+// browsersAreHeld: outside of the console, an answer allows a browser to run, frame or load nothing. The console runs its
+// own files only, cannot be framed, and sets no cookie before a sign-in. What a browser sends by itself for another site
+// gives no access.
 func browsersAreHeld(t *testing.T, f *plainFleet) {
-	for _, path := range []string{"/", "/healthz", "/index.html", "/login/oidc", "/api/v1/hosts",
+	for _, path := range []string{"/", "/console/", "/console/processes"} {
+		a := f.ask(t, "GET", path, nil)
+		csp := a.header.Get("Content-Security-Policy")
+		if !strings.HasPrefix(csp, "default-src 'none'; script-src 'self'; ") || strings.Contains(csp, "unsafe") ||
+			!strings.Contains(csp, "frame-ancestors 'none'") || strings.Contains(csp, "*") {
+			t.Errorf("GET %s: Content-Security-Policy %q", path, csp)
+		}
+		if cookie := a.header.Get("Set-Cookie"); cookie != "" || strings.Contains(a.body, "<script>") {
+			t.Errorf("GET %s: cookie %q, %.300s", path, cookie, a.body)
+		}
+	}
+
+	for _, path := range []string{"/healthz", "/index.html", "/login/oidc", "/api/v1/hosts",
 		"/api/c/compapi/v2/gse/get_agent_status/", "/nothing"} {
 		for _, a := range []httpAnswer{f.ask(t, "GET", path, nil), f.admin(t, "GET", path, nil)} {
 			if csp := a.header.Get("Content-Security-Policy"); csp != "default-src 'none'; frame-ancestors 'none'" {

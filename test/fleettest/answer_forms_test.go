@@ -48,7 +48,8 @@ func TestFormsOfProgram(t *testing.T) {
 	paths := []string{"/api/v1/tasks/" + task}
 	for _, r := range api.Routes() {
 		if r.Method == http.MethodGet && strings.HasPrefix(r.Path, "/api/v1/") && !strings.Contains(r.Path, "{") &&
-			!strings.HasSuffix(r.Path, ".json") && !strings.HasSuffix(r.Path, "/stream") {
+			!strings.HasSuffix(r.Path, ".json") && !strings.HasSuffix(r.Path, "/stream") &&
+			r.Path != "/api/v1/live/snapshot" { // columns in bytes
 			paths = append(paths, r.Path)
 		}
 	}

@@ -144,7 +144,7 @@ function Editor({ space, name, base, first }: { space: string; name: string; bas
         <Button kind="main" disabled={busy || !changed} onClick={() => { void run(true); }}>{t("definition.plan")}</Button>
       </PageHead>
       {conflict && <ConflictNote of={conflict} before={saved} onTheirs={takeTheirs} onMine={keepMine} />}
-      {failure && <Problem of={failure} />}
+      {failure && <Problem of={failure} title={t("definition.notSaved")} />}
       {mode === "form"
         ? <Form doc={doc} faults={faults} touched={touched} fixed={base !== undefined} onChange={setDoc} onTouch={(p) => setTouched((old) => new Set([...old, p]))} />
         : <YamlText text={text} faults={faults} onChange={setText} />}

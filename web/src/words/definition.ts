@@ -104,6 +104,7 @@ export const definition = dictionary({
   "definition.leave": { en: "The definition has changes that are not saved.", zh: "定义有未保存的改动。" },
   "definition.stay": { en: "Stay", zh: "继续编辑" },
   "definition.discard": { en: "Discard them", zh: "放弃改动" },
+  "definition.notSaved": { en: "This cannot be saved:", zh: "无法保存：" },
   "definition.conflict": { en: "Another person changed this definition meanwhile", zh: "有人在你编辑期间改动了此定义" },
   "definition.conflictHint": { en: "These are the changes of the other person. Take them and lose yours, or keep yours: saving then replaces them.", zh: "以下是对方的改动。可以采用对方版本并放弃自己的改动，也可以保留自己的版本，保存时会覆盖对方的改动。" },
   "definition.theirs": { en: "Take theirs", zh: "采用对方版本" },
