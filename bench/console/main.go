@@ -26,6 +26,7 @@ type options struct {
 	hosts, processes int // processes on each host
 	changes          int // a second
 	viewers          int
+	hold             bool // only start the fleet
 	binary           string
 	dir              string
 }
@@ -45,6 +46,7 @@ func main() {
 	quick := flag.Bool("quick", false, "a small fleet, to see that everything works; the figures mean nothing")
 	out := flag.String("out", "", "file for the table; default bench/console/RESULTS.md, none with -quick")
 	flag.StringVar(&o.binary, "binary", os.Getenv("GOZZARD_BINARY"), "a gozzard with console that is built already; default: bin/gozzard")
+	flag.BoolVar(&o.hold, "hold", false, "start the fleet, print where it is, and wait for Ctrl-C: to look at it by hand")
 	flag.Parse()
 
 	o.hosts, o.processes, o.changes, o.viewers = 1000, 1000, 20_000, 200
@@ -76,13 +78,13 @@ func measureTo(ctx context.Context, o options, path string) (err error) {
 
 	began := time.Now()
 	s := &sheet.Sheet{At: began}
-	if err := run(ctx, o, s); err != nil {
+	if err := run(ctx, o, s); err != nil || o.hold {
 		return err
 	}
 	s.Took = time.Since(began)
 
 	text := s.Markdown(sheet.Head{Title: "The console with a large fleet", Command: "make bench-console",
-		Shared:   "a server, " + fmt.Sprint(o.hosts) + " simulated hosts and a headless Chromium without a graphics card",
+		Shared:   ": a server, " + fmt.Sprint(o.hosts) + " simulated hosts and a headless Chromium without a graphics card",
 		Versions: sheet.Versions("", "github.com/chromedp/chromedp"),
 		Read:     "Every figure stands beside the limit that it must keep. CPU is the time of one core."})
 	fmt.Print(text)
@@ -103,11 +105,18 @@ func run(ctx context.Context, o options, s *sheet.Sheet) error {
 	}
 	defer f.stop()
 
+	if o.hold {
+		fmt.Printf("%s/console/ as %s with the password %s\n", f.url, benchUser, benchPassword)
+		<-ctx.Done()
+		return nil
+	}
+
 	// Measure in the browser.
 	table := s.Table("In the browser", "measured", "limit")
 	if err := f.measureBrowser(ctx, o, s, table); err != nil {
 		return fmt.Errorf("in the browser: %w", err)
 	}
+	fmt.Fprintln(os.Stderr, "console: measured in the browser")
 
 	// Measure what viewers cost the server.
 	return f.measureViewers(ctx, o, s)

@@ -77,17 +77,19 @@ func runReporters(ctx context.Context, args []string) error {
 		}
 	}
 
-	// Report everything, a few hosts at a time, then the changes.
-	for _, r := range all {
-		if err := r.hello(); err != nil {
-			return err
-		}
-	}
+	// Say HELLO until the server knows all hosts: it drops what comes faster than it can record.
 	fmt.Println("connected")
-	var line string
-	if _, err := fmt.Scanln(&line); err != nil { // the sessions are recorded: reports of unknown sessions are not taken
+	known := make(chan error, 1)
+	go func() {
+		var line string
+		_, err := fmt.Scanln(&line)
+		known <- err
+	}()
+	if err := helloUntil(all, known); err != nil {
 		return err
 	}
+
+	// Report everything, then the changes.
 	for _, r := range all {
 		if err := r.everything(); err != nil {
 			return err
@@ -97,6 +99,35 @@ func runReporters(ctx context.Context, args []string) error {
 	changeUntil(ctx, all, changes)
 	wg.Wait()
 	return nil
+}
+
+// helloUntil says HELLO for some hosts at a time, again and again, with the heartbeats of all, until something is known.
+func helloUntil(all []*reporter, known <-chan error) error {
+	const atOnce = 50
+	for next := 0; ; next += atOnce {
+		for i := range atOnce {
+			if err := all[(next+i)%len(all)].hello(); err != nil {
+				return err
+			}
+		}
+		if next/atOnce%20 == 0 {
+			for _, r := range all {
+				if err := r.heartbeat(); err != nil {
+					return err
+				}
+			}
+		}
+		select {
+		case err := <-known:
+			return err
+		case <-time.After(100 * time.Millisecond):
+		}
+	}
+}
+
+func (r *reporter) heartbeat() error {
+	r.beat++
+	return r.send(gozzard.Report{Kind: gozzard.ReportHeartbeat, Beat: r.beat})
 }
 
 func agentOf(i int) gozzard.AgentID { return gozzard.AgentID(fmt.Sprintf("bench-%05d", i)) }
@@ -184,8 +215,7 @@ func changeUntil(ctx context.Context, all []*reporter, perSecond int) {
 				_ = r.change(each) // a link that is down is up again soon
 			}
 			if beats {
-				r.beat++
-				_ = r.send(gozzard.Report{Kind: gozzard.ReportHeartbeat, Beat: r.beat})
+				_ = r.heartbeat()
 			}
 		}
 	}

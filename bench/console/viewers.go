@@ -11,6 +11,7 @@ import (
 	"net/http"
 	"net/url"
 	"strconv"
+	"strings"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -18,7 +19,10 @@ import (
 	"github.com/gozzard/gozzard/bench/sheet"
 )
 
-const viewFor = 15 * time.Second
+const (
+	viewFor     = 15 * time.Second
+	viewersEach = 10 // streams of one person; the server allows 20
+)
 
 // measureViewers measures the CPU time of the server without a viewer, with one, and with many.
 func (f *bigFleet) measureViewers(ctx context.Context, o options, s *sheet.Sheet) error {
@@ -62,8 +66,8 @@ func (f *bigFleet) watch(ctx context.Context, n int) (cpu time.Duration, bytes i
 			return 0, 0, err
 		}
 		path := "/api/v1/live/stream?epoch=" + url.QueryEscape(epoch) + "&after=" + strconv.FormatUint(seq, 10)
-		for range n {
-			answer, err := f.open(ctx, client, path)
+		for i := range n {
+			answer, err := f.open(ctx, client, path, i/viewersEach)
 			if err != nil {
 				return 0, 0, err
 			}
@@ -98,12 +102,14 @@ func (f *bigFleet) watch(ctx context.Context, n int) (cpu time.Duration, bytes i
 	return time.Duration(float64(after-before) / viewFor.Seconds()), bytes, nil
 }
 
-func (f *bigFleet) open(ctx context.Context, client *http.Client, path string) (*http.Response, error) {
+// open opens an address as one of several people of the app.
+func (f *bigFleet) open(ctx context.Context, client *http.Client, path string, person int) (*http.Response, error) {
 	r, err := http.NewRequestWithContext(ctx, http.MethodGet, f.url+path, nil)
 	if err != nil {
 		return nil, err
 	}
-	r.Header.Set("X-Bkapi-Authorization", f.authorization)
+	r.Header.Set("X-Bkapi-Authorization", strings.Replace(f.authorization, `"bk_username":"`,
+		fmt.Sprintf(`"bk_username":"viewer%d-`, person), 1))
 	answer, err := client.Do(r)
 	if err == nil && answer.StatusCode != http.StatusOK {
 		answer.Body.Close()
@@ -114,7 +120,7 @@ func (f *bigFleet) open(ctx context.Context, client *http.Client, path string) (
 
 // snapshotHead reads the place of a snapshot in the stream.
 func (f *bigFleet) snapshotHead(ctx context.Context, client *http.Client) (epoch string, seq uint64, err error) {
-	answer, err := f.open(ctx, client, "/api/v1/live/snapshot")
+	answer, err := f.open(ctx, client, "/api/v1/live/snapshot", 0)
 	if err != nil {
 		return "", 0, err
 	}
