@@ -7,9 +7,6 @@ import (
 	"github.com/gozzard/gozzard/internal/fleet"
 )
 
-// none stands for no number.
-const none = math.MaxUint32
-
 // cell is one row of an audience, with what was sent of it.
 type cell struct {
 	seq      uint64 // of the row of the fleet; 0: the cell is free
