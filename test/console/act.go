@@ -95,15 +95,18 @@ func (p *Page) WaitNo(role, name string) {
 }
 
 // Click clicks with the mouse on the first thing with a role and a name, while keys such as Shift are held.
-// It waits until the thing is there, can be seen, and is neither disabled nor covered.
+// It waits until the thing is there, can be seen, stands still, and is neither disabled nor covered: while a page is
+// loading, its parts move, and a click would miss them.
 func (p *Page) Click(role, name string, held ...kb.Modifier) {
 	p.t.Helper()
 	var x, y float64
 	p.until(words(role, name)+" that can be clicked", func(ctx context.Context) (bool, error) {
+		lastX, lastY := x, y
 		var err error
 		x, y, err = middle(ctx, role, name)
-		return err == nil, err
+		return err == nil && x == lastX && y == lastY, err
 	})
+
 	p.do("click "+words(role, name), chromedp.MouseClickXY(x, y, chromedp.ButtonModifiers(held...)))
 }
 

@@ -93,9 +93,9 @@ func hostsWaitAfterARestore(t *testing.T, _ *plainFleet) {
 	f.data = data
 	f.server = ft.Start(t, "restored", nil, "server", "--data", data, "--listen", f.listen, "--agent-listen",
 		f.agents, "--enrol")
-	ft.Until(t, time.Minute, f.server.Output, func() bool {
-		return strings.Contains(f.server.Output(),
-			`"rule":"restored"`)
+	ft.Until(t, time.Minute, f.server.Output, func() bool { // the port of agents opens before that of people
+		out := f.server.Output()
+		return strings.Contains(out, `"rule":"restored"`) && strings.Contains(out, `"server started"`)
 	})
 
 	out := f.gozzard(t, "hosts")
