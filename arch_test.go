@@ -72,7 +72,8 @@ var mayImport = map[string][]string{
 	"internal/waves":          {".", "internal/record", "internal/topology"},
 
 	// The core of the agent.
-	"internal/agent":      {".", "internal/fairlist", "internal/history", "internal/journal", "internal/supervise"},
+	"internal/agent": {".", "internal/fairlist", "internal/history", "internal/journal", "internal/pace",
+		"internal/supervise"},
 	"internal/agentsock":  {".", "internal/policy"},
 	"internal/host":       {".", "internal/identity", "internal/procfs", "internal/supervise"},
 	"internal/fairlist":   {},
@@ -80,6 +81,7 @@ var mayImport = map[string][]string{
 	"internal/identity":   {},
 	"internal/journal":    {"internal/atomicfile"},
 	"internal/policy":     {".", "internal/atomicfile", "internal/yamldoc"},
+	"internal/pace":       {},
 	"internal/procfs":     {},
 	"internal/selfupdate": {".", "internal/atomicfile", "internal/release"},
 	"internal/supervise":  {".", "internal/cron", "internal/identity"},

@@ -127,4 +127,8 @@ type OpReport struct {
 	Ref     AttemptRef
 	Phase   Phase
 	Outcome Outcome // PhaseDone
+
+	// Held is the time between the arrival of the operation and this report. The server subtracts it when it measures how
+	// long messages are on their way. 0: not known, as in reports of earlier versions.
+	Held time.Duration
 }

@@ -15,6 +15,7 @@ import (
 	"github.com/gozzard/gozzard"
 	"github.com/gozzard/gozzard/internal/history"
 	"github.com/gozzard/gozzard/internal/journal"
+	"github.com/gozzard/gozzard/internal/pace"
 	"github.com/gozzard/gozzard/internal/supervise"
 )
 
@@ -124,6 +125,7 @@ type Agent struct {
 	newProcs   map[gozzard.Key]struct{}    // begun but not managed yet; they count as processes of the host
 	tombstones map[gozzard.OpID]*operation // the acknowledged tombstones of this session
 	toSend     []*operation                // results for the next report
+	acks       pace.Estimate               // how long the server takes to acknowledge verdicts
 	announced  [16]byte                    // the journal id with which the newest session was opened
 	unsaved    []unsaved                   // ends of operations that found no room on the disk
 

@@ -148,7 +148,7 @@ func (a *Agent) reportEvents(link Link, now time.Time, wait *earliest) {
 	}
 	if !p.events.After(now) {
 		a.sendEvents(link)
-		p.events = now.Add(a.jitter(min(resendFirst<<min(p.eventTries, 8), resendLast)))
+		p.events = now.Add(a.jitter(min(eventsFirst<<min(p.eventTries, 8), eventsLast)))
 		p.eventTries++
 	}
 

@@ -93,7 +93,7 @@ func (a *Agent) findOp(id gozzard.OpID) *operation {
 func (a *Agent) addOp(in *gozzard.Op) *operation {
 	// A valid key is not changed by this.
 	key := gozzard.Key{Namespace: clipName(in.Key.Namespace), Name: clipName(in.Key.Name)}
-	op := &operation{id: in.ID, ref: in.Ref, gen: in.Gen, action: in.Action, key: key}
+	op := &operation{id: in.ID, ref: in.Ref, gen: in.Gen, action: in.Action, key: key, arrived: a.o.Now()}
 	a.state.ops[op.id] = op
 	return op
 }

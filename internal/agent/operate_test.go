@@ -92,6 +92,45 @@ func TestVerdictsAreRepeatedUntilAcknowledged(t *testing.T) {
 	})
 }
 
+// A server that takes long to acknowledge gets each verdict once, as soon as the agent knows how long it takes.
+func TestRepeatsFollowAcknowledgements(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		r := online(t)
+		r.set(func() { r.noAcks = true })
+		var sent []int
+		for range 12 {
+			op := r.op(gozzard.ActionReload, "ok")
+			r.do(op)
+			pass(4 * time.Second)
+			sent = append(sent, len(r.said(op.ID)))
+			r.ack(op.ID)
+			pass(time.Second)
+		}
+
+		if sent[0] < 2 {
+			t.Errorf("the first verdict was sent %d times in 4 s", sent[0])
+		}
+		for i, n := range sent[4:] {
+			if n != 1 {
+				t.Errorf("verdict %d was sent %d times, though an acknowledgement takes 4 s: %v", i+4, n, sent)
+			}
+		}
+	})
+}
+
+// A report says how long the agent held the operation, so that the server can measure the way alone.
+func TestReportsSayHowLongTheyWereHeld(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		r := online(t)
+		op := r.op(gozzard.ActionStart, "sleep 3s")
+		r.do(op)
+		pass(10 * time.Second)
+		if held := r.last(op.ID).Held; held < 3*time.Second || held > 5*time.Second {
+			t.Errorf("held for %v", held)
+		}
+	})
+}
+
 func TestOtherSessionsAreRefused(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		r := newRig(t)

@@ -4,6 +4,7 @@ import (
 	"time"
 
 	"github.com/gozzard/gozzard"
+	"github.com/gozzard/gozzard/internal/pace"
 )
 
 // Limits of one report, well below the largest message of the fabric.
@@ -17,12 +18,16 @@ const (
 const (
 	batchResults  = 3 * time.Millisecond  // results that end together are sent together; the first does not wait
 	batchStatus   = 30 * time.Millisecond // changes that happen together are sent together
-	resendFirst   = time.Second
-	resendLast    = 5 * time.Second
+	eventsFirst   = time.Second
+	eventsLast    = 5 * time.Second
 	resendLook    = 250 * time.Millisecond
 	resendWelcome = 500 * time.Millisecond // HELLO lists the verdicts, so the server is about to acknowledge them
 	roundFirst    = 2 * time.Second
 )
+
+// resendLimits bound the pause before a verdict is sent again. In between the pause follows the time that the server
+// takes to acknowledge: repeats to a server that has too much to do would only give it more to do.
+var resendLimits = pace.Limits{Least: time.Second, Most: 15 * time.Second}
 
 // queueResult adds an operation to the next report of results. The caller holds a.mu.
 func (a *Agent) queueResult(op *operation) {
@@ -92,7 +97,11 @@ func (a *Agent) nextResults(now time.Time) (results []gozzard.OpReport, keys []g
 			continue
 		}
 
-		results = append(results, a.opReport(op))
+		r := a.opReport(op)
+		if !op.arrived.IsZero() {
+			r.Held = max(now.Sub(op.arrived), 1)
+		}
+		results = append(results, r)
 		size += reportSize(op)
 		lsn = max(lsn, op.lsn)
 
@@ -100,8 +109,7 @@ func (a *Agent) nextResults(now time.Time) (results []gozzard.OpReport, keys []g
 			if op.tries == 0 && !op.action.ReadOnly() {
 				keys = append(keys, op.key)
 			}
-			op.due = now.Add(a.jitter(min(resendFirst<<min(op.tries, 8), resendLast)))
-			op.tries++
+			a.planRepeat(op, now)
 		}
 	}
 
@@ -110,6 +118,18 @@ func (a *Agent) nextResults(now time.Time) (results []gozzard.OpReport, keys []g
 	}
 
 	return results, keys, lsn
+}
+
+// planRepeat plans when a verdict that is sent now is sent again. The caller holds a.mu.
+func (a *Agent) planRepeat(op *operation, now time.Time) {
+	switch {
+	case op.tries == 0:
+		op.sentAt = now
+	case op.tries == 1 && !op.due.After(now): // else the server asked again
+		a.acks.Overdue(op.sentAt, now)
+	}
+	op.tries++
+	op.due = now.Add(a.acks.Pause(op.tries, resendLimits, a.o.Rand()))
 }
 
 // requeueUnacked queues verdicts again if their acknowledgement is overdue. It returns how many verdicts are not

@@ -26,8 +26,11 @@ type operation struct {
 
 	unrecorded bool // its end is not durable, because the state folder cannot be written
 
-	tries int       // how often its verdict was sent
-	due   time.Time // when its verdict is sent again
+	arrived time.Time // at this run of the agent; zero when an earlier run received it
+
+	tries  int       // how often its verdict was sent
+	sentAt time.Time // when its verdict was first sent
+	due    time.Time // when its verdict is sent again
 }
 
 // hasVerdict reports whether there is a verdict. It is repeated until the server has acknowledged it.

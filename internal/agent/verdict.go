@@ -117,10 +117,14 @@ func (a *Agent) handleAck(cmd *gozzard.Command) {
 
 	// Forget the verdicts, except for tombstones.
 	var e entry
+	now := a.o.Now()
 	for _, id := range cmd.Acked {
 		op := a.state.ops[id]
 		if op == nil || !op.hasVerdict() {
 			continue
+		}
+		if op.tries == 1 {
+			a.acks.Answered(now.Sub(op.sentAt))
 		}
 		if op.phase == gozzard.PhaseNever {
 			a.tombstones[id] = op

@@ -1,6 +1,8 @@
 package wire
 
 import (
+	"time"
+
 	"google.golang.org/protobuf/encoding/protowire"
 
 	"github.com/gozzard/gozzard"
@@ -15,6 +17,7 @@ func appendOpReport(b []byte, num protowire.Number, o *gozzard.OpReport) []byte 
 	if o.Outcome != (gozzard.Outcome{}) {
 		b = appendOutcome(b, 5, &o.Outcome)
 	}
+	b = appendInt(b, 6, int64(o.Held))
 	return end(b, start)
 }
 
@@ -31,6 +34,8 @@ func decodeOpReport(d decoder, o *gozzard.OpReport) error {
 			o.Phase = gozzard.Phase(d.atMost(uint64(gozzard.PhaseNever)))
 		case 5:
 			d.nested(decodeOutcome(d.message("outcome"), &o.Outcome))
+		case 6:
+			o.Held = time.Duration(d.int64())
 		default:
 			d.skip()
 		}

@@ -75,7 +75,8 @@ func fill(t *rapid.T, p any) {
 
 var genOpReport = rapid.Custom(func(t *rapid.T) gozzard.OpReport {
 	r := gozzard.OpReport{ID: genOpID.Draw(t, "id"), Ref: genRef.Draw(t, "ref"),
-		Phase: gozzard.Phase(rapid.IntRange(0, 5).Draw(t, "phase"))}
+		Phase: gozzard.Phase(rapid.IntRange(0, 5).Draw(t, "phase")),
+		Held:  time.Duration(rapid.Int64().Draw(t, "held"))}
 	fill(t, &r.Outcome)
 	r.Outcome.Code = gozzard.Code(genText.Draw(t, "code"))
 	if rapid.Bool().Draw(t, "detail") {

@@ -98,6 +98,9 @@ func reports() map[string]*gozzard.Report {
 			{ID: opID(3), Phase: gozzard.PhaseDone, Outcome: gozzard.Outcome{Detail: &gozzard.Detail{}}},
 			{ID: opID(4), Phase: gozzard.PhaseNever},
 		}},
+		"results-held": {Version: 1, Kind: gozzard.ReportResults, Session: 8, Journal: journal, Results: []gozzard.OpReport{
+			{ID: opID(1), Ref: gozzard.AttemptRef{Task: 42}, Phase: gozzard.PhaseBegun, Held: 1234567 * time.Microsecond},
+		}},
 		"status": statusReport(3),
 		"status-full": {Version: 1, Kind: gozzard.ReportStatus, Session: 8, Statuses: []gozzard.Status{
 			{

@@ -1,0 +1,2 @@
+// Package pace says when a message that was not answered is repeated: after the time that answers take.
+package pace
