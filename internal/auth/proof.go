@@ -149,17 +149,20 @@ func (w *wrongCounts) forget(user string) {
 }
 
 // ProveAgain checks that the person behind a session or a token is still there, for a change that a stolen session must
-// not make: by password and code, or by a login at the provider that is not older than FreshLogin.
+// not make: by password and code, or by a login that is not older than FreshLogin, at the provider or by the link of an
+// app. The link of a person proves nothing: a token opened it, and a stolen token must not make another one.
 func (a *Accounts) ProveAgain(ctx context.Context, secret string, p Proof) error {
 	t, ok := a.directory.token(secret)
 	if !ok {
 		return a.directory.refuse("user_token", gozzard.ErrUnauthenticated, "the token is not valid")
 	}
-	fresh := t.Kind == KindProvider || t.Kind == KindConsoleProvider || t.Kind == KindConsoleLink
+	ofApp := t.Kind == KindConsoleLink && t.App != ""
+	fresh := t.Kind == KindProvider || t.Kind == KindConsoleProvider || ofApp
 	if fresh && a.now().Sub(t.Created) < FreshLogin {
 		return nil
 	}
-	if t.Kind == KindConsoleLink && (t.App != "" || !a.HasPassword(t.User)) {
+
+	if ofApp {
 		return a.directory.refuse("console_link", gozzard.ErrUnauthenticated,
 			"this needs a session of the console that is at most %d minutes old: open a new link with \"gozzard console\"",
 			int(FreshLogin.Minutes()))
