@@ -70,13 +70,10 @@ func (p *Plane) admit(ctx context.Context, op *gozzard.Operation, d *draft) (und
 	}
 
 	undo, err = p.o.Admit.Spend(op, c)
-	if err == nil || op.IdempotencyKey == "" {
-		return undo, err
+	if err != nil && p.repeated(ctx, op) {
+		return func() {}, nil
 	}
-	if known, readErr := p.o.Store.HasKey(ctx, op.Caller, op.IdempotencyKey); readErr != nil || !known {
-		return nil, err
-	}
-	return func() {}, nil
+	return undo, err
 }
 
 // foreign reports whether an attempt with a verdict was rejected, is on a host that the caller does not know, or is about

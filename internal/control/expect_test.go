@@ -7,6 +7,30 @@ import (
 	"github.com/gozzard/gozzard/internal/fleet"
 )
 
+// TestExpectedDefinitionAgain: a request that comes again with its idempotency key gets its task, although the definition
+// is now the one that it brought.
+func TestExpectedDefinitionAgain(t *testing.T) {
+	r := newRig(t)
+	r.hello(me, 1, journalA)
+	update := func(id string, expect []string) (gozzard.Task, error) {
+		return r.plane.Operate(t.Context(), &gozzard.Operation{Caller: caller, Expect: expect, IdempotencyKey: id,
+			Items: []gozzard.Item{{Action: gozzard.ActionUpdate, Key: key, Spec: spec(60),
+				Targets: []gozzard.Target{{Agent: me}}}}})
+	}
+
+	first, err := update("once", []string{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	again, err := update("once", []string{})
+	if err != nil || again.ID != first.ID {
+		t.Errorf("the same request again: task %s, %v; want %s", again.ID, err, first.ID)
+	}
+	if _, err := update("twice", []string{}); gozzard.KindOf(err) != gozzard.ErrConflict {
+		t.Error("another request:", err)
+	}
+}
+
 // TestExpectedDefinition: of two callers that read one definition and replace it, the second gets a conflict. A caller that
 // expects nothing replaces everything.
 func TestExpectedDefinition(t *testing.T) {

@@ -39,26 +39,12 @@ func (p *Plane) operate(ctx context.Context, op *gozzard.Operation) (gozzard.Tas
 		}
 	}
 
-	// Reject what is registered already. Looking and recording must not interleave with another register.
-	if d.registers {
+	// Reject what is registered already, and what replaces a definition that the caller has not seen. Looking and
+	// recording must not interleave with another register.
+	if d.registers || op.Expect != nil {
 		p.registering.Lock()
 		defer p.registering.Unlock()
-		if err := p.rejectRegistered(ctx, d); err != nil {
-			return gozzard.Task{}, err
-		}
-	}
-
-	// Reject what replaces a definition that the caller has not seen.
-	if op.Expect != nil {
-		if !d.registers {
-			p.registering.Lock()
-			defer p.registering.Unlock()
-		}
-		recs, err := recorded(ctx, p.o.Store, d.defined())
-		if err == nil {
-			err = checkExpected(op, recs)
-		}
-		if err != nil {
+		if err := p.rejectRecorded(ctx, op, d); err != nil {
 			return gozzard.Task{}, err
 		}
 	}
@@ -98,6 +84,37 @@ func (p *Plane) operate(ctx context.Context, op *gozzard.Operation) (gozzard.Tas
 // readOnly reports whether an operation changes nothing.
 func readOnly(op *gozzard.Operation) bool {
 	return !slices.ContainsFunc(op.Items, func(it gozzard.Item) bool { return !it.Action.ReadOnly() })
+}
+
+// rejectRecorded rejects what does not fit to the definitions in the record. A repeated request is answered with its task:
+// the record has what it brought.
+func (p *Plane) rejectRecorded(ctx context.Context, op *gozzard.Operation, d *draft) error {
+	if d.registers {
+		if err := p.rejectRegistered(ctx, d); err != nil {
+			return err
+		}
+	}
+	if op.Expect == nil {
+		return nil
+	}
+
+	recs, err := recorded(ctx, p.o.Store, d.defined())
+	if err != nil {
+		return err
+	}
+	if err := checkExpected(op, recs); err != nil && !p.repeated(ctx, op) {
+		return err
+	}
+	return nil
+}
+
+// repeated reports whether the caller used the idempotency key of an operation before.
+func (p *Plane) repeated(ctx context.Context, op *gozzard.Operation) bool {
+	if op.IdempotencyKey == "" {
+		return false
+	}
+	known, err := p.o.Store.HasKey(ctx, op.Caller, op.IdempotencyKey)
+	return err == nil && known
 }
 
 // rejectRegistered turns register into "already registered" where the record has the process.
