@@ -13,16 +13,9 @@ func (p *Plane) History(ctx context.Context, caller gozzard.Caller, t gozzard.Ta
 	q gozzard.HistoryQuery) (gozzard.History, error) {
 	// Reject what the caller may not see. A hidden process gets the answer that an agent gives for one that it does not
 	// have.
-	host, known := p.Resolve(caller, t)
-	if !known {
-		return gozzard.History{}, gozzard.Errorf(gozzard.ErrNotFound, "no agent has ever reported from %s", targetName(t))
-	}
-
-	agent := host.Info.Agent
-	if p.delivery.OnlineSession(agent).ID == 0 {
-		return gozzard.History{}, gozzard.Errorf(gozzard.ErrUnavailable,
-			"host %s is offline, and its histories are there: its agent was last heard at %s. Start the agent, or ask again "+
-				"when the host is back", offlineName(t, host), lastHeard(host))
+	host, err := p.hostToAsk(caller, t)
+	if err != nil {
+		return gozzard.History{}, err
 	}
 	if !caller.Rights.Sees(q.Key.Namespace, host.Info.Ref()) {
 		return gozzard.History{}, gozzard.Errorf(gozzard.ErrNotFound, "%s: %s is not registered on this host",
@@ -40,7 +33,7 @@ func (p *Plane) History(ctx context.Context, caller gozzard.Caller, t gozzard.Ta
 	// Ask the agent.
 	q.Points = min(max(q.Points, 1), gozzard.MaxHistoryPoints)
 	q.ID = gozzard.NewOpID()
-	r, err := p.ask(ctx, t, agent, q.ID, &gozzard.Command{Kind: gozzard.CommandHistory, History: &q})
+	r, err := p.ask(ctx, t, host.Info.Agent, q.ID, &gozzard.Command{Kind: gozzard.CommandHistory, History: &q})
 	if err != nil {
 		return gozzard.History{}, err
 	}
@@ -49,12 +42,21 @@ func (p *Plane) History(ctx context.Context, caller gozzard.Caller, t gozzard.Ta
 	switch {
 	case h.Error != "":
 		return gozzard.History{}, gozzard.Errorf(gozzard.ErrNotFound, "%s: %s", targetName(t), h.Error)
-	case h.Step < 1 || len(h.Points) > gozzard.MaxHistoryPoints:
+	case !sensible(h):
 		return gozzard.History{}, gozzard.Errorf(gozzard.ErrUnavailable,
 			"%s: the agent answered with %d points in steps of %d seconds, which makes no sense: upgrade the agent",
 			targetName(t), len(h.Points), h.Step)
 	}
 	return *h, nil
+}
+
+// sensible reports whether programs can draw a history: those of browsers fail with a time that no calendar has.
+func sensible(h *gozzard.History) bool {
+	const (
+		year9999 = 253_402_300_799 // Unix seconds
+		month    = 31 * 24 * 3600
+	)
+	return h.From >= 0 && h.From <= year9999 && h.Step >= 1 && h.Step <= month && len(h.Points) <= gozzard.MaxHistoryPoints
 }
 
 func (p *Plane) receiveHistory(from gozzard.AgentID, r *gozzard.Report) {

@@ -1,6 +1,7 @@
 package control_test
 
 import (
+	"math"
 	"strings"
 	"testing"
 
@@ -59,6 +60,9 @@ func TestHistoryIsAskedFromItsHost(t *testing.T) {
 		{gozzard.History{Error: "is not registered"}, gozzard.ErrNotFound, "is not registered"},
 		{gozzard.History{Points: points}, gozzard.ErrUnavailable, "makes no sense"},
 		{gozzard.History{Step: 10, Points: make([]gozzard.HistoryPoint, 1001)}, gozzard.ErrUnavailable, "makes no sense"},
+		{gozzard.History{Step: 10, From: -1, Points: points}, gozzard.ErrUnavailable, "makes no sense"},
+		{gozzard.History{Step: 10, From: math.MaxInt64, Points: points}, gozzard.ErrUnavailable, "makes no sense"},
+		{gozzard.History{Step: math.MaxInt64 / 2, From: 5, Points: points}, gozzard.ErrUnavailable, "makes no sense"},
 	} {
 		got = ask()
 		reply(me, c.say)

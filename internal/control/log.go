@@ -14,17 +14,9 @@ func (p *Plane) Log(ctx context.Context, caller gozzard.Caller, t gozzard.Target
 	q gozzard.LogQuery) (gozzard.LogChunk, error) {
 	// Reject what the caller may not see. A hidden process gets the answer that an agent gives for one that it does not
 	// have.
-	host, known := p.Resolve(caller, t)
-	if !known {
-		return gozzard.LogChunk{}, gozzard.Errorf(gozzard.ErrNotFound, "no agent has ever reported from %s",
-			targetName(t))
-	}
-
-	agent := host.Info.Agent
-	if p.delivery.OnlineSession(agent).ID == 0 {
-		return gozzard.LogChunk{}, gozzard.Errorf(gozzard.ErrUnavailable,
-			"host %s is offline, and its logs are there: its agent was last heard at %s. Start the agent, or ask again when "+
-				"the host is back", offlineName(t, host), lastHeard(host))
+	host, err := p.hostToAsk(caller, t)
+	if err != nil {
+		return gozzard.LogChunk{}, err
 	}
 	if !caller.Rights.Sees(q.Key.Namespace, host.Info.Ref()) {
 		return gozzard.LogChunk{}, gozzard.Errorf(gozzard.ErrNotFound, "%s: %s has no log on this host",
@@ -36,7 +28,7 @@ func (p *Plane) Log(ctx context.Context, caller gozzard.Caller, t gozzard.Target
 		q.Max = maxLogAsk
 	}
 	q.ID = gozzard.NewOpID()
-	r, err := p.ask(ctx, t, agent, q.ID, &gozzard.Command{Kind: gozzard.CommandLogs, Logs: &q})
+	r, err := p.ask(ctx, t, host.Info.Agent, q.ID, &gozzard.Command{Kind: gozzard.CommandLogs, Logs: &q})
 	if err != nil {
 		return gozzard.LogChunk{}, err
 	}

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/gozzard/gozzard"
+	"github.com/gozzard/gozzard/internal/fleet"
 )
 
 const (
@@ -47,6 +48,20 @@ func (q *questions) remove(id gozzard.OpID, agent gozzard.AgentID, kind gozzard.
 	}
 	delete(q.open, id)
 	return asked
+}
+
+// hostToAsk finds the host that a caller wants to read from. It must be online.
+func (p *Plane) hostToAsk(caller gozzard.Caller, t gozzard.Target) (fleet.Host, error) {
+	host, known := p.Resolve(caller, t)
+	if !known {
+		return host, gozzard.Errorf(gozzard.ErrNotFound, "no agent has ever reported from %s", targetName(t))
+	}
+	if p.delivery.OnlineSession(host.Info.Agent).ID == 0 {
+		return host, gozzard.Errorf(gozzard.ErrUnavailable,
+			"host %s is offline, and its logs and histories are there: its agent was last heard at %s. Start the agent, or "+
+				"ask again when the host is back", offlineName(t, host), lastHeard(host))
+	}
+	return host, nil
 }
 
 // ask sends a question to an agent, again and again because it may be lost, until the answer comes or the time is over.
