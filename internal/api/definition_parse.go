@@ -18,8 +18,12 @@ import (
 	"github.com/gozzard/gozzard/internal/yamldoc"
 )
 
-// maxDefinitionText limits the text of one definition, in bytes.
-const maxDefinitionText = 512 << 10
+const (
+	// maxDefinitionText limits the text of one definition, in bytes.
+	maxDefinitionText = 512 << 10
+	// maxYAMLValues is how many values a document may have that is written as YAML: each costs some 20 microseconds.
+	maxYAMLValues = 2000
+)
 
 // postParse reads a definition that a person types, and answers it as document and as YAML with its faults.
 func (a *api) postParse(w http.ResponseWriter, r *http.Request, caller gozzard.Caller) error {
@@ -28,8 +32,8 @@ func (a *api) postParse(w http.ResponseWriter, r *http.Request, caller gozzard.C
 	if err := readValue(w, r, 2*maxDefinitionText, &in); err != nil {
 		return err
 	}
-	if len(in.Text) > maxDefinitionText {
-		return gozzard.Errorf(gozzard.ErrInvalid, "text: has more than %s", sizeText(maxDefinitionText))
+	if max(len(in.Text), len(in.Document)) > maxDefinitionText {
+		return gozzard.Errorf(gozzard.ErrInvalid, "the definition has more than %s", sizeText(maxDefinitionText))
 	}
 	out := client.ParsedDefinition{Document: in.Document, Text: in.Text, Faults: []client.DefinitionFault{}}
 
@@ -87,14 +91,17 @@ func (a *api) definitionFaults(caller gozzard.Caller, doc []byte) []client.Defin
 	return out
 }
 
-// definitionText is a document as YAML. If the YAML would not be read back as the same, it is the document in lines, which is
-// YAML, too.
+// definitionText is a document as YAML. If it has very many values, or if the YAML would not be read back as the same, it is
+// the document in lines, which is YAML, too.
 func definitionText(doc []byte) string {
 	var lines bytes.Buffer
 	if err := json.Indent(&lines, doc, "", "  "); err != nil {
 		return string(doc)
 	}
 	plain := lines.String() + "\n"
+	if bytes.Count(doc, []byte(",")) >= maxYAMLValues {
+		return plain
+	}
 
 	var v any
 	if err := yaml.UnmarshalWithOptions(doc, &v, yaml.UseOrderedMap()); err != nil {

@@ -71,4 +71,21 @@ func TestParseLongDefinition(t *testing.T) {
 	if _, ok := parseDefinition(t, s, client.DefinitionText{Text: long + long}); ok {
 		t.Error("a text that is too long is read")
 	}
+	doc = append(append([]byte(`{"name":"`), strings.Repeat("a", 600<<10)...), `"}`...)
+	if _, ok := parseDefinition(t, s, client.DefinitionText{Document: doc}); ok {
+		t.Error("a document that is too long is read")
+	}
+}
+
+// TestParseWideDefinition: a document with very many values stays in the form of JSON, which is YAML, too. To write it as
+// YAML would take seconds of processor time.
+func TestParseWideDefinition(t *testing.T) {
+	s := newServer(t)
+	for n, want := range map[int]string{100: "args:\n- 1\n", 100_000: "{\n  \"args\": [\n"} {
+		doc := `{"args":[` + strings.Repeat("1,", n) + `1]}`
+		out, ok := parseDefinition(t, s, client.DefinitionText{Document: json.RawMessage(doc)})
+		if !ok || !strings.HasPrefix(out.Text, want) {
+			t.Errorf("%d values: %v, %.40q, want %q", n, ok, out.Text, want)
+		}
+	}
 }
