@@ -15,6 +15,7 @@ import (
 	"github.com/gozzard/gozzard/internal/enrol"
 	"github.com/gozzard/gozzard/internal/signing"
 	"github.com/gozzard/gozzard/internal/sqlstore"
+	"github.com/gozzard/gozzard/test/storetest"
 )
 
 // rig is the data folder of a server that has run, and a key pair.
@@ -32,6 +33,7 @@ func newRig(t testing.TB) *rig {
 		t.Fatal(err)
 	}
 
+	storetest.NewSQLite(t, filepath.Join(r.data, backup.RecordFile))
 	s, err := sqlstore.OpenSQLite(t.Context(), filepath.Join(r.data, backup.RecordFile), sqlstore.Options{})
 	if err != nil {
 		t.Fatal(err)

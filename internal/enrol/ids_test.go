@@ -9,12 +9,14 @@ import (
 	"github.com/gozzard/gozzard"
 	"github.com/gozzard/gozzard/internal/enrol"
 	"github.com/gozzard/gozzard/internal/sqlstore"
+	"github.com/gozzard/gozzard/test/storetest"
 )
 
 // TestTS15MembersKeepTheirIds: members of an earlier version have ids that no new host may have. They join again, each as
 // itself.
 func TestTS15MembersKeepTheirIds(t *testing.T) {
 	dir := t.TempDir()
+	storetest.NewSQLite(t, filepath.Join(dir, "r.db"))
 	store, err := sqlstore.OpenSQLite(t.Context(), filepath.Join(dir, "r.db"), sqlstore.Options{})
 	must(t, err)
 	members := []gozzard.AgentID{"server", "Web", "web", "_x"}

@@ -42,10 +42,7 @@ func follow(t *testing.T, s control.AuditStore) (gozzard.AuditCheck, error) {
 func recorded(t *testing.T, tasks int) string {
 	t.Helper()
 	path := filepath.Join(t.TempDir(), "gozzard.db")
-	s, err := sqlstore.OpenSQLite(t.Context(), path, sqlstore.Options{})
-	if err != nil {
-		t.Fatal(err)
-	}
+	s := openSQLite(t, path, sqlstore.Options{})
 
 	for range tasks {
 		if _, err := s.Accept(t.Context(), benchTask(2)); err != nil {
@@ -93,20 +90,37 @@ func TestTR1AuditChainFindsChanges(t *testing.T) {
 	}
 
 	changes["asserted"] = `UPDATE audit SET asserted = NOT asserted WHERE seq = 3`
+	unchanged := filepath.Dir(recorded(t, 8))
+	if err := changedAudit(t, unchanged, `SELECT 1`); err != nil {
+		t.Fatalf("a copy without a change: %v", err)
+	}
 	for name, change := range changes {
 		t.Run(strings.ReplaceAll(name, " ", "_"), func(t *testing.T) {
-			path := recorded(t, 8)
-			raw(t, path, change)
-			f, err := sqlstore.OpenAuditFile(t.Context(), path)
-			if err == nil {
-				defer func() { _ = f.Close() }()
-				_, err = follow(t, f)
-			}
-			if err == nil {
+			if changedAudit(t, unchanged, change) == nil {
 				t.Fatal("not found")
 			}
 		})
 	}
+}
+
+// changedAudit copies a record, changes the copy and follows its audit.
+func changedAudit(t *testing.T, record, change string) error {
+	t.Helper()
+	dir := filepath.Join(t.TempDir(), "copy")
+	if err := os.CopyFS(dir, os.DirFS(record)); err != nil {
+		t.Fatal(err)
+	}
+
+	path := filepath.Join(dir, "gozzard.db")
+	raw(t, path, change)
+	f, err := sqlstore.OpenAuditFile(t.Context(), path)
+	if err != nil {
+		return err
+	}
+	defer func() { _ = f.Close() }()
+
+	_, err = follow(t, f)
+	return err
 }
 
 // TestTR1RecalculatedChainDiffersFromANotedHead: the owner of the database can compute the whole chain again after a

@@ -181,12 +181,40 @@ func openPostgres(t testing.TB, address, schema string, o sqlstore.Options) *sql
 	return s
 }
 
+// inDatabase is the address of another database of a server.
+func inDatabase(address, name string) string {
+	return strings.Replace(address, "dbname=postgres", "dbname="+name, 1)
+}
+
+// migratePostgres makes a database with an empty store, to be copied, and returns its name.
+func migratePostgres(t testing.TB, address string) (name string) {
+	t.Helper()
+	const migrated = "migrated"
+	execPostgres(t, address, "CREATE DATABASE "+migrated)
+	s, err := sqlstore.OpenPostgres(t.Context(), inDatabase(address, migrated), sqlstore.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := s.Close(); err != nil {
+		t.Fatal(err)
+	}
+	return migrated
+}
+
+// copyPostgres opens a store in a copy of a database. That takes a small part of the time that the migrations take.
+func copyPostgres(t testing.TB, address, from, name string) *sqlstore.Store {
+	t.Helper()
+	execPostgres(t, address, "CREATE DATABASE "+name+" TEMPLATE "+from)
+	return openPostgres(t, inDatabase(address, name), "public", sqlstore.Options{})
+}
+
 func TestPostgres(t *testing.T) {
 	address := startPostgres(t, "off")
+	migrated := migratePostgres(t, address)
 	var n atomic.Int64
 	t.Run("contract", func(t *testing.T) {
 		contract(t, func(t *testing.T) *sqlstore.Store {
-			return openPostgres(t, address, fmt.Sprintf("s%d", n.Add(1)), sqlstore.Options{})
+			return copyPostgres(t, address, migrated, fmt.Sprintf("s%d", n.Add(1)))
 		})
 	})
 

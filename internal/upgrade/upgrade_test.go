@@ -20,6 +20,7 @@ import (
 	"github.com/gozzard/gozzard/internal/release"
 	"github.com/gozzard/gozzard/internal/sqlstore"
 	"github.com/gozzard/gozzard/internal/upgrade"
+	"github.com/gozzard/gozzard/test/storetest"
 )
 
 const version = "1.1.0"
@@ -46,7 +47,9 @@ type rig struct {
 
 func newRig(t *testing.T, hosts int, change func(*upgrade.Options)) *rig {
 	t.Helper()
-	store, err := sqlstore.OpenSQLite(t.Context(), filepath.Join(t.TempDir(), "gozzard.db"), sqlstore.Options{})
+	path := filepath.Join(t.TempDir(), "gozzard.db")
+	storetest.NewSQLite(t, path)
+	store, err := sqlstore.OpenSQLite(t.Context(), path, sqlstore.Options{})
 	if err != nil {
 		t.Fatal(err)
 	}
