@@ -22,26 +22,31 @@ const maxCount = 1000
 type size struct {
 	name     string
 	counts   []int
+	life     bool          // only what happens while the supervisor runs
 	limit    time.Duration // of the whole run
 	settle   time.Duration // pause before idleness is measured
 	idle     time.Duration // how long idleness is measured
 	crashes  int           // samples of one kill
 	twice    int           // samples of a process that is killed twice
 	budget   time.Duration // time for one kind of samples; slow peers give fewer
-	storms   int
+	storms   int           // in each site
+	repeats  int           // sites in which start, storm and stop are measured
+	defaults int           // number of processes with which default settings are measured, 0 for none
 	statuses int
 	calm     time.Duration // how long nothing may change until a restarted supervisor counts as settled
 	// How long a process runs before its death is no crash loop for supervisors that start it at most once a second.
 	rest     time.Duration
+	quiet    time.Duration // pause between two storms, in which supervisors finish what they do after a start
 	beside   int           // supervisors measured at the same time
 	patience time.Duration // how long a measurement waits for the slowest event
 }
 
 func fullSize() size {
 	return size{
-		name: "full", counts: []int{1, 100, 1000}, limit: 90 * time.Minute, settle: 2 * time.Second,
+		name: "full", counts: []int{1, 100, 1000}, limit: 3 * time.Hour, settle: 2 * time.Second,
 		idle: 20 * time.Second, crashes: 100, twice: 10,
-		budget: 20 * time.Second, storms: 3, statuses: 20, calm: 4 * time.Second, rest: 1100 * time.Millisecond,
+		budget: 20 * time.Second, storms: 3, repeats: 3, defaults: 100, statuses: 20, calm: 4 * time.Second,
+		rest: 1100 * time.Millisecond, quiet: 3 * time.Second,
 		beside:   1,
 		patience: 2 * time.Minute,
 	}
@@ -51,10 +56,17 @@ func quickSize() size {
 	return size{
 		name: "quick", counts: []int{1, 20}, limit: 2 * time.Minute, settle: 50 * time.Millisecond,
 		idle: 200 * time.Millisecond, crashes: 2, twice: 1,
-		budget: time.Second, storms: 1, statuses: 2, calm: 300 * time.Millisecond, rest: 10 * time.Millisecond,
+		budget: time.Second, storms: 1, repeats: 1, statuses: 2, calm: 300 * time.Millisecond,
+		rest:     10 * time.Millisecond,
 		beside:   7,
 		patience: 5 * time.Second,
 	}
+}
+
+// lifeOnly leaves out the deaths of supervisors, daemons, default settings and repetitions.
+func (s *size) lifeOnly() {
+	s.life, s.repeats, s.defaults = true, 1, 0
+	s.idle, s.budget, s.crashes, s.statuses = 10*time.Second, 5*time.Second, 30, 3
 }
 
 type options struct {
@@ -91,38 +103,48 @@ func run(ctx context.Context, o options) (_ *results, err error) {
 	b.res.tools = b.tools
 	var wg sync.WaitGroup
 	for _, n := range o.size.counts {
-		wg.Go(func() { b.all(ctx, n) })
+		wg.Go(func() { b.all(ctx, n, false) })
 		if o.size.beside == 1 {
 			wg.Wait()
 		}
 	}
 
 	wg.Wait()
+	if n := o.size.defaults; n > 0 && ctx.Err() == nil {
+		b.all(ctx, n, true)
+	}
 	return b.res, ctx.Err()
 }
 
-// all measures every supervisor with n processes. It notes one that fails and measures the others.
-func (b *bench) all(ctx context.Context, n int) {
+// all measures every supervisor with n processes, with the fastest settings or with those of its defaults. It notes one
+// that fails and measures the others.
+func (b *bench) all(ctx context.Context, n int, defaults bool) {
 	var wg sync.WaitGroup
 	defer wg.Wait()
 	slots := make(chan struct{}, b.size.beside)
 	for _, c := range candidates() {
-		if !b.wants(c.name) || b.tools.missing[c.name] != "" {
+		if !b.wants(c.name) || b.tools.missing[c.name] != "" || defaults && c.limit {
 			continue
 		}
 		slots <- struct{}{}
 		if ctx.Err() != nil {
 			return
 		}
-		b.say("%s with %d", c.name, n)
+		what := fmt.Sprintf("N = %d, %s", n, c.name)
+		measure := b.one
+		if defaults {
+			what += " with default settings"
+			measure = b.oneDefault
+		}
+		b.say("%s", what)
 		wg.Go(func() {
 			defer func() { <-slots }()
-			found, err := b.one(ctx, c, n)
-			b.res.add(n, c.name, found)
+			found, err := measure(ctx, c, n)
+			b.res.add(n, defaults, c.name, found)
 			if err != nil && ctx.Err() == nil {
 				words := plain(strings.ReplaceAll(err.Error(), b.dir+"/", ""))
-				b.res.note("N = %d, %s: %s", n, c.name, words)
-				b.say("%s with %d: %s", c.name, n, words)
+				b.res.note("%s: %s", what, words)
+				b.say("%s: %s", what, words)
 			}
 		})
 	}
@@ -139,42 +161,66 @@ func (b *bench) say(format string, args ...any) {
 // supervisor treats them differently.
 func (b *bench) one(ctx context.Context, c candidate, n int) (figures, error) {
 	found := figures{}
-	err := b.at(ctx, c, n, c.only, found, b.measureLife)
+	err := b.at(ctx, c, n, how{daemons: c.only}, found, b.measureLife)
+	for range b.size.repeats - 1 {
+		if ctx.Err() == nil && !found.late() {
+			err = errors.Join(err, b.at(ctx, c, n, how{daemons: c.only}, found, b.measureAgain))
+		}
+	}
+	if b.size.life {
+		return found, err
+	}
 	for _, whole := range []bool{false, true} {
-		if _, known := found[rowDeathWhole]; known || ctx.Err() != nil {
+		if _, known := found[rowDeathWhole]; known || c.limit || ctx.Err() != nil {
 			break
 		}
 		death := func(ctx context.Context, s *site, p peer) error { return b.measureDeath(ctx, s, p, whole) }
-		err = errors.Join(err, b.at(ctx, c, n, c.only, found, death))
+		err = errors.Join(err, b.at(ctx, c, n, how{daemons: c.only}, found, death))
 	}
 
 	switch {
 	case ctx.Err() != nil || !c.daemons:
 	case c.only || c.name == "gozzard" && !b.tools.front: // the first measurement was of daemons
 		for from, to := range map[row]row{rowCrash50: rowDaemon50, rowCrash99: rowDaemon99} {
-			if f, ok := found[from]; ok {
-				found[to] = f
-			}
 			if c.only {
-				delete(found, from)
+				found.move(from, to)
+			} else if f, ok := found[from]; ok {
+				found[to] = f
 			}
 		}
 	default:
-		err = errors.Join(err, b.at(ctx, c, n, true, found, b.measureDaemons))
+		err = errors.Join(err, b.at(ctx, c, n, how{daemons: true}, found, b.measureDaemons))
 	}
 
 	return found, err
 }
 
+// oneDefault measures one supervisor with its default settings: the rows that settings change.
+func (b *bench) oneDefault(ctx context.Context, c candidate, n int) (figures, error) {
+	found := figures{}
+	err := b.at(ctx, c, n, how{daemons: c.only, defaults: true}, found, b.measureDefaults)
+	if c.only {
+		found.move(rowCrash50, rowDaemon50)
+		found.move(rowCrash99, rowDaemon99)
+	}
+	return found, err
+}
+
+// how is how processes are supervised in a site.
+type how struct {
+	daemons  bool // they go to the background
+	defaults bool // with the settings that the supervisor has without ours
+}
+
 // at sets up a supervisor, measures it and removes everything again.
-func (b *bench) at(ctx context.Context, c candidate, n int, daemons bool, found figures,
+func (b *bench) at(ctx context.Context, c candidate, n int, as how, found figures,
 	measure func(context.Context, *site, peer) error) (err error) {
-	s, err := newSite(b.dir, c.name, n, daemons, b.tools)
+	s, err := newSite(b.dir, c.name, n, as, b.tools)
 	if err != nil {
 		return err
 	}
 
-	s.track, s.found, s.patience, s.throttled = newTracker(s.program(), n), found, b.size.patience, c.throttled
+	s.found, s.patience, s.throttled = found, b.size.patience, c.throttled
 	p := c.make(s)
 	defer func() {
 		p.end()
@@ -182,7 +228,7 @@ func (b *bench) at(ctx context.Context, c candidate, n int, daemons bool, found 
 		if g, ok := p.(*gozzardPeer); ok {
 			err = errors.Join(err, g.clean())
 		}
-		err = errors.Join(err, os.RemoveAll(filepath.Clean(s.dir)))
+		err = errors.Join(err, s.track.page.close(), os.RemoveAll(filepath.Clean(s.dir)))
 	}()
 
 	if err := p.prepare(ctx); err != nil {
@@ -194,7 +240,7 @@ func (b *bench) at(ctx context.Context, c candidate, n int, daemons bool, found 
 	}
 
 	s.track.forget()
-	began := time.Now()
+	began := clock()
 
 	if err := p.start(ctx); err != nil {
 		return err
@@ -205,10 +251,10 @@ func (b *bench) at(ctx context.Context, c candidate, n int, daemons bool, found 
 		return err
 	}
 	if !ok {
-		found.set(rowStart, longer(s.patience))
+		found[rowStart] = longer(s.patience)
 		return fmt.Errorf("not all processes run after %s: %s", s.patience, s.words())
 	}
 
-	found.set(rowStart, millis(time.Since(began)))
+	found.repeat(rowStart, s.track.last().since(began))
 	return measure(ctx, s, p)
 }

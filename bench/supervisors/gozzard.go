@@ -14,6 +14,7 @@ import (
 	"os/exec"
 	"os/user"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -29,11 +30,14 @@ type gozzardPeer struct {
 	url    string
 	auth   string
 	http   *http.Client
+	deaths []int // how often each process was killed since its count was reset
 }
 
 const (
-	opStart = 0
-	opStop  = 1
+	opStart  = 0
+	opStop   = 1
+	opHost   = 3
+	opUnhost = 4
 )
 
 // prepare starts the processes with a call of the API, which is measured. Then it kills agent and processes as a power
@@ -53,7 +57,8 @@ func (p *gozzardPeer) prepare(ctx context.Context) error {
 		return err
 	}
 
-	began := time.Now()
+	p.track.forget() // the probe
+	began := clock()
 	task, err := p.operate(ctx, opStart, p.items())
 	if err != nil {
 		return err
@@ -67,7 +72,7 @@ func (p *gozzardPeer) prepare(ctx context.Context) error {
 		return fmt.Errorf("not all processes were started by the call: %s", p.proc.words())
 	}
 
-	p.found.set(rowStartCall, millis(time.Since(began)))
+	p.found.repeat(rowStartCall, p.track.last().since(began))
 	good, err := p.verdicts(ctx, task)
 	if err != nil {
 		return err
@@ -174,16 +179,55 @@ func (p *gozzardPeer) item(name, command, pidFile string, timeout int) map[strin
 		"meta": map[string]any{"namespace": "bench", "name": name, "labels": map[string]string{}}, "hosts": p.hosts(),
 		"spec": map[string]any{
 			"identity": map[string]any{
-				"proc_name": "sleep", "setup_path": p.dir, "pid_path": pidFile, "user": account, "index_key": "",
+				"proc_name": "child", "setup_path": p.dir, "pid_path": pidFile, "user": account, "index_key": "",
 				"config_path": "", "log_path": "",
 			},
-			"control": map[string]any{"start_cmd": command},
-			"monitor_policy": map[string]any{
-				"auto_type": 1, "start_check_secs": 0, "stop_check_secs": 5, "start_retries": 100_000,
-				"start_interval": 0, "op_timeout": timeout,
-			},
+			"control":        map[string]any{"start_cmd": command},
+			"monitor_policy": p.settings(timeout),
 		},
 	}
+}
+
+func (p *gozzardPeer) settings(timeout int) map[string]any {
+	if p.defaults {
+		return map[string]any{"auto_type": 1, "op_timeout": 60} // it has no default
+	}
+	return map[string]any{"auto_type": 1, "start_check_secs": 0, "stop_check_secs": 5, "start_retries": 100_000,
+		"start_interval": 0, "op_timeout": timeout}
+}
+
+// atOnce is how many deaths in a row the agent answers without a pause, with these settings and with the default ones.
+const (
+	atOnce        = 3
+	atOnceDefault = 1
+)
+
+// forgive resets the counts of the agent as an operator does: with the end and the begin of supervision.
+func (p *gozzardPeer) forgive(ctx context.Context, from, to, deaths int) error {
+	limit := atOnce
+	if p.defaults {
+		limit = atOnceDefault
+	}
+	if p.deaths == nil {
+		p.deaths = slices.Repeat([]int{limit}, p.n)
+	}
+
+	var items []map[string]any
+	for i, item := range p.items()[from:to] {
+		if p.deaths[from+i] += deaths; p.deaths[from+i] > limit {
+			p.deaths[from+i] = deaths
+			items = append(items, item)
+		}
+	}
+	for _, op := range []int{opUnhost, opHost} {
+		if len(items) == 0 {
+			return nil
+		}
+		if good, err := p.settled(ctx, op, items); err != nil || !good {
+			return fmt.Errorf("cannot reset the counts of processes: good %v: %w", good, err)
+		}
+	}
+	return nil
 }
 
 func (p *gozzardPeer) items() (list []map[string]any) {
@@ -210,7 +254,7 @@ func (p *gozzardPeer) probeFront(ctx context.Context) error {
 		return nil
 	}
 
-	item := []map[string]any{p.item("probe", "exec "+p.program()+" 100", p.path("probe.pid"), 3)}
+	item := []map[string]any{p.item("probe", "exec "+p.program()+" "+strconv.Itoa(firstNumber+maxCount-1), p.path("probe.pid"), 3)}
 	var err error
 	if p.tools.front, err = p.settled(ctx, opStart, item); err != nil {
 		return err

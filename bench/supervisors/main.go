@@ -1,9 +1,10 @@
 //go:build linux
 
 // Command supervisors compares gozzard's agent with other process supervisors (supervisord, monit, runit, s6, pm2 and
-// Pebble) in one run on one machine: how fast processes start, come back and stop, what it costs to watch them, and
-// what happens to them when the supervisor itself is killed. Every supervisor has the same processes (a copy of sleep)
-// and its fastest settings. All are observed in the same way: through the process table.
+// Pebble) and with a prototype that is the limit, in one run on one machine: how fast processes start, come back and stop, what it costs to watch them, and
+// what happens to them when the supervisor itself is killed. Every supervisor has the same processes (a small program of ours)
+// and its fastest settings. All are observed in the same way: the processes write
+// the time of their begin into memory that the observer reads.
 //
 // As root the command installs missing Debian packages. It gets pm2 and Pebble into a temporary folder. The results
 // name a peer that it could not get.
@@ -25,9 +26,11 @@ import (
 func main() {
 	quick := flag.Bool("quick", false,
 		"N = 1 and 20 with few samples, to see that everything works; the figures mean nothing")
+	life := flag.Bool("life", false,
+		"measure only supervisors at work with their fastest settings, once: for use while you change the agent")
 	counts := flag.String("n", "1,100,1000", "how many processes are supervised, by commas")
 	only := flag.String("only", "", "measure only these, by commas: "+strings.Join(peerNames(), ","))
-	out := flag.String("out", "", "file for the table; default bench/supervisors/RESULTS.md, none with -quick or -only")
+	out := flag.String("out", "", "file for the table; default bench/supervisors/RESULTS.md, none with -quick, -life or -only")
 	binary := flag.String("binary", os.Getenv("GOZZARD_BINARY"), "a gozzard that is built already; default: build one")
 	install := flag.Bool("install", true, "get peers that are missing")
 	flag.Parse()
@@ -50,9 +53,12 @@ func main() {
 	if *quick {
 		o.size = quickSize()
 	}
+	if *life {
+		o.size.lifeOnly()
+	}
 
 	path := *out
-	if path == "" && !*quick && *only == "" {
+	if path == "" && !*quick && !*life && *only == "" {
 		path = "bench/supervisors/RESULTS.md"
 	}
 

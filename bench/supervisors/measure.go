@@ -13,11 +13,24 @@ import (
 
 // measureLife measures everything except the death of the supervisor.
 func (b *bench) measureLife(ctx context.Context, s *site, p peer) error {
-	steps := []func(context.Context, *site, peer) error{
-		b.measureIdle, b.measureStatus, b.measureCrash, b.measureTwice, b.measureStorm, b.measureStop,
-	}
+	return steps(ctx, s, p, b.measureIdle, b.measureStatus, b.measureCrash, b.measureTwice, b.measureStorm,
+		b.measureStop)
+}
+
+// measureAgain repeats what is measured only a few times in one site.
+func (b *bench) measureAgain(ctx context.Context, s *site, p peer) error {
+	return steps(ctx, s, p, b.measureStorm, b.measureStop)
+}
+
+// measureDefaults measures what settings change.
+func (b *bench) measureDefaults(ctx context.Context, s *site, p peer) error {
+	return steps(ctx, s, p, b.measureCrash, b.measureTwice, b.measureStorm, b.measureStop)
+}
+
+// steps runs measurements one after the other. One that fails does not prevent the others.
+func steps(ctx context.Context, s *site, p peer, list ...func(context.Context, *site, peer) error) error {
 	var errs []error
-	for _, step := range steps {
+	for _, step := range list {
 		if err := step(ctx, s, p); err != nil {
 			if ctx.Err() != nil {
 				return ctx.Err()
@@ -125,7 +138,7 @@ func (s *site) kill(ctx context.Context, k int) (time.Duration, error) {
 	}
 
 	old := s.track.newest[k]
-	began := time.Now()
+	began := clock()
 
 	if err := syscall.Kill(old, syscall.SIGKILL); err != nil {
 		return 0, fmt.Errorf("cannot kill process %d: %w", k, err)
@@ -136,15 +149,18 @@ func (s *site) kill(ctx context.Context, k int) (time.Duration, error) {
 		err = fmt.Errorf("process %d does not come back within %s: %s", k, s.patience/2, s.words())
 	}
 
-	return time.Since(began), err
+	return s.track.began[k].since(began), err
 }
 
-func (b *bench) crashes(ctx context.Context, s *site, count, kills int) (samples, error) {
+func (b *bench) crashes(ctx context.Context, s *site, p peer, count, kills int) (samples, error) {
 	var took samples
 	back := slices.Repeat([]time.Time{time.Now()}, s.n)
 	end := time.Now().Add(b.size.budget)
 	for i := 0; i < count && (i < 3 || time.Now().Before(end)); i++ {
 		k, err := b.victim(ctx, i, s, back)
+		if err == nil {
+			err = forgive(ctx, p, k, k+1, kills)
+		}
 		if err != nil {
 			return took, err
 		}
@@ -164,44 +180,70 @@ func (b *bench) crashes(ctx context.Context, s *site, count, kills int) (samples
 	return took, nil
 }
 
-func (b *bench) measureCrash(ctx context.Context, s *site, _ peer) error {
-	took, err := b.crashes(ctx, s, b.size.crashes, 1)
+// forgiver is a supervisor that waits before it starts a process that ended several times in a row, whatever its settings
+// are. Its counts must be reset before a death is an ordinary one.
+type forgiver interface {
+	forgive(ctx context.Context, from, to, deaths int) error
+}
+
+// forgive prepares the deaths of the processes of a range.
+func forgive(ctx context.Context, p peer, from, to, deaths int) error {
+	if f, ok := p.(forgiver); ok {
+		return f.forgive(ctx, from, to, deaths)
+	}
+	return nil
+}
+
+func (b *bench) measureCrash(ctx context.Context, s *site, p peer) error {
+	took, err := b.crashes(ctx, s, p, b.size.crashes, 1)
 	s.found.latency(rowCrash50, rowCrash99, took)
 	return err
 }
 
-func (b *bench) measureDaemons(ctx context.Context, s *site, _ peer) error {
-	took, err := b.crashes(ctx, s, b.size.crashes, 1)
+func (b *bench) measureDaemons(ctx context.Context, s *site, p peer) error {
+	took, err := b.crashes(ctx, s, p, b.size.crashes, 1)
 	s.found.latency(rowDaemon50, rowDaemon99, took)
 	return err
 }
 
-func (b *bench) measureTwice(ctx context.Context, s *site, _ peer) error {
-	took, err := b.crashes(ctx, s, b.size.twice, 2)
+func (b *bench) measureTwice(ctx context.Context, s *site, p peer) error {
+	took, err := b.crashes(ctx, s, p, b.size.twice, 2)
 	if len(took) > 0 {
 		s.found[rowTwice] = millis(took.at(0.5))
 	}
 	return err
 }
 
-// measureStorm kills all processes at once.
-func (b *bench) measureStorm(ctx context.Context, s *site, _ peer) error {
-	var took samples
+// measureStorm kills all processes at once, several times with a rest between.
+func (b *bench) measureStorm(ctx context.Context, s *site, p peer) error {
 	end := time.Now().Add(b.size.budget)
 	for i := 0; i < b.size.storms && (i == 0 || time.Now().Before(end)); i++ {
+		// Wait until all is as if nothing had happened.
 		if err := pause(ctx, b.size.rest); err != nil {
 			return err
 		}
 		if err := s.whole(ctx, 0, s.n); err != nil {
 			return err
 		}
+		if err := forgive(ctx, p, 0, s.n, 1); err != nil {
+			return err
+		}
+
+		// Kill them.
+		own, err := s.own(p)
+		if err != nil {
+			return err
+		}
+		cpu := cpuOf(own)
 		old := slices.Clone(s.track.newest)
-		began := time.Now()
+		began := clock()
 		for k, pid := range old {
 			if err := syscall.Kill(pid, syscall.SIGKILL); err != nil {
 				return fmt.Errorf("cannot kill process %d: %w", k, err)
 			}
 		}
+
+		// Wait until all are back.
 		ok, err := s.track.awaitAll(ctx, s.patience, old)
 		if err != nil {
 			return err
@@ -210,27 +252,34 @@ func (b *bench) measureStorm(ctx context.Context, s *site, _ peer) error {
 			s.found[rowStorm] = longer(s.patience)
 			return fmt.Errorf("not all processes are back %s after a storm", s.patience)
 		}
-		took = append(took, time.Since(began))
+		s.found.repeat(rowStorm, s.track.last().since(began))
+		if err := pause(ctx, b.size.quiet); err != nil { // the rest of the work belongs to the storm too
+			return err
+		}
+		s.found.repeat(rowStormCPU, cpuOf(own)-cpu)
 	}
 
-	s.found[rowStorm] = millis(took.at(0.5))
 	return nil
 }
 
 func (b *bench) measureStop(ctx context.Context, s *site, p peer) error {
-	if err := pause(ctx, b.size.rest); err != nil {
+	if err := pause(ctx, b.size.rest+b.size.quiet); err != nil {
 		return err
 	}
 	if err := s.whole(ctx, 0, s.n); err != nil {
 		return fmt.Errorf("stop all: %w", err)
 	}
 
-	list := slices.Clone(s.track.newest)
-	began := time.Now()
+	gone, err := watchEnds(s.track.newest)
+	if err != nil {
+		return err
+	}
+	defer gone.close()
+	began := clock()
 	stopped := make(chan error, 1)
 	go func() { stopped <- p.stopAll(ctx) }()
-	ok, err := awaitGone(ctx, s.patience, list)
-	took := time.Since(began)
+	ok, err := gone.await(ctx, s.patience)
+	took := clock().since(began)
 
 	if err := errors.Join(err, <-stopped); err != nil {
 		return fmt.Errorf("stop all: %w", err)
@@ -240,7 +289,7 @@ func (b *bench) measureStop(ctx context.Context, s *site, p peer) error {
 		return fmt.Errorf("not all processes have stopped after %s", s.patience)
 	}
 
-	s.found[rowStop] = millis(took)
+	s.found.repeat(rowStop, took)
 	return nil
 }
 

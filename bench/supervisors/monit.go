@@ -17,14 +17,18 @@ type monitPeer struct {
 
 func (p *monitPeer) prepare(context.Context) error {
 	var s strings.Builder
-	fmt.Fprintf(&s, `set daemon 1
+	cycle := 1
+	if p.defaults {
+		cycle = 30 // of the example that comes with monit
+	}
+	fmt.Fprintf(&s, `set daemon %[2]d
 set pidfile %[1]s/monit.pid
 set idfile %[1]s/monit.id
 set statefile %[1]s/monit.state
 set logfile %[1]s/monit.log
 set httpd unixsocket %[1]s/monit.sock
   allow bench:bench
-`, p.dir)
+`, p.dir, cycle)
 
 	for i := range p.n {
 		fmt.Fprintf(&s, "check process %s with pidfile %s\n  start program = \"/bin/sh -c '%s'\"\n  stop program = \"/bin/sh -c 'kill `cat %s`'\"\n",

@@ -15,7 +15,7 @@ import (
 // pebbleVersion is the version that the run builds when none is installed.
 const pebbleVersion = "v1.32.2"
 
-// pebblePeer is Pebble with the shortest delays it allows.
+// pebblePeer is Pebble with the shortest delays it allows, or its default ones.
 type pebblePeer struct {
 	*site
 	http *http.Client
@@ -24,9 +24,13 @@ type pebblePeer struct {
 func (p *pebblePeer) prepare(context.Context) error {
 	var s strings.Builder
 	s.WriteString("services:\n")
+	settings := "    backoff-delay: 1ms\n    backoff-factor: 1.0\n    backoff-limit: 1ms\n"
+	if p.defaults {
+		settings = ""
+	}
 	for i := range p.n {
-		fmt.Fprintf(&s, "  %s:\n    override: replace\n    command: %s\n    startup: enabled\n    backoff-delay: 1ms\n    backoff-factor: 1.0\n    backoff-limit: 1ms\n",
-			p.site.process(i), p.command(i))
+		fmt.Fprintf(&s, "  %s:\n    override: replace\n    command: %s\n    startup: enabled\n%s",
+			p.site.process(i), p.command(i), settings)
 	}
 	p.http = socketClient(p.path(".pebble.socket"))
 	return p.write("layers/001-bench.yaml", s.String(), 0o600)

@@ -46,12 +46,14 @@ type candidate struct {
 	// throttled supervisors start a process at most once a second (runit, s6) or lose one that is killed right after
 	// its start (pm2). A process must have run for a while before its restart is an ordinary one.
 	throttled bool
+	limit     bool // no peer: what is possible at all
 	make      func(*site) peer
 }
 
 func candidates() []candidate {
 	return []candidate{
 		{name: "gozzard", daemons: true, make: func(s *site) peer { return &gozzardPeer{site: s} }},
+		{name: "prototype", limit: true, make: func(s *site) peer { return &prototypePeer{site: s} }},
 		{name: "pebble", needs: "pebble", make: func(s *site) peer { return &pebblePeer{site: s} }},
 		{name: "runit", needs: "runsvdir", throttled: true, make: func(s *site) peer { return &runitPeer{site: s} }},
 		{name: "s6", needs: "s6-svscan", throttled: true, make: func(s *site) peer { return &s6Peer{site: s} }},
@@ -71,9 +73,9 @@ func peerNames() (list []string) {
 
 // site is where one supervisor runs: a folder that is removed with everything in it, and the processes.
 type site struct {
-	dir       string
-	n         int
-	daemons   bool // processes go to the background and leave a pid file
+	dir string
+	n   int
+	how
 	tools     *tools
 	proc      *process // the supervisor
 	track     *tracker
@@ -82,15 +84,15 @@ type site struct {
 	throttled bool // see candidate
 }
 
-// newSite makes the folder and the supervised program: a copy of sleep, so that no other process has its path.
-func newSite(root, name string, n int, daemons bool, t *tools) (*site, error) {
+// newSite makes the folder and the supervised program: a copy, so that no other process has its path.
+func newSite(root, name string, n int, as how, t *tools) (*site, error) {
 	dir, err := os.MkdirTemp(root, name+"-")
 	if err != nil {
 		return nil, fmt.Errorf("cannot make a folder: %w", err)
 	}
 
-	s := &site{dir: dir, n: n, daemons: daemons, tools: t}
-	b, err := os.ReadFile("/bin/sleep")
+	s := &site{dir: dir, n: n, how: as, tools: t}
+	b, err := os.ReadFile(t.childPath())
 	if err != nil {
 		return nil, fmt.Errorf("cannot copy the program to supervise: %w", err)
 	}
@@ -98,15 +100,16 @@ func newSite(root, name string, n int, daemons bool, t *tools) (*site, error) {
 		return nil, fmt.Errorf("cannot copy the program to supervise: %w", err)
 	}
 
-	return s, nil
+	s.track, err = newTracker(s.program(), n)
+	return s, err
 }
 
-func (s *site) program() string            { return filepath.Join(s.dir, "sleep") }
+func (s *site) program() string            { return filepath.Join(s.dir, "child") }
 func (s *site) path(name ...string) string { return filepath.Join(append([]string{s.dir}, name...)...) }
 func (s *site) process(i int) string       { return "p" + strconv.Itoa(i) }
 func (s *site) pidFile(i int) string       { return s.path(s.process(i) + ".pid") }
-func (s *site) seconds(i int) string       { return strconv.Itoa(firstSeconds + i) }
-func (s *site) command(i int) string       { return s.program() + " " + s.seconds(i) }
+func (s *site) argument(i int) string      { return strconv.Itoa(firstNumber + i) }
+func (s *site) command(i int) string       { return s.program() + " " + s.argument(i) }
 
 // daemon is the shell command that puts a process into the background, detached from its parent.
 func (s *site) daemon(i int) string {

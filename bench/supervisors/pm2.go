@@ -23,19 +23,19 @@ func (p *pm2Peer) prepare(context.Context) error {
 		Args        string `json:"args"`
 		Interpreter string `json:"interpreter"`
 		Mode        string `json:"exec_mode"`
-		Restarts    int    `json:"max_restarts"`
-		Out         string `json:"out_file"`
-		Err         string `json:"error_file"`
+		Restarts    int    `json:"max_restarts,omitempty"`
+		Out         string `json:"out_file,omitempty"`
+		Err         string `json:"error_file,omitempty"`
 		Vizion      bool   `json:"vizion"`
 		PMX         bool   `json:"pmx"`
 	}
 	var apps []app
 	for i := range p.n {
-		apps = append(apps, app{
-			Name: p.site.process(i), Script: p.program(), Args: p.seconds(i), Interpreter: "none", Mode: "fork",
-			Restarts: 1_000_000,
-			Out:      "/dev/null", Err: "/dev/null",
-		})
+		a := app{Name: p.site.process(i), Script: p.program(), Args: p.argument(i), Interpreter: "none", Mode: "fork"}
+		if !p.defaults {
+			a.Restarts, a.Out, a.Err = 1_000_000, "/dev/null", "/dev/null"
+		}
+		apps = append(apps, a)
 	}
 
 	b, err := json.Marshal(map[string]any{"apps": apps})

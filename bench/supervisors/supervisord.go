@@ -31,9 +31,12 @@ file=%[1]s/supervisor.sock
 supervisor.rpcinterface_factory = supervisor.rpcinterface:make_main_rpcinterface
 `, p.dir, 200+4*p.n)
 
+	settings := "autorestart=true\nstartsecs=0\nstartretries=1000000\nstdout_logfile=NONE\nstderr_logfile=NONE\n"
+	if p.defaults {
+		settings = ""
+	}
 	for i := range p.n {
-		fmt.Fprintf(&s, "[program:%s]\ncommand=%s\nautorestart=true\nstartsecs=0\nstartretries=1000000\nstdout_logfile=NONE\nstderr_logfile=NONE\n",
-			p.site.process(i), p.command(i))
+		fmt.Fprintf(&s, "[program:%s]\ncommand=%s\n%s", p.site.process(i), p.command(i), settings)
 	}
 
 	p.http = socketClient(p.path("supervisor.sock"))

@@ -56,7 +56,8 @@ func TestStanding(t *testing.T) {
 			rowDeath: fate(0, 0, 0)},
 		"runit": {rowStart: {value: 40, digits: 1}, rowPSS: {value: 3, digits: 1}, rowIdle: {value: 0, digits: 1},
 			rowDeath: fate(0, 0, 0)},
-		"monit": {rowStart: longer(time.Minute), rowStop: {value: 1}},
+		"prototype": {rowStart: {value: 10, digits: 1}},
+		"monit":     {rowStart: longer(time.Minute), rowStop: {value: 1}},
 	}
 	for _, c := range []struct {
 		row    row
@@ -85,7 +86,12 @@ func TestFateOf(t *testing.T) {
 // TestTracker: the tracker sees a process that this test starts and the one that replaces it, and sweepAway kills every
 // process of a folder.
 func TestTracker(t *testing.T) {
-	s, err := newSite(t.TempDir(), "tracker", 2, false, nil)
+	dir := t.TempDir()
+	tools := &tools{dir: dir}
+	if err := buildChild(t.Context(), tools.childPath()); err != nil {
+		t.Fatal(err)
+	}
+	s, err := newSite(dir, "tracker", 2, how{}, tools)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -96,9 +102,8 @@ func TestTracker(t *testing.T) {
 		}
 	})
 
-	s.track = newTracker(s.program(), s.n)
 	for i := range s.n {
-		if err := s.launch(s.program(), s.seconds(i)); err != nil {
+		if err := s.launch(s.program(), s.argument(i)); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -116,7 +121,7 @@ func TestTracker(t *testing.T) {
 	if lives(old[1]) {
 		t.Error("a process that was ended lives")
 	}
-	if err := s.launch(s.program(), s.seconds(1)); err != nil {
+	if err := s.launch(s.program(), s.argument(1)); err != nil {
 		t.Fatal(err)
 	}
 	if ok, err := s.track.await(t.Context(), 20*time.Second,

@@ -27,6 +27,7 @@ const (
 	rowDaemon99
 	rowTwice
 	rowStorm
+	rowStormCPU
 	rowStatus
 	rowStop
 	rowDeath
@@ -41,7 +42,7 @@ func (r row) String() string {
 		"killed → running again, ms p50", "killed → running again, ms p99",
 		"the same for double-forked daemons, ms p50",
 		"the same for double-forked daemons, ms p99", "killed twice quickly, ms p50",
-		"all killed at once → all back, ms", "status of all, ms",
+		"all killed at once → all back, ms", "all killed at once: CPU of the supervisor, ms", "status of all, ms",
 		"stop all, ms", "first process of the supervisor killed -9, started again: doubled / lost / restarted",
 		"all its processes killed -9, started again: doubled / lost / restarted",
 	}[r]
@@ -50,7 +51,7 @@ func (r row) String() string {
 // why explains what gozzard spends more for than the best peer, in the rows where it does.
 func (r row) why() string {
 	switch r {
-	case rowStart, rowStorm:
+	case rowStart, rowStorm, rowStormCPU:
 		return "each process gets its own cgroup and its own log and is identified after its start, and the agent has a journal to open first; small C programs fork and exec"
 	case rowIdle:
 		return "the usage of every process tree is measured every 10 s and the server hears from the agent every 5 s; the best peers measure nothing and send no reports"
@@ -70,8 +71,9 @@ func (r row) why() string {
 type figure struct {
 	value  float64
 	digits int
-	text   string // replaces the value
-	count  int    // number of samples, where there are few
+	text   string          // replaces the value
+	all    []time.Duration // what was measured several times; the value is its median
+	count  int             // number of samples, where there are few
 }
 
 func millis(d time.Duration) figure {
@@ -96,6 +98,9 @@ func (f figure) String() string {
 			s = fmt.Sprintf("%.0f", f.value)
 		}
 	}
+	if len(f.all) > 1 {
+		s += fmt.Sprintf(" (%s–%s)", millis(slices.Min(f.all)), millis(slices.Max(f.all)))
+	}
 	if f.count > 0 {
 		s += fmt.Sprintf(" (%d samples)", f.count)
 	}
@@ -105,12 +110,30 @@ func (f figure) String() string {
 // figures are those of one supervisor.
 type figures map[row]figure
 
-// set keeps the first figure: a supervisor is set up several times, and only the first time was nothing else done
-// before.
-func (f figures) set(r row, x figure) {
-	if _, known := f[r]; !known {
-		f[r] = x
+// repeat adds one of several measurements of a row.
+func (f figures) repeat(r row, d time.Duration) {
+	all := append(f[r].all, d)
+	x := millis(samples(all).at(0.5))
+	x.all = all
+	f[r] = x
+}
+
+// move gives a figure to another row.
+func (f figures) move(from, to row) {
+	if x, ok := f[from]; ok {
+		f[to] = x
+		delete(f, from)
 	}
+}
+
+// late reports whether something did not end in time, so that a repetition would only wait again.
+func (f figures) late() bool {
+	for _, x := range f {
+		if math.IsInf(x.value, 1) {
+			return true
+		}
+	}
+	return false
 }
 
 // fewSamples is the number below which a p99 means little, so the table shows the number.
@@ -147,17 +170,22 @@ type results struct {
 	tools *tools
 
 	mu    sync.Mutex
-	found map[int]map[string]figures
+	found map[int]map[string]figures // by number of processes and supervisor
+	plain map[string]figures         // with default settings
 	notes []string
 }
 
 func newResults(o options) *results {
-	return &results{options: o, at: time.Now(), found: map[int]map[string]figures{}}
+	return &results{options: o, at: time.Now(), found: map[int]map[string]figures{}, plain: map[string]figures{}}
 }
 
-func (r *results) add(n int, name string, f figures) {
+func (r *results) add(n int, defaults bool, name string, f figures) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
+	if defaults {
+		r.plain[name] = f
+		return
+	}
 	if r.found[n] == nil {
 		r.found[n] = map[string]figures{}
 	}
@@ -174,9 +202,9 @@ func (r *results) note(format string, args ...any) {
 func standing(r row, found map[string]figures) (ratio, behind string) {
 	ours, ok := found["gozzard"][r]
 	best, bestPeer := figure{value: math.Inf(1)}, ""
-	for _, name := range peerNames()[1:] {
-		if f, known := found[name][r]; known && f.value < best.value {
-			best, bestPeer = f, name
+	for _, c := range candidates()[1:] {
+		if f, known := found[c.name][r]; known && !c.limit && f.value < best.value {
+			best, bestPeer = f, c.name
 		}
 	}
 
@@ -201,6 +229,16 @@ func standing(r row, found map[string]figures) (ratio, behind string) {
 	return ratio, behind
 }
 
+// limitRatio compares ours with the limit.
+func limitRatio(r row, found map[string]figures) string {
+	ours, ok := found["gozzard"][r]
+	limit, known := found["prototype"][r]
+	if !ok || !known || r >= rowDeath || limit.value < 0.05 {
+		return ""
+	}
+	return fmt.Sprintf("%.2f×", ours.value/limit.value)
+}
+
 func (r *results) markdown() string {
 	var s strings.Builder
 	p := func(format string, args ...any) { fmt.Fprintf(&s, format+"\n", args...) }
@@ -209,14 +247,23 @@ func (r *results) markdown() string {
 		r.command, r.at.UTC().Format("2006-01-02"), r.took.Round(time.Second), runtime.GOOS, runtime.GOARCH,
 		runtime.NumCPU())
 	p("Versions: %s.\n", r.versions())
-	p("Every supervisor has N copies of sleep and the fastest settings it allows: supervisord `startsecs=0`, monit looking every second, Pebble a back-off")
-	p("of 1 ms, pm2 without a bound of restarts, gozzard without start check and start interval, usage sampled every 10 s. All are measured in the same way, from")
-	p("the process table. CPU and memory are of all the supervisor's own processes; for gozzard that is the agent. The ratio is gozzard's figure to that of")
-	p("the best peer: below 1 it leads. Empty: the peer cannot do that. p99 of few samples is their greatest. Status is asked over HTTP or a socket where")
-	p("the peer has that (gozzard: of the server), else by its command.")
+	p("Every supervisor has N copies of one small static program and the fastest settings it allows: supervisord `startsecs=0`, monit looking every second, Pebble a")
+	p("back-off of 1 ms, pm2 without a bound of restarts, gozzard without start check and start interval, usage sampled every 10 s. The last table has their default")
+	p("settings. Each process writes the time of its begin into memory that it shares with the observer, so all are measured in the same way and the observer costs")
+	p("nothing. CPU and memory are of all the supervisor's own processes; for gozzard that is the agent. A figure with a range is the median of several measurements,")
+	p("with the least and the greatest. p99 of few samples is their greatest. Empty: the supervisor cannot do that.\n")
+	p("`prototype` is the limit, not a peer: it starts, watches by pidfd, starts again and samples usage, and does nothing else. *peer* is gozzard's figure to that of the")
+	p("best peer, *limit* to that of the prototype: below 1 gozzard leads. Status is asked over HTTP or a socket where the supervisor has that (gozzard: of the server), else")
+	p("by its command. An agent waits a second before it starts a process that ended four times in a row; the run resets these counts through the API, as it rests for")
+	p("supervisors that start a process at most once a second.")
 
 	for _, n := range r.size.counts {
-		r.table(p, n, r.found[n])
+		p("\n## N = %d\n", n)
+		r.table(p, r.found[n])
+	}
+	if len(r.plain) > 0 {
+		p("\n## Default settings, N = %d\n", r.size.defaults)
+		r.table(p, r.plain)
 	}
 
 	if len(r.notes) > 0 {
@@ -229,7 +276,8 @@ func (r *results) markdown() string {
 	return s.String()
 }
 
-func (r *results) table(p func(string, ...any), n int, found map[string]figures) {
+// table writes the figures of all supervisors. Rows that none has are left out.
+func (r *results) table(p func(string, ...any), found map[string]figures) {
 	var names []string
 	for _, name := range peerNames() {
 		if found[name] != nil {
@@ -237,9 +285,8 @@ func (r *results) table(p func(string, ...any), n int, found map[string]figures)
 		}
 	}
 
-	p("\n## N = %d\n", n)
-	p("| | %s | ratio |", strings.Join(names, " | "))
-	p("|---|%s---|", strings.Repeat("---|", len(names)))
+	p("| | %s | peer | limit |", strings.Join(names, " | "))
+	p("|---|%s---|---|", strings.Repeat("---|", len(names)))
 	var behind []string
 	for x := range rowCount {
 		var cells []string
@@ -250,8 +297,11 @@ func (r *results) table(p func(string, ...any), n int, found map[string]figures)
 			}
 			cells = append(cells, cell)
 		}
+		if strings.Join(cells, "") == "" {
+			continue
+		}
 		ratio, line := standing(x, found)
-		p("| %s | %s | %s |", x, strings.Join(cells, " | "), ratio)
+		p("| %s | %s | %s | %s |", x, strings.Join(cells, " | "), ratio, limitRatio(x, found))
 		if line != "" {
 			behind = append(behind, line)
 		}

@@ -40,6 +40,9 @@ func (b *bench) gather(ctx context.Context) error {
 	if err := os.Mkdir(t.dir, 0o755); err != nil {
 		return fmt.Errorf("cannot make a folder: %w", err)
 	}
+	if err := buildChild(ctx, t.childPath()); err != nil {
+		return err
+	}
 	if b.install {
 		b.installPackages(ctx)
 	}
@@ -163,32 +166,37 @@ func versionOf(ctx context.Context, name, path string) string {
 	return "of unknown version"
 }
 
-// gatherOwn builds gozzard without cgo and without symbols, as a release does.
+// gatherOwn builds gozzard and the prototype.
 func (b *bench) gatherOwn(ctx context.Context) error {
+	for name, folder := range map[string]string{"gozzard": "./cmd/gozzard", "prototype": "./bench/supervisors/prototype"} {
+		b.tools.versions[name] = "of this tree"
+		switch {
+		case !b.wants(name):
+		case name == "gozzard" && b.binary != "":
+			b.tools.paths[name] = b.binary
+		default:
+			if err := b.build(ctx, name, folder); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+// build builds a program without cgo and without symbols, as a release does.
+func (b *bench) build(ctx context.Context, name, folder string) error {
 	t := b.tools
-	t.versions["gozzard"] = "of this tree"
-
-	if b.binary != "" {
-		t.paths["gozzard"] = b.binary
-		return nil
-	}
-
-	if !b.wants("gozzard") {
-		return nil
-	}
-
-	b.say("building gozzard")
+	b.say("building %s", name)
 	mod, err := exec.CommandContext(ctx, "go", "env", "GOMOD").Output()
 	if err != nil {
 		return fmt.Errorf("cannot find the module: %w", err)
 	}
 
-	t.paths["gozzard"] = filepath.Join(t.dir, "gozzard")
-	cmd := exec.CommandContext(ctx, "go", "build", "-trimpath", "-ldflags", "-s -w", "-o", t.paths["gozzard"],
-		"./cmd/gozzard")
+	t.paths[name] = filepath.Join(t.dir, name)
+	cmd := exec.CommandContext(ctx, "go", "build", "-trimpath", "-ldflags", "-s -w", "-o", t.paths[name], folder)
 	cmd.Dir, cmd.Env = filepath.Dir(strings.TrimSpace(string(mod))), append(os.Environ(), "CGO_ENABLED=0")
 	if out, err := cmd.CombinedOutput(); err != nil {
-		return fmt.Errorf("cannot build gozzard: %w\n%s", err, out)
+		return fmt.Errorf("cannot build %s: %w\n%s", name, err, out)
 	}
 
 	return nil

@@ -3,7 +3,6 @@
 package main
 
 import (
-	"bytes"
 	"context"
 	"fmt"
 	"os"
@@ -14,49 +13,29 @@ import (
 	"time"
 )
 
-// firstSeconds makes the supervised processes distinguishable: each sleeps this many seconds plus its number, which is
-// visible in its command line.
-const firstSeconds = 100_000_000
+// firstNumber makes the supervised processes distinguishable: the argument of each is this plus its number. It is FIRST
+// of child.c.
+const firstNumber = 100_000_000
 
-const (
-	pollEvery  = 150 * time.Microsecond // reads the newest process id
-	slowEvery  = 20 * time.Millisecond  // looks at processes that were another program for a while
-	youngFor   = 60 * time.Millisecond
-	forgetFor  = 2 * time.Second
-	sweepEvery = time.Second // looks at the whole process table, for what the quick look missed
-)
+// pollEvery is how often the page is read. It does not limit the figures: the processes write exact times.
+const pollEvery = time.Millisecond
 
-// tracker notices when supervised processes start. It treats every supervisor alike, and its cost hardly depends on the
-// number of processes: the kernel numbers processes in order, so it looks only at the ids since the last look, and
-// again until they have become the awaited program.
+// tracker notices when supervised processes start. It reads what they write into the page, so it treats every supervisor
+// alike: one that starts many threads or helpers gives it no more to look at than one that forks and executes.
 type tracker struct {
 	program string // path of the supervised program, which no other process has
 	n       int
-	newest  []int // by number of the process, 0 before one is seen
-	last    int   // the newest process id of the machine
-	pending map[int]seen
-	swept   time.Time
-	slow    time.Time
+	page    *page
+	newest  []int     // by number of the process, 0 before one is seen
+	began   []instant // when it began
 }
 
-type seen struct{ first time.Time }
-
-func newTracker(program string, n int) *tracker {
-	return &tracker{program: program, n: n, newest: make([]int, n), last: lastPID(), pending: map[int]seen{},
-		swept: time.Now()}
-}
-
-// lastPID is the id that the kernel assigned last, 0 when the kernel does not say.
-func lastPID() int {
-	b, err := os.ReadFile("/proc/loadavg")
+func newTracker(program string, n int) (*tracker, error) {
+	p, err := mapPage(program)
 	if err != nil {
-		return 0
+		return nil, err
 	}
-	pid, err := strconv.Atoi(string(bytes.TrimSpace(b[bytes.LastIndexByte(b, ' ')+1:])))
-	if err != nil {
-		return 0
-	}
-	return pid
+	return &tracker{program: program, n: n, page: p, newest: make([]int, n), began: make([]instant, n)}, nil
 }
 
 // number is the number of a supervised process, -1 for any other process.
@@ -66,69 +45,24 @@ func (t *tracker) number(pid int) int {
 		return -1
 	}
 	secs, err := strconv.Atoi(args[1])
-	if err != nil || secs < firstSeconds || secs >= firstSeconds+t.n {
+	if err != nil || secs < firstNumber || secs >= firstNumber+t.n {
 		return -1
 	}
-	return secs - firstSeconds
+	return secs - firstNumber
 }
 
-// poll adds the processes that started since the last call.
-func (t *tracker) poll() error {
-	now := time.Now()
-	last := lastPID()
-	switch {
-	case last > t.last && last-t.last < 10_000:
-		for pid := t.last + 1; pid <= last; pid++ {
-			t.pending[pid] = seen{now}
-		}
-	case last != t.last: // the kernel's numbers began again
-		t.swept = time.Time{}
-	}
-
-	t.last = last
-	slow := now.Sub(t.slow) > slowEvery
-	if slow {
-		t.slow = now
-	}
-
-	for pid, s := range t.pending {
-		age := now.Sub(s.first)
-		if age > youngFor && !slow {
-			continue
-		}
-		if i := t.number(pid); i >= 0 {
-			t.newest[i] = pid
-			delete(t.pending, pid)
-		} else if age > forgetFor {
-			delete(t.pending, pid)
+// poll reads which processes have started since the last call.
+func (t *tracker) poll() {
+	for i := range t.newest {
+		p := &t.page.places[i]
+		if pid := int(p.pid.Load()); pid != 0 && pid != t.newest[i] {
+			t.newest[i], t.began[i] = pid, instant(p.began.Load())
 		}
 	}
-
-	if now.Sub(t.swept) > sweepEvery {
-		return t.sweep()
-	}
-
-	return nil
 }
 
-// sweep looks at all processes. If several have one number, the one that was unknown before counts.
-func (t *tracker) sweep() error {
-	all, err := t.copies()
-	if err != nil {
-		return err
-	}
-
-	for i, list := range all {
-		for _, pid := range list {
-			if pid != t.newest[i] && (t.newest[i] == 0 || !lives(t.newest[i])) {
-				t.newest[i] = pid
-			}
-		}
-	}
-
-	t.swept = time.Now()
-	return nil
-}
+// last is when the last process began.
+func (t *tracker) last() instant { return slices.Max(t.began) }
 
 // copies returns all live processes by their number.
 func (t *tracker) copies() ([][]int, error) {
@@ -147,18 +81,16 @@ func (t *tracker) copies() ([][]int, error) {
 
 // forget forgets all processes, so that only new ones count.
 func (t *tracker) forget() {
+	t.page.clear()
 	clear(t.newest)
-	clear(t.pending)
-	t.last, t.swept = lastPID(), time.Now()
+	clear(t.began)
 }
 
 // await polls until cond holds. It reports whether that happened within the limit.
 func (t *tracker) await(ctx context.Context, limit time.Duration, cond func() bool) (bool, error) {
 	end := time.Now().Add(limit)
 	for {
-		if err := t.poll(); err != nil {
-			return false, err
-		}
+		t.poll()
 		if cond() {
 			return true, nil
 		}
@@ -183,32 +115,16 @@ func (t *tracker) awaitAll(ctx context.Context, limit time.Duration, old []int) 
 	})
 }
 
-// awaitGone waits until none of the processes runs.
-func awaitGone(ctx context.Context, limit time.Duration, list []int) (bool, error) {
-	end := time.Now().Add(limit)
-	for next := 0; ; {
-		for next < len(list) && !lives(list[next]) {
-			next++
-		}
-		if next == len(list) {
-			return true, nil
-		}
-		if err := ctx.Err(); err != nil {
-			return false, err
-		}
-		if time.Now().After(end) {
-			return false, nil
-		}
-		time.Sleep(pollEvery)
-	}
-}
-
 // endAll kills processes and waits until they are gone.
 func endAll(list []int) {
 	for _, pid := range list {
 		_ = syscall.Kill(pid, syscall.SIGKILL) // fails when it has ended already
 	}
-	_, _ = awaitGone(context.Background(), 10*time.Second, list) // the last sweep finds what cannot be killed
+	// The last sweep finds what cannot be killed.
+	if e, err := watchEnds(list); err == nil {
+		_, _ = e.await(context.Background(), 10*time.Second)
+		e.close()
+	}
 }
 
 // belongs reports whether a process works in a folder of this run or has that path, which is unique, in its arguments.
