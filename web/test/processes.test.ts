@@ -4,7 +4,7 @@ import { matching, parseFilter, sortRows } from "../src/live/filter.ts";
 import { Table, flagManaged } from "../src/live/table.ts";
 import { facetsOf } from "../src/pages/processes-facets.ts";
 import { faultsOf, toggle, toggleManaged, withoutOne } from "../src/pages/processes-filter.ts";
-import { between, Picked, rowHeight, scrolled, scrollTo, tallest, View, type Order } from "../src/pages/processes-view.ts";
+import { between, Picked, rowHeight, Scrolled, tallest, View, type Order } from "../src/pages/processes-view.ts";
 import { summarise, tooLarge } from "../src/ui/action-preview.ts";
 
 /** A fleet of n rows: 10 names on n/10 hosts, every seventh failed, every second supervised. */
@@ -101,20 +101,50 @@ test("the selection knows processes, not only ids", () => {
 });
 
 test("rows are found in an area that is too small for all of them", () => {
-  const rows = 1_000_000, height = 600;
-  const first = scrolled(rows, 0, height), last = scrolled(rows, tallest - height, height);
-  assert.equal(first.tall, tallest);
-  assert.equal(first.first, 0);
-  assert.ok(last.first + last.count >= rows);
-  assert.equal(Math.round(last.shift + (rows - last.first) * rowHeight), tallest, "the last row ends where the area ends");
-  for (const row of [0, 17, 123_456, 999_999]) {
-    const top = scrollTo(rows, row, 0, height), at = scrolled(rows, top, height);
-    assert.ok(row >= at.first && row < at.first + at.count, `row ${row}`);
-    const y = at.shift + (row - at.first) * rowHeight - top;
-    assert.ok(y > -1 && y + rowHeight < height + 1, `row ${row} is at ${y}`);
+  const rows = 1_000_000, height = 600, s = new Scrolled();
+  s.look(rows, 0, height);
+  assert.equal(s.tall, tallest);
+  assert.equal(s.first, 0);
+  s.look(rows, tallest - height, height);
+  assert.equal(s.first + s.count, rows);
+  assert.equal(s.at(rows), tallest, "the last row ends where the area ends");
+  for (const row of [999_999, 0, 17, 123_456, 123_400, 123_480, 999_999]) {
+    s.show(row);
+    s.look(rows, s.top, height);
+    assert.ok(row >= s.first && row < s.first + s.count, `row ${row}`);
+    const y = s.at(row) - s.top;
+    assert.ok(y >= 0 && y + rowHeight <= height, `row ${row} is at ${y}`);
   }
-  assert.deepEqual(scrolled(0, 0, height).tall, 0);
-  assert.equal(scrollTo(10, 3, 0, height), 0);
+  s.look(0, 0, height);
+  assert.equal(s.tall, 0);
+  assert.equal(s.count, 0);
+  s.look(10, 0, height);
+  s.show(3);
+  assert.equal(s.top, 0);
+});
+
+test("a wheel reaches every row, and a drag the same share of all rows", () => {
+  const rows = 1_000_000, height = 600, s = new Scrolled();
+  for (const step of [100, -100, 3999, -3999]) {
+    let at = 0, place = step > 0 ? 0 : rows * rowHeight - height; // in pixels of all rows
+    const seen = () => s.top + (rows * rowHeight - s.at(rows));
+    s.look(rows, step > 0 ? 0 : tallest, height);
+    let moved = 0;
+    for (let i = 0; i < 40_000; i++) {
+      const before = s.at(0);
+      s.look(rows, Math.max(0, Math.min(tallest - height, s.top + step)), height);
+      place = Math.max(0, Math.min(rows * rowHeight - height, place + step));
+      if (s.at(0) !== before) moved++;
+      assert.equal(seen(), place, `step ${i} of ${step}`);
+      at = Math.max(at, Math.abs(s.top - (place / (rows * rowHeight - height)) * (tallest - height)));
+    }
+    assert.ok(at < tallest / 50, `the bar is ${at} away from its share`);
+    assert.ok(moved < 600, `the rows moved ${moved} times`);
+  }
+
+  s.look(rows, 0, height);
+  s.look(rows, (tallest - height) / 2, height);
+  assert.ok(Math.abs(s.first - rows / 2) < 40, `the middle is row ${s.first}`);
 });
 
 test("faults of a filter are found", () => {

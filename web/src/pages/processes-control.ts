@@ -8,13 +8,14 @@ import type { Table } from "../live/table.ts";
 import { facetsOf, type Facets } from "./processes-facets.ts";
 import type { Column } from "./processes-columns.ts";
 import { Rows } from "./processes-rows.ts";
-import { between, Picked, scrollTo, View, type Order } from "./processes-view.ts";
+import { between, Picked, View, type Order } from "./processes-view.ts";
 
 export interface Counts { matches: number; all: number; picked: number; held: boolean; lost: boolean }
 
 const detailsFor = 5000; // how long fetched details of a row are shown before they are fetched again
 const matchEvery = 3000; // how often an expression is asked again while rows come and go
 const facetsEvery = 2000;
+const scrollPause = 300; // without scrolling, before what takes long is done
 
 export class Control {
   readonly view = new View();
@@ -36,6 +37,8 @@ export class Control {
   private rows: Rows | null = null;
   private scroller: HTMLElement | null = null;
   private frame = 0;
+  private second = 0;
+  private scrolledAt = -Infinity;
   private only: Uint8Array | null = null;
   private matched = { text: "", epoch: "", shape: -1, at: 0, asking: false };
   private detailsOf: Table | null = null;
@@ -53,12 +56,13 @@ export class Control {
       scroller.addEventListener(name, f, { passive });
       return () => scroller.removeEventListener(name, f);
     };
-    const resize = new ResizeObserver(() => this.schedule());
+    const resize = new ResizeObserver(() => { this.rows?.measure(); this.schedule(); });
     resize.observe(scroller);
-    const clock = setInterval(() => this.schedule(), 1000); // ages grow
+    resize.observe(head);
+    const clock = setInterval(() => { this.second++; this.schedule(); }, 1000); // ages grow
     const stops = [
       effect(() => { beat.value; table.value; this.schedule(); }),
-      on("scroll", () => this.schedule()),
+      on("scroll", () => { this.scrolledAt = performance.now(); this.schedule(); }),
       on("pointerenter", () => { this.over = true; this.schedule(); }),
       on("pointerleave", () => { this.over = false; this.schedule(); }),
       on("focusin", () => { this.focused = true; this.schedule(); }),
@@ -85,8 +89,8 @@ export class Control {
       this.follow();
     }
     this.rows.draw({ table: t, ids: this.view.ids, columns: this.columns, selectable: this.selectable, current: this.current,
-      picked: (id) => this.picked.has(t, id), more: (id) => this.details.get(id)?.row });
-    const active = this.current >= this.rows.first && this.current < this.rows.first + this.rows.count ? this.rows.idOf(this.current) : "";
+      picked: (id) => this.picked.has(t, id), more: (id) => this.details.get(id)?.row, second: this.second });
+    const active = this.rows.has(this.current) ? this.rows.idOf(this.current) : "";
     if (active) this.scroller.setAttribute("aria-activedescendant", active);
     else this.scroller.removeAttribute("aria-activedescendant");
     this.say(t, held);
@@ -126,7 +130,7 @@ export class Control {
     this.currentId = this.view.ids[this.current];
     if (extend && this.selectable) this.picked.set(t, between(this.view.ids, this.anchor, this.current), true);
     else this.anchor = this.current;
-    this.scroller.scrollTop = scrollTo(n, this.current, this.scroller.scrollTop, this.rows.height());
+    this.rows.reveal(this.current);
     this.schedule();
   }
 
@@ -136,7 +140,7 @@ export class Control {
 
   /** How many rows a page has. */
   page(): number {
-    return Math.max(1, (this.rows?.count ?? 3) - 3);
+    return Math.max(1, (this.rows?.page() ?? 1) - 1);
   }
 
   indexOf(node: Element | null): number {
@@ -216,7 +220,8 @@ export class Control {
     this.detailsOf = t;
     const old = Date.now() - detailsFor;
     const ids: number[] = [];
-    for (let i = this.rows.first; i < this.rows.first + this.rows.count && ids.length < 200; i++) {
+    const { first, count } = this.rows.place;
+    for (let i = first; i < first + count && ids.length < 200; i++) {
       const id = this.view.ids[i];
       if ((this.details.get(id)?.at ?? 0) < old) ids.push(id);
     }
@@ -226,6 +231,7 @@ export class Control {
     post<{ rows: (Process & { id: number })[] }>("/live/rows", { epoch: t.epoch, ids }).then((got) => {
       const at = Date.now();
       for (const row of got.rows) this.details.set(row.id, { at, row });
+      this.second++;
     }, () => this.details.clear()).finally(() => {
       setTimeout(() => { this.asking = false; this.schedule(); }, 500);
     });
@@ -235,6 +241,7 @@ export class Control {
   private countFacets(t: Table): void {
     const had = this.facetsOf, now = performance.now();
     const asked = !had || had.filter !== this.filter || had.only !== this.only;
+    if (!asked && now - this.scrolledAt < scrollPause) return; // the clock draws again
     if (!asked && (had.version === t.version || now - this.facetsAt < Math.max(facetsEvery, this.facetsCost * 20))) return;
     this.facetsOf = { filter: this.filter, version: t.version, only: this.only };
     this.facetsAt = now;

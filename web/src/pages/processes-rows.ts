@@ -4,10 +4,20 @@ import type { Process } from "../api-types.ts";
 import type { Table } from "../live/table.ts";
 import { t as word } from "../words.ts";
 import type { Column } from "./processes-columns.ts";
-import { rowHeight, scrolled } from "./processes-view.ts";
+import { rowHeight, Scrolled } from "./processes-view.ts";
 
 interface Cell { node: HTMLElement; into: HTMLElement; text: string; mark: string }
-interface Row { node: HTMLElement; cells: Cell[]; box: HTMLInputElement | null; id: number; key: number; index: number; state: string }
+interface Row {
+  node: HTMLElement;
+  cells: Cell[];
+  box: HTMLInputElement | null;
+  id: number;
+  key: number;
+  index: number;
+  y: number;
+  state: string;
+  drawn: string; // the version of the fleet that its cells show
+}
 
 export interface Scene {
   table: Table;
@@ -17,18 +27,24 @@ export interface Scene {
   picked: (id: number) => boolean;
   current: number; // the index of the row of the keyboard; -1: none
   more: (id: number) => Process | undefined;
+  second: number; // grows when ages or details may be other ones
 }
 
 let serial = 0;
 
 export class Rows {
-  first = 0;
-  count = 0;
+  readonly place = new Scrolled();
+  private height = rowHeight; // of the part of the scroller that shows rows
+  private tall = -1;
   private pool: Row[] = [];
   private shape = ""; // of the columns of the pool
+  private columns: Column[] = [];
+  private drawn = 0; // grows when all cells must be filled again
   private readonly prefix = `ps${serial++}`;
 
-  constructor(private scroller: HTMLElement, private spacer: HTMLElement, private head: HTMLElement) {}
+  constructor(private scroller: HTMLElement, private spacer: HTMLElement, private head: HTMLElement) {
+    this.measure();
+  }
 
   idOf(index: number): string {
     return `${this.prefix}-${index}`;
@@ -40,9 +56,25 @@ export class Rows {
     return row && this.spacer.contains(row) ? Number(row.getAttribute("aria-rowindex")) - 2 : -1;
   }
 
-  /** The height of the part of the scroller that shows rows. */
-  height(): number {
-    return Math.max(rowHeight, this.scroller.clientHeight - this.head.offsetHeight);
+  /** Looks at the sizes. This is not done while drawing: the browser would have to lay out again. */
+  measure(): void {
+    this.height = Math.max(rowHeight, this.scroller.clientHeight - this.head.offsetHeight);
+  }
+
+  /** How many whole rows are in view. */
+  page(): number {
+    return Math.max(1, Math.floor(this.height / rowHeight));
+  }
+
+  /** Whether a row has a node. */
+  has(index: number): boolean {
+    return index >= this.place.first && index < this.place.first + this.place.count;
+  }
+
+  /** Scrolls until a row is in view. */
+  reveal(index: number): void {
+    this.place.show(index);
+    this.scroller.scrollTop = this.place.top;
   }
 
   draw(s: Scene): void {
@@ -54,21 +86,28 @@ export class Rows {
       this.pool = [];
     }
 
-    // Place as many as there is room for.
-    const at = scrolled(s.ids.length, this.scroller.scrollTop, this.height());
-    this.spacer.style.height = `${at.tall}px`;
-    this.first = at.first;
-    this.count = Math.min(at.count, s.ids.length - at.first);
-    while (this.pool.length < this.count) this.pool.push(this.make(s));
-    for (let i = 0; i < this.pool.length; i++) {
-      const index = at.first + (((i - at.first) % this.pool.length) + this.pool.length) % this.pool.length; // a row keeps its node while it scrolls
+    // Find the rows in view.
+    const top = this.scroller.scrollTop;
+    this.place.look(s.ids.length, top, this.height);
+    if (this.tall !== this.place.tall) this.spacer.style.height = `${this.tall = this.place.tall}px`;
+    if (Math.abs(this.place.top - top) >= 1) this.scroller.scrollTop = this.place.top;
+
+    // Fill as many nodes as there is room for. A row keeps its node while it scrolls.
+    const { first, count } = this.place;
+    if (s.columns !== this.columns) this.drawn++; // also in another language
+    this.columns = s.columns;
+    const version = `${s.table.epoch} ${s.table.version} ${s.second} ${this.drawn}`;
+    while (this.pool.length < count) this.pool.push(this.make(s));
+    const n = this.pool.length;
+    for (let i = 0; i < n; i++) {
+      const index = first + (((i - first) % n) + n) % n;
       const row = this.pool[i];
-      if (index >= at.first + this.count) {
-        if (!row.node.hidden) row.node.hidden = true;
-        row.id = -1;
+      if (index < first + count) {
+        this.show(row, index, s, version);
         continue;
       }
-      this.show(row, index, s, at.shift + (index - at.first) * rowHeight);
+      if (!row.node.hidden) row.node.hidden = true;
+      row.id = -1;
     }
   }
 
@@ -106,15 +145,16 @@ export class Rows {
       return { node: cell, into, text: "", mark: "" };
     });
     this.spacer.append(node);
-    return { node, cells, box, id: -1, key: -1, index: -1, state: "" };
+    return { node, cells, box, id: -1, key: -1, index: -1, y: -1, state: "", drawn: "" };
   }
 
-  private show(row: Row, index: number, s: Scene, y: number): void {
+  private show(row: Row, index: number, s: Scene, version: string): void {
     const { node } = row, id = s.ids[index], gone = !s.table.has(id);
     const key = gone ? -2 : s.table.name[id] * 4294967296 + s.table.host[id]; // an id may be given to another process
     const same = row.id === id && (row.key === key || gone);
     if (node.hidden) node.hidden = false;
-    node.style.transform = `translateY(${y}px)`;
+    const y = this.place.at(index);
+    if (row.y !== y) node.style.transform = `translateY(${row.y = y}px)`;
     if (row.index !== index) {
       row.index = index;
       node.id = this.idOf(index);
@@ -135,6 +175,8 @@ export class Rows {
     row.id = id;
     row.key = key;
     if (gone) return; // what it was stays readable while the order is held
+    if (same && row.drawn === version) return;
+    row.drawn = version;
     s.columns.forEach((c, i) => this.fill(row.cells[i], c, s, id, same));
   }
 

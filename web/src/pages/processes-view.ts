@@ -172,26 +172,69 @@ export function between(ids: Uint32Array, a: number, b: number): Uint32Array {
 export const rowHeight = 28;
 export const tallest = 8_000_000; // browsers limit the height of an element
 
-/** Where rows are in a scrolled area that may be too small for all of them. */
-export function scrolled(rows: number, top: number, height: number): { tall: number; first: number; shift: number; count: number } {
-  const full = rows * rowHeight;
-  const tall = Math.min(full, tallest);
-  const count = Math.ceil(height / rowHeight) + 2;
-  const most = Math.max(0, tall - height);
-  const at = most > 0 ? Math.min(Math.max(top, 0), most) : 0;
-  const wanted = full === tall || most === 0 ? at : (at / most) * (full - height); // the place among all rows
-  const first = Math.max(0, Math.min(Math.floor(wanted / rowHeight), Math.max(0, rows - 1)));
-  return { tall, first, shift: at - (wanted - first * rowHeight), count };
-}
+const spare = 8; // rows above and below the view: the browser scrolls before the page draws
+const edge = 100_000; // pixels at both ends of a tall area in which rows are where they would be without the limit
+const drift = edge / 2; // how far the bar may be from its share of all rows
 
-/** The scroll position that shows a row: the nearest to the present one. */
-export function scrollTo(rows: number, row: number, top: number, height: number): number {
-  const full = rows * rowHeight;
-  const tall = Math.min(full, tallest);
-  const most = Math.max(0, tall - height);
-  const scale = full === tall || most === 0 ? 1 : (full - height) / most;
-  const wanted = top * scale;
-  const low = (row + 1) * rowHeight - height, high = row * rowHeight;
-  if (wanted >= low && wanted <= high) return top;
-  return Math.max(0, Math.min(most, (wanted < low ? low : high) / scale));
+/**
+ * Where rows are in a scrolled area that may be too low for all of them. A near scroll moves the rows pixel by pixel, and
+ * rows stay where they are drawn. A far one, by the bar, goes to the same share of all rows.
+ */
+export class Scrolled {
+  first = 0; // the first row that is drawn
+  count = 0; // how many are drawn
+  tall = 0; // the height of the area
+  top = 0; // where the area must be scrolled to
+  private shift = 0; // how much higher rows are than they would be without the limit
+  private full = 0;
+  private height = 0;
+
+  /** Brings everything up to date for a scroll position. */
+  look(rows: number, top: number, height: number): void {
+    this.full = rows * rowHeight;
+    this.height = height;
+    this.tall = Math.min(this.full, tallest);
+    if (this.full === this.tall) this.shift = 0;
+    else if (Math.abs(top - this.top) > Math.max(4 * height, 4000)) this.shift = this.placeOf(top) - top;
+
+    // The bar must not come to an end before the rows do.
+    const end = Math.max(0, this.full - height);
+    const place = Math.max(0, Math.min(end, top + this.shift));
+    const wanted = this.topOf(place), off = Math.abs(wanted - (place - this.shift));
+    if (off > (place < edge || place > end - edge ? 0 : drift)) this.shift = place - wanted;
+
+    this.top = place - this.shift;
+    this.first = Math.max(0, Math.min(Math.floor(place / rowHeight), rows - 1) - spare);
+    this.count = Math.min(Math.floor(place / rowHeight) + Math.ceil(height / rowHeight) + 1 + spare, rows) - this.first;
+  }
+
+  /** Scrolls to a row that is not in view: the way is as short as possible. */
+  show(row: number): void {
+    const now = this.top + this.shift;
+    const low = (row + 1) * rowHeight - this.height, high = row * rowHeight;
+    const place = Math.max(0, Math.min(this.full - this.height, now < low ? low : now > high ? high : now));
+    if (Math.abs(place - now) > drift) this.shift = place - this.topOf(place);
+    this.top = place - this.shift;
+  }
+
+  /** Where a row is in the area. */
+  at(row: number): number {
+    return row * rowHeight - this.shift;
+  }
+
+  /** The position of the bar for a place among all rows: the same at both ends, and a share of the rest between them. */
+  private topOf(place: number): number {
+    const end = this.full - this.height, most = this.tall - this.height;
+    if (this.full === this.tall || place <= edge) return place;
+    if (place >= end - edge) return most - (end - place);
+    return Math.round(edge + ((place - edge) * (most - 2 * edge)) / (end - 2 * edge));
+  }
+
+  /** The opposite of topOf. */
+  private placeOf(top: number): number {
+    const end = this.full - this.height, most = this.tall - this.height;
+    if (top <= edge) return top;
+    if (top >= most - edge) return end - (most - top);
+    return Math.round(edge + ((top - edge) * (end - 2 * edge)) / (most - 2 * edge));
+  }
 }
