@@ -99,6 +99,16 @@ type Report struct {
 	Update *UpdateReport // ReportUpdate
 
 	History *History // ReportHistory
+
+	Vitals *Vitals // ReportHeartbeat; agents of earlier versions send none
+}
+
+// Vitals is what an agent measures of its machine for each heartbeat. NotMeasured stands for what it does not know.
+type Vitals struct {
+	At        int64 // what the clock of the machine says while the heartbeat is sent, in Unix milliseconds
+	RoundTrip int64 // the fastest of the last heartbeats and its answer, in microseconds
+	Load      int64 // average of the last minute over the whole machine, in thousandths
+	MemFree   int64 // memory that programs could still get, in bytes
 }
 
 // JournalPos is the journal that an agent writes and its position there. The server notices by it that a journal was

@@ -30,8 +30,18 @@ type HostInfo struct {
 	DefaultAccount string `json:"default_account,omitempty"`
 	// of an enrolled host: pending, active, quarantined, restored, revoked or removed
 	Trust string `json:"trust,omitempty"`
-	Flag  string `json:"flag,omitempty"` // why the server limits this agent, for example because it sends too much
+	// of the clock of the host: seconds ahead of the server's clock, negative behind; missing when it is not known
+	ClockSkew *float64 `json:"clock_skew,omitempty"`
+	// average of the last minute divided by the number of processors; missing when it is not known
+	Load *float64 `json:"load,omitempty"`
+	// memory that programs could still get, in bytes; missing when it is not known
+	MemFree *int64 `json:"mem_free,omitempty"`
+	Flag    string `json:"flag,omitempty"` // why the server limits this agent, for example because it sends too much
 }
+
+// MaxClockSkew is the difference between the clocks of a host and of the server, in seconds, from which on the program
+// warns: schedules run at another time than people expect, and events and logs do not fit together.
+const MaxClockSkew = 5
 
 // ForgottenHost is what the server took away with a host that left the fleet.
 type ForgottenHost struct {

@@ -23,6 +23,10 @@ that never connected are listed too.
   TRUST    active, pending (waits for approval), quarantined, revoked, or restored (excluded because
            the record was restored from a backup, see "gozzard hosts confirm-restore")
   FLAG     the agent sent too much or unreadable data; until when its messages are ignored
+  CLOCK    how far the clock of the host is from the server's, if that is 5 seconds or more: schedules run
+           at another time than you expect, and events and logs do not fit together
+  LOAD     with -o wide: load average of the last minute for each processor; above 1, programs wait
+  FREE     with -o wide: memory that programs could still get
   MODE     with -o wide: root; cap, commands of other accounts without the other powers of root;
            user, commands of the agent's account only
   MISSING  with -o wide: what the agent cannot do on this host, and why`,
@@ -101,8 +105,12 @@ func (env *cliEnv) hostTable(hosts []client.HostInfo, wide bool) *textTable {
 	if flagged {
 		header = append(header, "FLAG")
 	}
+	skewed := wide || slices.ContainsFunc(hosts, func(h client.HostInfo) bool { return isSkewed(h.ClockSkew) })
+	if skewed {
+		header = append(header, "CLOCK")
+	}
 	if wide {
-		header = append(header, "AGENT", "MODE", "POLICY", "OTHER ADDRESSES", "MISSING")
+		header = append(header, "LOAD", "FREE", "AGENT", "MODE", "POLICY", "OTHER ADDRESSES", "MISSING")
 	}
 
 	// Add a row for each host.
@@ -131,8 +139,11 @@ func (env *cliEnv) hostTable(hosts []client.HostInfo, wide bool) *textTable {
 		if flagged {
 			cells = append(cells, h.Flag)
 		}
+		if skewed {
+			cells = append(cells, skewText(h.ClockSkew, wide))
+		}
 		if wide {
-			cells = append(cells, string(h.Agent), h.Mode, shortDigest(h.PolicyDigest), strings.Join(addrs[1:], ","),
+			cells = append(cells, loadText(h.Load), freeText(h.MemFree), string(h.Agent), h.Mode, shortDigest(h.PolicyDigest), strings.Join(addrs[1:], ","),
 				strings.Join(h.Degraded, "; "))
 		}
 		t.add(cells...)

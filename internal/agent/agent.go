@@ -84,6 +84,10 @@ type Options struct {
 	// History keeps what is measured of processes. The agent closes it. If it is nil, nothing is kept.
 	History *history.Store
 
+	// Usage measures the load average of the last minute in thousandths and the memory that programs could still get, for
+	// each heartbeat. It must not wait for anything. If it is nil, nothing is measured.
+	Usage func() (load, memFree int64)
+
 	// PolicyDigest identifies the policy of the host as it is now. It may be nil.
 	PolicyDigest func() string
 

@@ -28,6 +28,7 @@ type contact struct {
 	lastHeard  time.Time // like heard, but kept when a new session begins
 	beat       uint64    // the number of the last heartbeat
 	sent       [beatsKept]time.Time
+	trips      [beatsKept]time.Duration // how long the answers of the last heartbeats took; 0 means not known
 }
 
 // open begins a session.
@@ -37,7 +38,7 @@ func (c *contact) open(session, base uint64) {
 	c.session, c.base, c.welcomeLSN = session, base, 0
 	c.wanted, c.floor, c.welcomed, c.over = false, 0, false, false
 	c.heard, c.helloAt = time.Time{}, time.Time{}
-	c.sent = [beatsKept]time.Time{}
+	c.sent, c.trips = [beatsKept]time.Time{}, [beatsKept]time.Duration{}
 }
 
 // setConnected records that the connection was made or lost. Each new connection needs a new session.
@@ -104,7 +105,7 @@ func (c *contact) nextBeat(now time.Time) (session, beat uint64) {
 		return 0, 0
 	}
 	c.beat++
-	c.sent[c.beat%beatsKept] = now
+	c.sent[c.beat%beatsKept], c.trips[c.beat%beatsKept] = now, 0
 	return c.session, c.beat
 }
 
@@ -118,7 +119,20 @@ func (c *contact) renew(session, beat uint64, now time.Time) {
 	}
 	if at := c.sent[beat%beatsKept]; at.After(c.heard) {
 		c.heard, c.lastHeard = at, at
+		c.trips[beat%beatsKept] = now.Sub(at)
 	}
+}
+
+// roundTrip is the fastest of the last heartbeats that were answered. It returns 0 while there is none.
+func (c *contact) roundTrip() (fastest time.Duration) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	for _, d := range c.trips {
+		if d > 0 && (fastest == 0 || d < fastest) {
+			fastest = d
+		}
+	}
+	return fastest
 }
 
 // Leased reports whether operations of the session may be accepted now.

@@ -113,7 +113,7 @@ func (a *Agent) sendHeartbeats(ctx context.Context, link Link) {
 		}
 
 		r := a.newReport(gozzard.ReportHeartbeat)
-		r.Session, r.Beat = session, beat
+		r.Session, r.Beat, r.Vitals = session, beat, a.vitals()
 		if err := link.Send(r); err != nil {
 			a.log.Debug("cannot send a heartbeat", "err", err)
 		}

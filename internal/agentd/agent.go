@@ -235,7 +235,7 @@ func (a *Agent) openAgent() (err error) {
 	o := agent.Options{
 		Dir: a.options.Data, Info: info, Host: a.host, Policy: a.rules, Log: a.options.Log, Fatal: a.options.Fatal,
 		SampleEvery: a.options.Sample, Failpoint: failpoint(), Acted: a.acts.acted, IsRoot: isRoot,
-		PolicyDigest: a.reportDigest, History: a.openHistory(),
+		PolicyDigest: a.reportDigest, History: a.openHistory(), Usage: a.host.Usage,
 	}
 	if a.options.updates != nil {
 		o.Update, o.Welcomed = a.options.updates.Order, a.options.updates.Welcomed

@@ -1,6 +1,7 @@
 package api
 
 import (
+	"math"
 	"net/http"
 
 	"github.com/gozzard/gozzard"
@@ -36,6 +37,8 @@ func (a *api) renderHost(h *fleet.Host) client.HostInfo {
 		Mode: i.Mode.String(), Degraded: i.Degraded, PolicyDigest: i.PolicyDigest, LastSeen: client.At(h.LastSeen),
 		DefaultAccount: i.DefaultAccount}
 
+	renderVitals(h, &out)
+
 	for _, addr := range i.Addrs {
 		out.Addrs = append(out.Addrs, client.HostAddr{Cloud: addr.Cloud, IP: addr.IP.String()})
 	}
@@ -48,4 +51,28 @@ func (a *api) renderHost(h *fleet.Host) client.HostInfo {
 	}
 
 	return out
+}
+
+// renderVitals adds how the machine is. Of a host that is offline, it is not known.
+func renderVitals(h *fleet.Host, out *client.HostInfo) {
+	v := h.Vitals
+	if !h.Online || !v.Known {
+		return
+	}
+
+	// A tenth of a second is more than the network lets anybody measure.
+	skew := math.Round(v.Skew.Seconds()*10)/10 + 0 // no -0
+	out.ClockSkew = &skew
+
+	if v.Load != gozzard.NotMeasured && h.Info.CPUs > 0 {
+		load := math.Round(float64(v.Load)/float64(h.Info.CPUs)/10) / 100
+		out.Load = &load
+	}
+	if v.MemFree != gozzard.NotMeasured {
+		free := v.MemFree
+		if h.Info.MemBytes > 0 {
+			free = min(free, h.Info.MemBytes)
+		}
+		out.MemFree = &free
+	}
 }

@@ -28,6 +28,9 @@ func (p *Plane) Receive(from gozzard.AgentID, cloud int, r *gozzard.Report) {
 	case gozzard.ReportStatus:
 		p.receiveStatus(from, cloud, r)
 	case gozzard.ReportHeartbeat:
+		if r.Vitals != nil {
+			p.o.Live.SetVitals(from, vitalsOf(r.Vitals, p.o.Now()))
+		}
 		p.acknowledge(from, cloud, &gozzard.Command{Session: r.Session, Beat: r.Beat})
 	case gozzard.ReportEvents:
 		p.receiveEvents(from, cloud, r)

@@ -17,6 +17,7 @@ type Host struct {
 	Session  uint64
 	Online   bool
 	LastSeen time.Time
+	Vitals   Vitals
 }
 
 // Row is one process of the fleet. Its labels are shared and must not be changed.
@@ -89,6 +90,7 @@ type host struct {
 	version  uint32   // counts changes of what rights and viewers see of the host itself
 	rows     []uint32 // in key order
 	full     fullReport
+	clock    clock
 }
 
 // space is one namespace with its rows in the order of their arrival.
@@ -131,6 +133,7 @@ func (x *Index) PutHost(h Host) {
 	// Store the host.
 	if h.Session != e.Session {
 		e.full.forget()
+		e.clock = clock{}
 		x.recount(e, func() { e.current, e.swept = false, false })
 	}
 	if !e.known {

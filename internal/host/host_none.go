@@ -14,6 +14,7 @@ type Host struct{ machine }
 type machine interface {
 	supervise.Host
 	Facts() gozzard.HostInfo
+	Usage() (load, memFree int64)
 	Close() error
 }
 

@@ -6,6 +6,7 @@ import (
 	"bytes"
 	"errors"
 	"fmt"
+	"math"
 	"strconv"
 	"strings"
 )
@@ -26,22 +27,49 @@ func (f FS) BootID() (string, error) {
 
 // MemTotal is the memory of the machine in bytes.
 func (f FS) MemTotal() (int64, error) {
+	n, err := f.meminfo("MemTotal:")
+	if err == nil && n == 0 {
+		err = errors.New("cannot read the memory size: meminfo says 0")
+	}
+	return n, err
+}
+
+// MemAvailable is the memory in bytes that programs could still get. Linux 3.14 and newer report it.
+func (f FS) MemAvailable() (int64, error) { return f.meminfo("MemAvailable:") }
+
+// meminfo reads one line of /proc/meminfo, in bytes.
+func (f FS) meminfo(name string) (int64, error) {
 	b, err := f.file("meminfo")
 	if err != nil {
 		return 0, fmt.Errorf("cannot read the memory size: %w", err)
 	}
 
 	for line := range bytes.Lines(b) {
-		if rest, ok := bytes.CutPrefix(line, []byte("MemTotal:")); ok {
-			kb, err := strconv.ParseInt(strings.TrimSuffix(strings.TrimSpace(string(rest)), " kB"), 10, 64)
-			if err != nil || kb <= 0 {
+		if rest, ok := bytes.CutPrefix(line, []byte(name)); ok {
+			kb, err := strconv.ParseInt(strings.TrimSuffix(strings.TrimSpace(string(rest)), " kB"), 10, 53)
+			if err != nil || kb < 0 {
 				break
 			}
 			return kb << 10, nil
 		}
 	}
 
-	return 0, errors.New("cannot read the memory size: meminfo has no readable MemTotal")
+	return 0, fmt.Errorf("cannot read the memory size: meminfo has no readable %s", strings.TrimSuffix(name, ":"))
+}
+
+// Load is the load average of the last minute in thousandths, over all processors.
+func (f FS) Load() (int64, error) {
+	b, err := f.file("loadavg")
+	if err != nil {
+		return 0, fmt.Errorf("cannot read the load: %w", err)
+	}
+
+	first, _, _ := strings.Cut(string(b), " ")
+	load, err := strconv.ParseFloat(first, 64)
+	if err != nil || !(load >= 0 && load < 1e9) {
+		return 0, fmt.Errorf("cannot read the load: loadavg begins with %q", first)
+	}
+	return int64(math.Round(load * 1000)), nil
 }
 
 // CPUs counts the processors of the machine, not only those that this program may use.

@@ -69,7 +69,8 @@ func FuzzParseStat(f *testing.F) {
 
 func TestMachine(t *testing.T) {
 	root := t.TempDir()
-	write(t, root, "meminfo", "MemTotal:       16384 kB\nMemFree: 1 kB\n")
+	write(t, root, "meminfo", "MemTotal:       16384 kB\nMemFree: 1 kB\nMemAvailable:  8 kB\n")
+	write(t, root, "loadavg", "1.25 0.50 0.10 1/200 4242\n")
 	write(t, root, "stat", "cpu  1 2\ncpu0 1 2\ncpu1 1 2\nintr 5\nbtime 1\n")
 	write(t, root, "sys/kernel/random/boot_id", "b-1\n")
 	write(t, root, "self/mountinfo", "31 23 0:28 / /sys/fs/cgroup rw - tmpfs tmpfs rw\n"+
@@ -86,6 +87,11 @@ func TestMachine(t *testing.T) {
 	if err := errors.Join(err1, err2, err3, err4); err != nil {
 		t.Fatal(err)
 	}
+	free, err1 := f.MemAvailable()
+	load, err2 := f.Load()
+	if err := errors.Join(err1, err2); err != nil || free != 8<<10 || load != 1250 {
+		t.Errorf("%d bytes free, load %d: %v", free, load, err)
+	}
 	if mem != 16<<20 || cpus != 2 || boot != "b-1" || mount != "/sys/fs/c group" {
 		t.Errorf("got %d bytes, %d processors, boot %q, mount %q", mem, cpus, boot, mount)
 	}
@@ -97,7 +103,8 @@ func TestMachineWithoutFilesSaysSo(t *testing.T) {
 	_, err2 := f.CPUs()
 	_, err3 := f.BootID()
 	_, err4 := f.Cgroup2Mount()
-	for i, err := range []error{err1, err2, err3, err4} {
+	_, err5 := f.Load()
+	for i, err := range []error{err1, err2, err3, err4, err5} {
 		if !errors.Is(err, os.ErrNotExist) {
 			t.Errorf("%d: %v", i, err)
 		}

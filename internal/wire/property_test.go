@@ -139,6 +139,8 @@ var genReport = rapid.Custom(func(t *rapid.T) *gozzard.Report {
 		r.Logs = new(gozzard.LogChunk)
 		fill(t, r.Logs)
 		r.Logs.ID = genOpID.Draw(t, "question")
+		r.Vitals = new(gozzard.Vitals)
+		fill(t, r.Vitals)
 		r.History = new(gozzard.History)
 		fill(t, r.History)
 		r.History.ID = genOpID.Draw(t, "history question")

@@ -49,6 +49,9 @@ func AppendReport(b []byte, r *gozzard.Report) []byte {
 	if r.History != nil {
 		b = appendHistory(b, 17, r.History)
 	}
+	if r.Vitals != nil {
+		b = appendVitals(b, 18, r.Vitals)
+	}
 
 	return b
 }
@@ -125,6 +128,11 @@ func decodeReportField(d *decoder, r *gozzard.Report) {
 			r.History = new(gozzard.History)
 		}
 		d.nested(decodeHistory(d.message("history"), r.History))
+	case 18:
+		if r.Vitals == nil {
+			r.Vitals = new(gozzard.Vitals)
+		}
+		d.nested(decodeVitals(d.message("vitals"), r.Vitals))
 	case fieldVersion:
 		d.fail("comes twice")
 	default:

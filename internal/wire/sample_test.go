@@ -117,6 +117,10 @@ func reports() map[string]*gozzard.Report {
 			{LastRun: gozzard.LastRun{StartedAt: 5}},
 		}},
 		"heartbeat": {Version: 1, Kind: gozzard.ReportHeartbeat, Session: 8, Journal: journal, Beat: 99},
+		"heartbeat-vitals": {Version: 1, Kind: gozzard.ReportHeartbeat, Session: 8, Journal: journal, Beat: 100,
+			Vitals: &gozzard.Vitals{At: 1700000000123, RoundTrip: 450, Load: 12_340, MemFree: 1 << 33}},
+		"heartbeat-unmeasured": {Version: 1, Kind: gozzard.ReportHeartbeat, Session: 8, Journal: journal, Beat: 101,
+			Vitals: &gozzard.Vitals{At: -5, RoundTrip: gozzard.NotMeasured, MemFree: gozzard.NotMeasured}},
 		"events": {Version: 1, Kind: gozzard.ReportEvents, Session: 8, Journal: journal, Events: []gozzard.Event{
 			{
 				Seq: 5, Key: gozzard.Key{Namespace: "gse", Name: "网关"}, Kind: gozzard.EventExited, At: 1700000000123,

@@ -9,6 +9,7 @@ import { CopyButton, Empty, Moment, PageHead, Problem, State, Text } from "../ui
 import { bytes, percent } from "../ui/format.ts";
 import { useLoad } from "../ui/load.ts";
 import { number, t, tOf } from "../words.ts";
+import { Vitals } from "./host-vitals.tsx";
 import { nameOf, readFleet, sumHosts, type Fleet } from "./hosts-data.ts";
 import { isOnline } from "./hosts.tsx";
 import { MemberActions } from "./hosts-members.tsx";
@@ -64,6 +65,7 @@ function Facts({ host, fleet, online }: { host: HostInfo; fleet: Fleet; online: 
         <dt>{t("host.agentStarted")}</dt><dd><Moment at={host.started_at} /></dd>
         <dt>{t("host.system")}</dt><dd>{host.os ? <Text of={`${host.os}/${host.arch}`} /> : "-"}</dd>
         <dt>{t("host.machine")}</dt><dd>{host.cpus > 0 ? t("host.machine.text", { n: host.cpus, memory: bytes(host.mem_bytes) }) : "-"}</dd>
+        <Vitals host={host} />
         {sum && sum.count > 0 && <><dt>{t("host.use")}</dt><dd>{t("host.use.text", { cpu: percent(sum.cpu), memory: bytes(sum.mem * 1024) })}</dd></>}
         {host.trust && <><dt>{t("hosts.trust")}</dt><dd><Trust of={host.trust} /></dd></>}
         {member && <><dt>{t("host.enrolled")}</dt><dd><Moment at={member.enrolled} /></dd><dt>{t("host.certificate")}</dt><dd><Moment at={member.not_after} /></dd></>}

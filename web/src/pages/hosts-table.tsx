@@ -7,6 +7,7 @@ import type { Table } from "../live/table.ts";
 import { Moment, State, Text } from "../ui/kit.tsx";
 import { bytes, percent } from "../ui/format.ts";
 import { number, t, tOf, type Word } from "../words.ts";
+import { Load, SkewMark } from "./host-vitals.tsx";
 import type { Sum } from "./hosts-data.ts";
 
 const rowHeight = 29;
@@ -14,7 +15,7 @@ const allAbove = 500; // fewer rows are all drawn
 
 export interface Row { host: HostInfo; name: string; sum: Sum | undefined; online: boolean }
 
-type Sort = "host" | "online" | "name" | "version" | "processes" | "cpu" | "memory" | "missing";
+type Sort = "host" | "online" | "name" | "version" | "processes" | "cpu" | "memory" | "load" | "missing";
 
 const value: Record<Sort, (r: Row) => string | number> = {
   host: (r) => r.name,
@@ -24,6 +25,7 @@ const value: Record<Sort, (r: Row) => string | number> = {
   processes: (r) => -(r.sum?.count ?? 0),
   cpu: (r) => -(r.sum?.cpu ?? 0),
   memory: (r) => -(r.sum?.mem ?? 0),
+  load: (r) => -(r.host.load ?? -1),
   missing: (r) => -(r.host.degraded?.length ?? 0),
 };
 
@@ -46,7 +48,7 @@ export function HostTable({ rows, table, enrolled }: { rows: Row[]; table: Table
   const whole = rows.length <= allAbove;
   const first = whole ? 0 : Math.max(0, Math.floor(view.top / rowHeight) - 10);
   const last = whole ? rows.length : Math.min(rows.length, Math.ceil((view.top + view.height) / rowHeight) + 10);
-  const columns = enrolled ? 10 : 9;
+  const columns = enrolled ? 11 : 10;
 
   return (
     <div class={`scroll hosts-scroll ${whole ? "" : "hosts-virtual"}`} role="region" aria-label={t("hosts.title")} tabIndex={0}
@@ -61,6 +63,7 @@ export function HostTable({ rows, table, enrolled }: { rows: Row[]; table: Table
             <Head sort="processes" word="hosts.processes" />
             <Head sort="cpu" word="hosts.cpu" right />
             <Head sort="memory" word="hosts.memory" right />
+            <Head sort="load" word="hosts.load" right />
             <th scope="col">{t("hosts.mode")}</th>
             <Head sort="version" word="hosts.version" />
             <Head sort="missing" word="hosts.missing" />
@@ -105,9 +108,10 @@ function HostRow({ row, at, table, enrolled }: { row: Row; at: number; table: Ta
       <td>{sum && table ? <StateCounts sum={sum} table={table} agent={host.agent} /> : ""}</td>
       <td class="right">{sum && sum.count > 0 ? percent(sum.cpu) : ""}</td>
       <td class="right">{sum && sum.count > 0 ? bytes(sum.mem * 1024) : ""}</td>
+      <td class="right"><Load of={host.load} /></td>
       <td title={host.mode ? tOf("hosts.mode.text.", host.mode) : undefined}>{host.mode ?? ""}</td>
       <td><Text of={host.version} class="one-line hosts-word" /></td>
-      <td>{missing.length > 0 && <span class="one-line hosts-missing" title={missing.join("\n")}>{t("hosts.missing.n", { n: missing.length })}</span>} {host.flag && <span class="mark mark-warn">{t("hosts.limited")}</span>}</td>
+      <td>{missing.length > 0 && <span class="one-line hosts-missing" title={missing.join("\n")}>{t("hosts.missing.n", { n: missing.length })}</span>} <SkewMark host={host} /> {host.flag && <span class="mark mark-warn">{t("hosts.limited")}</span>}</td>
     </tr>
   );
 }
