@@ -125,6 +125,7 @@ func (a *Accounts) change(ctx context.Context, c Change) error {
 		return err
 	}
 	c.DropTokens = append(slices.Clip(c.DropTokens), a.overAge()...)
+	c.DropTokens = append(c.DropTokens, a.openedBy(c.DropTokens)...)
 	if err := a.store.ChangeAccounts(ctx, c); err != nil {
 		return err
 	}

@@ -112,6 +112,8 @@ type Token struct {
 	Kind    TokenKind `json:"kind,omitempty" yaml:"kind,omitempty"`
 	App     string    `json:"app,omitempty" yaml:"app,omitempty"`       // of KindApp: it is for; of KindConsoleLink: it acts as
 	Groups  []string  `json:"groups,omitempty" yaml:"groups,omitempty"` // of the person at the provider, for a session
+	// OpenedBy is the id of the token that made the link, of KindConsoleLink. The session ends with that token.
+	OpenedBy string `json:"opened_by,omitempty" yaml:"opened_by,omitempty"`
 }
 
 // alone reports whether the token is accepted without an app.

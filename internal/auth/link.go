@@ -28,8 +28,8 @@ type link struct {
 	until time.Time // end of what the caller came with; zero: no end
 }
 
-// NewLink makes the code of a link that opens the console once, within LinkLife, as the caller. The session ends not
-// later than the token that the caller came with: a stolen token does not live longer by it.
+// NewLink makes the code of a link that opens the console once, within LinkLife, as the caller. The session ends with the
+// token that the caller came with, also when that is revoked: a stolen token does not live longer by it.
 func (a *Accounts) NewLink(by gozzard.Caller) (code string, expires time.Time, err error) {
 	now := a.now()
 	l := link{by: by, made: now}
@@ -68,7 +68,8 @@ func (a *Accounts) EnterLink(ctx context.Context, code string) (s Session, err e
 			"the account that made the link is not valid any more")
 	}
 
-	t := Token{User: l.by.User, Kind: KindConsoleLink, Note: "console, by a link", Expires: l.until, Groups: from.Groups}
+	t := Token{User: l.by.User, Kind: KindConsoleLink, Note: "console, by a link", Expires: l.until, Groups: from.Groups,
+		OpenedBy: from.ID}
 	if !Alone(l.by) {
 		t.App = l.by.App
 	}

@@ -6,6 +6,7 @@ import (
 	"crypto/sha256"
 	"crypto/subtle"
 	"encoding/base64"
+	"slices"
 	"sync"
 	"time"
 
@@ -64,8 +65,15 @@ func (a *Accounts) EndOthers(ctx context.Context, s Session) (ended int, err err
 		return 0, nil
 	}
 
-	return len(drop), a.change(ctx, Change{By: s.Token.opener(), Act: "session:end-others " + s.Token.User,
-		DropTokens: drop})
+	// A session that one of them opened goes on by itself.
+	change := Change{By: s.Token.opener(), Act: "session:end-others " + s.Token.User, DropTokens: drop}
+	if own, ok := a.directory.tokenOf(s.Token.ID); ok && own.OpenedBy != "" {
+		if from, ok := a.directory.tokenOf(own.OpenedBy); ok && slices.Contains(drop, from.Digest) {
+			own.OpenedBy = ""
+			change.Tokens = []Token{own}
+		}
+	}
+	return len(drop), a.change(ctx, change)
 }
 
 // EndSession ends a session of the console.

@@ -188,14 +188,48 @@ func TestLinkOfAToken(t *testing.T) {
 	wantKind(t, r.ProveAgain(ctx, s.Secret, auth.Proof{}), gozzard.ErrUnauthenticated)
 	must(t, r.ProveAgain(ctx, s.Secret, auth.Proof{Password: alicePassword}))
 
-	// A token that was revoked opens nothing any more.
+	// A token that was revoked opens nothing any more, and the session that it opened ends with it. Others do not.
+	other := r.open(t)
 	code, _, err = r.NewLink(caller)
 	must(t, err)
 	must(t, r.DropToken(ctx, by, "alice", token.ID))
+	wantKind(t, r.session(s, true), gozzard.ErrUnauthenticated)
+	must(t, r.session(other, true))
 	_, err = r.EnterLink(ctx, code)
 	wantKind(t, err, gozzard.ErrUnauthenticated)
 	_, _, err = r.NewLink(caller)
 	wantKind(t, err, gozzard.ErrUnauthenticated)
+}
+
+// TestLinkOfALogin: a session that a login on the command line opened ends with that login, unless the session itself
+// ends all others.
+func TestLinkOfALogin(t *testing.T) {
+	r := newSessionRig(t)
+	ctx := t.Context()
+	enter := func() (login auth.Token, s auth.Session) {
+		secret, login, err := r.Login(ctx, "alice", alicePassword)
+		must(t, err)
+		caller, err := r.Directory().CheckPerson(secret)
+		must(t, err)
+		code, _, err := r.NewLink(caller)
+		must(t, err)
+		s, err = r.EnterLink(ctx, code)
+		must(t, err)
+		return login, s
+	}
+
+	login, s := enter()
+	must(t, r.DropToken(ctx, by, "alice", login.ID))
+	wantKind(t, r.session(s, true), gozzard.ErrUnauthenticated)
+
+	login, s = enter()
+	n, err := r.EndOthers(ctx, s)
+	must(t, err)
+	if n != 1 {
+		t.Errorf("%d sessions ended", n)
+	}
+	must(t, r.session(s, true))
+	wantKind(t, r.DropToken(ctx, by, "alice", login.ID), gozzard.ErrNotFound)
 }
 
 func TestEndOtherSessions(t *testing.T) {

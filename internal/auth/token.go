@@ -55,6 +55,23 @@ func (a *Accounts) overAge() []Digest {
 	return a.digestsOf(func(t *Token) bool { return t.expired(now, a.age()) })
 }
 
+// openedBy are the sessions that were opened by links of tokens.
+func (a *Accounts) openedBy(tokens []Digest) (list []Digest) {
+	b := a.directory
+	b.mu.RLock()
+	defer b.mu.RUnlock()
+	ids := map[string]bool{}
+	for _, d := range tokens {
+		ids[b.tokens[d].ID] = true
+	}
+	for d, t := range b.tokens {
+		if t.OpenedBy != "" && ids[t.OpenedBy] {
+			list = append(list, d)
+		}
+	}
+	return list
+}
+
 // digests are the tokens of a user that fit.
 func (a *Accounts) digests(user string, fits func(*Token) bool) []Digest {
 	return a.digestsOf(func(t *Token) bool { return t.User == user && fits(t) })

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"compress/gzip"
 	"embed"
+	"io"
 	"io/fs"
 	"mime"
 	"net/http"
@@ -21,6 +22,7 @@ const Door = "console"
 const (
 	Prefix = "/console/"
 	assets = Prefix + "assets/"
+	enter  = Prefix + "enter" // of one-time links
 )
 
 //go:embed all:dist
@@ -37,6 +39,17 @@ const missing = `<!doctype html>
 <p>This program was built without the console. Build it with "make build" where Node and npm are installed.</p>
 <p lang="zh-CN">此程序构建时未包含控制台。请在装有 Node 和 npm 的机器上运行 “make build”。</p>
 <p>The API is at <a href="/api/v1/openapi.json">/api/v1/openapi.json</a>, and the command line works.</p>
+</body></html>
+`
+
+// foreign is the answer to a one-time link that a page of another origin opens: that page could sign the browser in as
+// another person, and the victim would work, or type secrets, in the account of an attacker.
+const foreign = `<!doctype html>
+<html lang="en"><head><meta charset="utf-8"><title>Gozzard</title></head>
+<body><h1>Gozzard</h1>
+<p>A page of another site opened this link. It may be the link of another person, so it was not used. If you made it,
+copy it into the address bar.</p>
+<p lang="zh-CN">这个链接由其他网站的页面打开，可能属于别人，因此没有使用。如果链接是您自己生成的，请把它复制到地址栏中打开。</p>
 </body></html>
 `
 
@@ -179,11 +192,23 @@ func (c *Console) serve(w http.ResponseWriter, r *http.Request) (status int) {
 		}
 		h.Set("Cache-Control", "public, max-age="+strconv.Itoa(int((365*24*time.Hour).Seconds()))+", immutable")
 		f.send(w, r)
+	case r.URL.Path == enter && !ownNavigation(r):
+		h.Set("Cache-Control", "no-store")
+		h.Set("Content-Type", "text/html; charset=utf-8")
+		w.WriteHeader(http.StatusForbidden)
+		_, _ = io.WriteString(w, foreign) // the client has gone
+		return http.StatusForbidden
 	default:
 		h.Set("Cache-Control", "no-cache")
 		c.page.send(w, r)
 	}
 	return http.StatusOK
+}
+
+// ownNavigation reports whether a person or a page of this server opens an address. Old browsers do not say it.
+func ownNavigation(r *http.Request) bool {
+	site := r.Header.Get("Sec-Fetch-Site")
+	return site == "" || site == "none" || site == "same-origin"
 }
 
 // send answers with a file.

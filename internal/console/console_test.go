@@ -84,6 +84,20 @@ func TestPolicyOnEveryAnswer(t *testing.T) {
 	}
 }
 
+// A one-time link that a page of another origin opens is not used: it may be the link of an attacker.
+func TestLinkOfAnotherPage(t *testing.T) {
+	c := built(t)
+	for site, want := range map[string]int{"": 200, "none": 200, "same-origin": 200, "same-site": 403, "cross-site": 403} {
+		r := httptest.NewRequest("GET", "/console/enter?code=x", nil)
+		r.Header.Set("Sec-Fetch-Site", site)
+		w := httptest.NewRecorder()
+		c.ServeHTTP(w, r)
+		if w.Code != want {
+			t.Errorf("%q: %d", site, w.Code)
+		}
+	}
+}
+
 func TestProgramWithoutThePage(t *testing.T) {
 	c, err := read(fstest.MapFS{"dist/.keep": {}})
 	if err != nil || c.Built() {

@@ -28,7 +28,7 @@ var (
 		` ON CONFLICT (digest) DO UPDATE
 			SET id = excluded.id, owner = excluded.owner, note = excluded.note, session = excluded.session,
 			created = excluded.created, expires = excluded.expires, kind = excluded.kind, for_app = excluded.for_app,
-			member_of = excluded.member_of`)
+			member_of = excluded.member_of, opened_by = excluded.opened_by`)
 	upsertGrantGroups = insertRows("grant_groups", "name, grants",
 		` ON CONFLICT (name) DO UPDATE SET grants = excluded.grants`)
 	upsertDeletedUsers = insertRows("deleted_users", "name, at", ` ON CONFLICT (name) DO UPDATE SET at = excluded.at`)
@@ -38,7 +38,7 @@ const (
 	appColumns = "code, secrets, sign_keys, asserts_users, missing_op_type_means_start, grants, unknown_users, disabled, " +
 		"known_by"
 	userColumns  = "name, password, subject, disabled, grants, second_factor"
-	tokenColumns = "digest, id, owner, note, session, created, expires, kind, for_app, member_of"
+	tokenColumns = "digest, id, owner, note, session, created, expires, kind, for_app, member_of, opened_by"
 )
 
 // The values of the column unknown_users.
@@ -138,7 +138,7 @@ func scanToken(r *sql.Rows, to *[]auth.Token) error {
 	var digest []byte
 	var groups string
 	if err := r.Scan(&digest, &t.ID, &t.User, &t.Note, &t.Session, (*stamp)(&t.Created), (*stamp)(&t.Expires), &t.Kind,
-		&t.App, &groups); err != nil {
+		&t.App, &groups, &t.OpenedBy); err != nil {
 		return err
 	}
 	if err := json.Unmarshal([]byte(groups), &t.Groups); err != nil {
@@ -313,6 +313,6 @@ func putAccounts(ctx context.Context, w *conn, c *auth.Change, rows *accountRows
 	return w.execRows(ctx, upsertTokens, len(c.Tokens), func(i int, to []any) []any {
 		t := &c.Tokens[i]
 		return append(to, t.Digest[:], t.ID, text(t.User), text(t.Note), t.Session, millis(t.Created),
-			millis(t.Expires), string(t.Kind), text(t.App), rows.tokenGroups[i])
+			millis(t.Expires), string(t.Kind), text(t.App), rows.tokenGroups[i], t.OpenedBy)
 	})
 }

@@ -7,6 +7,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"time"
 
 	"github.com/chromedp/cdproto/accessibility"
 	"github.com/chromedp/cdproto/cdp"
@@ -195,6 +196,19 @@ func (p *Page) Fill(name, text string) {
 func (p *Page) Type(text string) {
 	p.t.Helper()
 	p.do("type "+text, chromedp.KeyEvent(text))
+}
+
+// TypeUntil types keys until an expression is true. The two keys of a shortcut belong together for about a second only,
+// which a busy machine may need for the first of them.
+func (p *Page) TypeUntil(keys, what, js string) {
+	p.t.Helper()
+	p.until(what, func(context.Context) (ok bool, err error) {
+		p.Type(keys)
+		for end := time.Now().Add(time.Second); !ok && err == nil && time.Now().Before(end); {
+			err = p.eval("Boolean("+js+")", &ok)
+		}
+		return ok, err
+	})
 }
 
 // Press presses a key, such as Enter or "k", while others are held.

@@ -20,6 +20,9 @@ import (
 // Patience is how long a page may take for anything. Tests wait for conditions, so a fast machine does not notice it.
 const Patience = time.Minute
 
+// EvilHost is a name that points to this machine in the browser, as that of an attacker does (DNS rebinding).
+const EvilHost = "evil.test"
+
 // chromium starts the one browser of a test process. Tests share it, each with a browser context of its own: starting a
 // browser takes a second, a context a few milliseconds.
 var chromium = sync.OnceValues(startChromium)
@@ -44,6 +47,8 @@ func startChromium() (context.Context, error) {
 		chromedp.Flag("headless", "new"), chromedp.Flag("disable-gpu", true),
 		chromedp.Flag("disable-dev-shm-usage", true), // /dev/shm of a container is small
 		chromedp.Flag("no-proxy-server", true),       // every request goes to the server under test
+		chromedp.Flag("host-resolver-rules", "MAP "+EvilHost+" 127.0.0.1"),
+		chromedp.Flag("disable-popup-blocking", true), // pages of attackers open windows
 		chromedp.Flag("disable-background-networking", true), chromedp.Flag("disable-component-update", true),
 		chromedp.Flag("disable-sync", true), chromedp.Flag("password-store", "basic"),
 		// A tab in the background, which every tab but one is, would get its timers and frames late.

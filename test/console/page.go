@@ -14,6 +14,7 @@ import (
 	"time"
 
 	"github.com/chromedp/cdproto/emulation"
+	"github.com/chromedp/cdproto/network"
 	"github.com/chromedp/cdproto/page"
 	"github.com/chromedp/cdproto/runtime"
 	"github.com/chromedp/chromedp"
@@ -41,8 +42,20 @@ func NewPage(t testing.TB, base string) *Page {
 		t.Fatalf("cannot start Chromium: %v", err)
 	}
 
-	// Open the tab. The language and the zone of the machine do not matter.
-	ctx, stop := chromedp.NewContext(browser, chromedp.WithNewBrowserContext())
+	return open(t, base, browser, chromedp.WithNewBrowserContext())
+}
+
+// Beside opens another tab of the same person: with the cookies and the storage of this one. The tab is empty.
+func (p *Page) Beside() *Page {
+	p.t.Helper()
+	q := open(p.t, p.base, p.ctx)
+	q.fleet = p.fleet
+	return q
+}
+
+func open(t testing.TB, base string, parent context.Context, options ...chromedp.ContextOption) *Page {
+	t.Helper()
+	ctx, stop := chromedp.NewContext(parent, options...)
 	p := &Page{t: t, base: base, ctx: ctx, marks: map[string]bool{}}
 	if err := p.begin(); err != nil {
 		stop()
@@ -56,6 +69,7 @@ func NewPage(t testing.TB, base string) *Page {
 	return p
 }
 
+// begin prepares a tab. The language and the zone of the machine do not matter.
 func (p *Page) begin() error {
 	if err := chromedp.Do(p.ctx, chromedp.EmulateViewport(1280, 800)); err != nil {
 		return err
@@ -127,6 +141,12 @@ func (p *Page) Go(path string) {
 	p.do("open "+path, chromedp.Navigate(p.base+path))
 }
 
+// Visit opens an address of any server, and waits until it is loaded.
+func (p *Page) Visit(address string) {
+	p.t.Helper()
+	p.do("open "+address, chromedp.Navigate(address))
+}
+
 // Reload loads the page again.
 func (p *Page) Reload() {
 	p.t.Helper()
@@ -145,6 +165,23 @@ func (p *Page) Path() string {
 	var s string
 	p.Eval(`location.pathname + location.search`, &s)
 	return s
+}
+
+// Cookies are the cookies that the browser sends to the server, by name; those that scripts cannot read as well.
+func (p *Page) Cookies() map[string]string {
+	p.t.Helper()
+	have := map[string]string{}
+	p.must("read the cookies", func(ctx context.Context) error {
+		r, err := chromedp.Call(ctx, network.GetCookies, network.GetCookiesParams{URLs: []string{p.base}})
+		if err != nil {
+			return err
+		}
+		for _, c := range r.Cookies {
+			have[c.Name] = c.Value
+		}
+		return nil
+	})
+	return have
 }
 
 // Size makes the view so many CSS pixels large. It is 1280 by 800 at first.

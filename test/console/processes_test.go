@@ -124,7 +124,7 @@ func TestProcessesByKeyboard(t *testing.T) {
 	runSleepers(t, f, "a", "b", "c", "d")
 	p := f.Open(t)
 	p.EnterByLink()
-	p.Type("gp")
+	p.TypeUntil("gp", "the page of processes", `location.pathname === "/console/processes"`)
 	rowsAre(p, 4)
 	p.Type("/")
 	p.Until("the focus", `document.activeElement?.type === "search"`)

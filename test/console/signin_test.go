@@ -3,6 +3,7 @@
 package console_test
 
 import (
+	"encoding/json"
 	"net/url"
 	"testing"
 
@@ -122,4 +123,10 @@ func sessions(t *testing.T, f *console.Fleet, user string) []client.UserToken {
 func cookies(p *console.Page) (text string) {
 	p.Eval(`document.cookie`, &text)
 	return text
+}
+
+// quoted is a text as JavaScript has it.
+func quoted(s string) string {
+	b, _ := json.Marshal(s) // a text is always valid
+	return string(b)
 }

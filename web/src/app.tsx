@@ -16,7 +16,7 @@ export function App() {
     readSession().catch((err: unknown) => { if (err instanceof Failure) setFailure(err); else throw err; });
   };
   useEffect(read, []);
-  useEffect(() => { if (session.value) startLive(); }, [session.value?.id]);
+  useEffect(() => { if (session.value) startLive(session.value.id); }, [session.value?.id]);
 
   const { path, query } = place.value;
   if (path === "/enter") return <Enter code={query.get("code") ?? ""} />;

@@ -38,8 +38,8 @@ export function listen<K extends keyof Heard>(topic: K, f: Listener<K>): () => v
 type Message = { kind: string; data: string; epoch: string; from: string };
 
 const self = String(Math.random());
-const channel = new BroadcastChannel("gozzard.live");
-let started = false;
+let channel: BroadcastChannel | null = null;
+let started = ""; // the session that the data belongs to
 let leading = false; // this tab reads the stream for all
 let source: EventSource | null = null;
 let waiting: Message[] = []; // changes that came while the snapshot was on its way
@@ -47,10 +47,12 @@ let fetching = false;
 let lastHeard = 0;
 let backoff = 500;
 
-/** Starts once, after the sign-in. */
-export function startLive(): void {
-  if (started) return;
-  started = true;
+/** Starts once, after the sign-in. A page that has data of another session begins anew: nothing of one person stays for the next one. */
+export function startLive(id: string): void {
+  if (started === id) return;
+  if (started) return location.reload();
+  started = id;
+  channel = new BroadcastChannel(`gozzard.live.${id}`); // tabs of another session have other rights
   channel.onmessage = (e: MessageEvent<Message>) => take(e.data);
   void snapshot();
   void lead();
@@ -63,7 +65,7 @@ async function lead(): Promise<void> {
     leading = true;
     return open();
   }
-  await navigator.locks.request("gozzard.live", async () => {
+  await navigator.locks.request(`gozzard.live.${started}`, async () => {
     leading = true;
     open();
     await new Promise(() => {}); // until the tab is closed
@@ -86,7 +88,7 @@ function open(): void {
 /** Handles a message, and passes it on to the other tabs. */
 function pass(kind: string, data: string): void {
   const m: Message = { kind, data, epoch: table.value?.epoch ?? "", from: self };
-  channel.postMessage(m);
+  channel?.postMessage(m);
   take(m);
 }
 
