@@ -43,31 +43,15 @@ func (a *api) streamLive(w http.ResponseWriter, r *http.Request, caller gozzard.
 		return err
 	}
 
-	// Limit the number of streams, and join the audience.
-	end, err := a.streams.begin(caller)
-	if err != nil {
-		return err
-	}
-	defer end()
+	// Join the audience, and follow it.
 	if v.view, err = a.joinLive(caller); err != nil {
 		return err
 	}
 	defer v.view.Close()
-	defer a.watchers.begin(caller.User)()
-
-	// Open the stream. From here on errors are only logged: the answer has begun.
-	v.s = &stream{w: w, control: http.NewResponseController(w)}
-	if err := v.s.open(); err != nil {
-		a.Log.DebugContext(r.Context(), "cannot open a live stream", "err", err)
-		return nil
-	}
-	if r.Method == http.MethodHead {
-		return nil
-	}
-	if err := v.follow(); err != nil {
-		a.Log.DebugContext(r.Context(), "live stream ended", "err", err)
-	}
-	return nil
+	return a.serveStream(w, r, caller, func(s *stream) error {
+		v.s = s
+		return v.follow()
+	})
 }
 
 // serial reads a number that only grows, 0 if it is missing.
@@ -187,10 +171,9 @@ func (v *liveViewer) sendChanges() (changed <-chan struct{}, ok bool, err error)
 	}
 	v.after, v.going = next, true
 	for _, f := range frames {
-		v.s.buf.Write(f)
 		v.a.Live.Sent(len(f))
 	}
-	return changed, true, v.s.flush()
+	return changed, true, v.s.flush(frames...)
 }
 
 // sendEvents sends the events that are new.

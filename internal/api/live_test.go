@@ -205,3 +205,50 @@ func TestLiveLimit(t *testing.T) {
 		t.Errorf("stream 21 of a user: %d %s", a.code, a.body)
 	}
 }
+
+// frames is the answer of a live stream. It keeps the parts in which batches of changes are written.
+type frames struct {
+	header http.Header
+	parts  chan []byte
+}
+
+func (f *frames) Header() http.Header { return f.header }
+func (f *frames) WriteHeader(int)     {}
+func (f *frames) Flush()              {}
+
+func (f *frames) Write(p []byte) (int, error) {
+	if strings.HasPrefix(string(p), "event: changes\n") {
+		f.parts <- p
+	}
+	return len(p), nil
+}
+
+// TestLiveShares: viewers with equal rights get the same memory, so that a large batch does not exist once for each of them.
+func TestLiveShares(t *testing.T) {
+	r := newLiveRig(t)
+	table := r.snapshot()
+	ctx, cancel := context.WithCancel(t.Context())
+	var wg sync.WaitGroup
+	defer func() { cancel(); wg.Wait() }()
+
+	path := fmt.Sprintf("/api/v1/live/stream?epoch=%s&after=%d", table.Epoch, table.Seq)
+	var viewers []*frames
+	for range 2 {
+		f := &frames{header: http.Header{}, parts: make(chan []byte, 1000)}
+		viewers = append(viewers, f)
+		wg.Go(func() { r.handler.ServeHTTP(f, httptest.NewRequestWithContext(ctx, http.MethodGet, path, nil)) })
+	}
+	r.plane.SetOnline("a1", false, time.Unix(1700000001, 0))
+
+	var got [2][]byte
+	for i, f := range viewers {
+		select {
+		case got[i] = <-f.parts:
+		case <-time.After(time.Minute):
+			t.Fatal("no batch came within a minute")
+		}
+	}
+	if &got[0][0] != &got[1][0] {
+		t.Errorf("two viewers got copies of one batch")
+	}
+}

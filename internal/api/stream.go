@@ -26,6 +26,7 @@ const (
 	streamBeat  = 15 * time.Second      // between comments that show proxies and clients that the stream is open
 	streamCheck = 5 * time.Second       // between looks at the rights of a reader while nothing happens
 	streamStall = 10 * time.Second      // a client that reads nothing for so long is disconnected
+	streamKeep  = 64 << 10              // bytes of its buffer that a stream keeps for what comes next
 )
 
 // streamEvents sends events as they happen, as server-sent events. A client that was disconnected continues after
@@ -46,6 +47,12 @@ func (a *api) streamEvents(w http.ResponseWriter, r *http.Request, caller gozzar
 		return err
 	}
 
+	return a.serveStream(w, r, caller, func(s *stream) error { return a.follow(r, caller, s, f, after) })
+}
+
+// serveStream opens a stream for a caller that has not too many, and follows it until its end.
+func (a *api) serveStream(w http.ResponseWriter, r *http.Request, caller gozzard.Caller,
+	follow func(*stream) error) error {
 	// Limit the number of streams.
 	end, err := a.streams.begin(caller)
 	if err != nil {
@@ -57,16 +64,15 @@ func (a *api) streamEvents(w http.ResponseWriter, r *http.Request, caller gozzar
 	// Open the stream. From here on errors are only logged: the answer has begun.
 	s := &stream{w: w, control: http.NewResponseController(w)}
 	if err := s.open(); err != nil {
-		a.Log.DebugContext(r.Context(), "cannot open an event stream", "err", err)
+		a.Log.DebugContext(r.Context(), "cannot open a stream", "path", r.URL.Path, "err", err)
 		return nil
 	}
 	if r.Method == http.MethodHead {
 		return nil
 	}
-	if err := a.follow(r, caller, s, f, after); err != nil {
-		a.Log.DebugContext(r.Context(), "event stream ended", "err", err)
+	if err := follow(s); err != nil {
+		a.Log.DebugContext(r.Context(), "stream ended", "path", r.URL.Path, "err", err)
 	}
-
 	return nil
 }
 
@@ -173,19 +179,33 @@ func (s *stream) bye() error {
 	return s.flush()
 }
 
-func (s *stream) flush() error {
-	if s.buf.Len() == 0 {
+// flush sends what is in the buffer, and then parts that other streams send, too: these are not copied.
+func (s *stream) flush(shared ...[]byte) error {
+	if s.buf.Len() > 0 {
+		if err := s.write(s.buf.Bytes()); err != nil {
+			return err
+		}
+	} else if len(shared) == 0 {
 		return nil
 	}
+	for _, part := range shared {
+		if err := s.write(part); err != nil {
+			return err
+		}
+	}
 
+	if s.buf.Reset(); s.buf.Cap() > streamKeep {
+		s.buf = bytes.Buffer{}
+	}
+	return s.control.Flush()
+}
+
+// write writes one part, with a time limit of its own.
+func (s *stream) write(part []byte) error {
 	err := s.control.SetWriteDeadline(time.Now().Add(streamStall))
 	if err != nil && !errors.Is(err, http.ErrNotSupported) {
 		return err
 	}
-	if _, err := s.w.Write(s.buf.Bytes()); err != nil {
-		return err
-	}
-
-	s.buf.Reset()
-	return s.control.Flush()
+	_, err = s.w.Write(part)
+	return err
 }
