@@ -44,6 +44,8 @@ type LiveEvent struct {
 	Tasks  []TaskSummary
 }
 
+func (e *LiveEvent) empty() bool { return e.Batch == nil && len(e.Events)+len(e.Tasks) == 0 }
+
 // ErrResnapshot ends FollowLive: the table needs a new snapshot.
 var ErrResnapshot = errors.New("the changes cannot be continued: read a new snapshot")
 
@@ -89,9 +91,9 @@ func (c *Client) LiveMatch(ctx context.Context, epoch, expression string, biz in
 		return nil, err
 	}
 	defer func() { _ = res.Body.Close() }()
-	data, err := io.ReadAll(io.LimitReader(res.Body, 1<<30))
+	data, err := io.ReadAll(io.LimitReader(res.Body, maxAnswer))
 	if err != nil {
-		return nil, err
+		return nil, c.transportError(ctx, err)
 	}
 
 	ids := make([]uint32, len(data)/4)
@@ -157,6 +159,9 @@ func (t *LiveTable) read(body io.Reader, yield func(LiveEvent, error) bool) erro
 		e, err := t.take(kind, []byte(value))
 		if err != nil {
 			return err
+		}
+		if e.empty() {
+			continue // it only shows that the connection is open, or is of a later version
 		}
 		if !yield(e, nil) {
 			return nil

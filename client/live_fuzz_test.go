@@ -3,6 +3,10 @@ package client_test
 import (
 	"encoding/binary"
 	"encoding/json"
+	"errors"
+	"io"
+	"net/http"
+	"net/http/httptest"
 	"testing"
 
 	"github.com/gozzard/gozzard/client"
@@ -65,5 +69,36 @@ func TestLiveTable(t *testing.T) {
 		if _, err := client.ParseLiveSnapshot(liveBytes(t)[:n]); err == nil {
 			t.Errorf("%d bytes are a snapshot", n)
 		}
+	}
+}
+
+// TestFollowLive: the iteration has what changes, and not the events that only show that the connection is open.
+func TestFollowLive(t *testing.T) {
+	const stream = ": \n\nevent: beat\ndata: {}\n\nevent: changes\nid: 1\ndata: {\"seq\":1}\n\n" +
+		"event: later\ndata: {}\n\nevent: tasks\ndata: [{\"id\":\"7\"}]\n\nevent: resnapshot\ndata: {\"reason\":\"gap\"}\n\n"
+	web := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { _, _ = io.WriteString(w, stream) }))
+	defer web.Close()
+	c, err := client.New(web.URL, client.Credentials{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer c.Close()
+	table, err := client.ParseLiveSnapshot(liveBytes(t))
+	if err != nil {
+		t.Fatal(err)
+	}
+
+	var events []client.LiveEvent
+	for e, err := range c.FollowLive(t.Context(), table) {
+		if err != nil {
+			if !errors.Is(err, client.ErrResnapshot) {
+				t.Error(err)
+			}
+			break
+		}
+		events = append(events, e)
+	}
+	if len(events) != 2 || events[0].Batch == nil || len(events[1].Tasks) != 1 || table.Seq != 1 {
+		t.Errorf("%+v, up to batch %d", events, table.Seq)
 	}
 }
