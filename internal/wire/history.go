@@ -8,9 +8,7 @@ import (
 
 func appendHistoryQuery(b []byte, num protowire.Number, q *gozzard.HistoryQuery) []byte {
 	b, start := begin(b, num)
-	b = appendID(b, 1, q.ID)
-	b = appendString(b, 2, q.Key.Namespace)
-	b = appendString(b, 3, q.Key.Name)
+	b = appendQuestion(b, q.ID, q.Key)
 	b = appendInt(b, 4, q.From)
 	b = appendInt(b, 5, q.To)
 	b = appendInt(b, 6, int64(q.Points))
@@ -20,12 +18,6 @@ func appendHistoryQuery(b []byte, num protowire.Number, q *gozzard.HistoryQuery)
 func decodeHistoryQuery(d decoder, q *gozzard.HistoryQuery) error {
 	for d.next() {
 		switch d.num {
-		case 1:
-			q.ID = d.id()
-		case 2:
-			q.Key.Namespace = d.string()
-		case 3:
-			q.Key.Name = d.string()
 		case 4:
 			q.From = d.int64()
 		case 5:
@@ -33,7 +25,7 @@ func decodeHistoryQuery(d decoder, q *gozzard.HistoryQuery) error {
 		case 6:
 			q.Points = d.int()
 		default:
-			d.skip()
+			d.question(&q.ID, &q.Key)
 		}
 	}
 

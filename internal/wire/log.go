@@ -10,9 +10,7 @@ import (
 
 func appendLogQuery(b []byte, num protowire.Number, q *gozzard.LogQuery) []byte {
 	b, start := begin(b, num)
-	b = appendID(b, 1, q.ID)
-	b = appendString(b, 2, q.Key.Namespace)
-	b = appendString(b, 3, q.Key.Name)
+	b = appendQuestion(b, q.ID, q.Key)
 	b = appendInt(b, 4, int64(q.Lines))
 	b = appendInt(b, 5, q.Offset)
 	b = appendInt(b, 6, int64(q.Max))
@@ -22,12 +20,6 @@ func appendLogQuery(b []byte, num protowire.Number, q *gozzard.LogQuery) []byte 
 func decodeLogQuery(d decoder, q *gozzard.LogQuery) error {
 	for d.next() {
 		switch d.num {
-		case 1:
-			q.ID = d.id()
-		case 2:
-			q.Key.Namespace = d.string()
-		case 3:
-			q.Key.Name = d.string()
 		case 4:
 			q.Lines = d.int()
 		case 5:
@@ -35,7 +27,7 @@ func decodeLogQuery(d decoder, q *gozzard.LogQuery) error {
 		case 6:
 			q.Max = d.int()
 		default:
-			d.skip()
+			d.question(&q.ID, &q.Key)
 		}
 	}
 
