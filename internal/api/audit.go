@@ -27,15 +27,28 @@ func (a *api) audit() (Audit, error) {
 	return a.Audit, nil
 }
 
-// getAudit lists the rows that follow a number, or those that a filter chooses.
-func (a *api) getAudit(w http.ResponseWriter, r *http.Request, _ gozzard.Caller) error {
+// auditQuery is the audit, and the query of a request about it.
+func (a *api) auditQuery(r *http.Request) (Audit, *query, error) {
 	audit, err := a.audit()
 	if err != nil {
-		return err
+		return nil, nil, err
 	}
-
-	// Read the query.
 	q, err := a.readQuery(r)
+	return audit, q, err
+}
+
+// auditHead reads the head of the audit for a query without faults. It is read before the rows, so that the rows reach it.
+func (q *query) auditHead(ctx context.Context, audit Audit) (gozzard.AuditHead, error) {
+	if err := q.faults.Err(); err != nil {
+		return gozzard.AuditHead{}, err
+	}
+	return audit.AuditHead(ctx)
+}
+
+// getAudit lists the rows that follow a number, or those that a filter chooses.
+func (a *api) getAudit(w http.ResponseWriter, r *http.Request, _ gozzard.Caller) error {
+	// Read the query.
+	audit, q, err := a.auditQuery(r)
 	if err != nil {
 		return err
 	}
@@ -46,15 +59,12 @@ func (a *api) getAudit(w http.ResponseWriter, r *http.Request, _ gozzard.Caller)
 	if f.Before > 0 && !f.Newest || f.After > 0 && f.Newest {
 		q.faults.Add("newest", "before needs newest=true, and after is for newest=false")
 	}
-	if err := q.faults.Err(); err != nil {
-		return err
-	}
-
-	// Read the head before the rows, so that the rows reach it.
-	head, err := audit.AuditHead(r.Context())
+	head, err := q.auditHead(r.Context(), audit)
 	if err != nil {
 		return err
 	}
+
+	// Read the rows.
 	found, next, err := audit.FindAudit(r.Context(), f, limit)
 	if err != nil {
 		return err

@@ -76,13 +76,8 @@ func (a *api) getServer(w http.ResponseWriter, r *http.Request, caller gozzard.C
 // getAuditVerify verifies the next rows of the chain. It keeps nothing between requests: the caller brings the row that
 // was verified last.
 func (a *api) getAuditVerify(w http.ResponseWriter, r *http.Request, _ gozzard.Caller) error {
-	audit, err := a.audit()
-	if err != nil {
-		return err
-	}
-
 	// Read where to go on.
-	q, err := a.readQuery(r)
+	audit, q, err := a.auditQuery(r)
 	if err != nil {
 		return err
 	}
@@ -93,15 +88,12 @@ func (a *api) getAuditVerify(w http.ResponseWriter, r *http.Request, _ gozzard.C
 			q.faults.Add("hash", "must be the hash of the row that after names, 64 hexadecimal digits")
 		}
 	}
-	if err := q.faults.Err(); err != nil {
-		return err
-	}
-
-	// Read the head before the rows, so that the rows reach it.
-	head, err := audit.AuditHead(r.Context())
+	head, err := q.auditHead(r.Context(), audit)
 	if err != nil {
 		return err
 	}
+
+	// Verify the rows up to the head.
 	out, err := verifyAudit(r.Context(), audit, check, head)
 	if err != nil {
 		return err
