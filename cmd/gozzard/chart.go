@@ -13,11 +13,10 @@ import (
 
 // chartOptions are the flags of `gozzard chart`.
 type chartOptions struct {
-	namespace string
-	host      string
-	since     string
-	points    int
-	output    outputFlag
+	oneProcess
+	since  string
+	points int
+	output outputFlag
 }
 
 // newChartCommand is `gozzard chart`.
@@ -35,12 +34,7 @@ nothing was measured: the process or the agent did not run.`,
 		Example: `  gozzard chart web
   gozzard chart web -n shop --host 0:10.0.0.1 --since 24h
   gozzard chart web --since 720h -o json`,
-		Args: func(_ *cobra.Command, args []string) error {
-			if len(args) != 1 {
-				return usage("give the name of one process: gozzard chart NAME")
-			}
-			return nil
-		},
+		Args:              oneName,
 		ValidArgsFunction: env.completeNames,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			return env.chart(cmd.Context(), &o, args[0])
@@ -48,10 +42,7 @@ nothing was measured: the process or the agent did not run.`,
 	}
 
 	f := cmd.Flags()
-	f.StringVarP(&o.namespace, "namespace", "n", "",
-		"`NAMESPACE` of the process; required when several namespaces have this name")
-	f.StringVar(&o.host, "host", "",
-		"`HOST` as cloud:ip, an IP address or an agent id; required when the process is on several hosts")
+	o.oneProcess.register(f)
 	f.StringVar(&o.since, "since", "1h",
 		"begin at this time, such as 2026-01-02T15:04:05Z, or this long ago, such as 24h; at most 30 days ago")
 	f.IntVar(&o.points, "points", 0, "number of points, 1 to 1000; 0 means the width of the terminal, or 300 with -o json")
@@ -76,24 +67,19 @@ func (env *cliEnv) chart(ctx context.Context, o *chartOptions, name string) erro
 	if from.IsZero() || !from.Before(to) || to.Sub(from) > 30*24*time.Hour+time.Hour {
 		return usage("--since %q: use a time within the last 30 days", o.since)
 	}
-	if o.host != "" {
-		if _, err := parseHostFlag(o.host); err != nil {
-			return err
-		}
+	if err := o.oneProcess.check(); err != nil {
+		return err
 	}
 
-	// Find the process, unless the flags name it completely.
+	// Find the process.
 	c, err := env.connect()
 	if err != nil {
 		return err
 	}
 	defer c.Close()
-
-	key, host := gozzard.Key{Namespace: o.namespace, Name: name}, o.host
-	if key.Namespace == "" || host == "" {
-		if key, host, err = findProcess(ctx, c, o.namespace, o.host, name); err != nil {
-			return err
-		}
+	key, host, err := o.find(ctx, c, name)
+	if err != nil {
+		return err
 	}
 
 	// Read its history.

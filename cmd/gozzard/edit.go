@@ -49,12 +49,7 @@ A process on several hosts is edited once, if its definition is the same there. 
 		Example: `  gozzard edit web
   gozzard edit web -n shop --host 10.0.0.1
   EDITOR='sed -i s/8080/8081/' gozzard edit web --yes`,
-		Args: func(_ *cobra.Command, args []string) error {
-			if len(args) != 1 {
-				return usage("give the name of one process: gozzard edit NAME")
-			}
-			return nil
-		},
+		Args:              oneName,
 		ValidArgsFunction: env.completeNames,
 		RunE: func(cmd *cobra.Command, names []string) error {
 			return env.edit(cmd.Context(), &o, names[0], cmd.InOrStdin())

@@ -141,7 +141,7 @@ func TestLogs(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
 	done := make(chan error, 1)
 	go func() {
-		done <- env.logs(ctx, &logOptions{namespace: "shop", host: "a1", lines: 5, follow: true}, "web")
+		done <- env.logs(ctx, &logOptions{oneProcess: oneProcess{namespace: "shop", host: "a1"}, lines: 5, follow: true}, "web")
 	}()
 
 	out.await(t, "old\nnew\n")

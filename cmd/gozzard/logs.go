@@ -18,10 +18,9 @@ const followPause = time.Second
 
 // logOptions are the flags of `gozzard logs`.
 type logOptions struct {
-	namespace string
-	host      string
-	lines     int
-	follow    bool
+	oneProcess
+	lines  int
+	follow bool
 }
 
 // newLogsCommand is `gozzard logs`.
@@ -36,12 +35,7 @@ are not shown.`,
 		Example: `  gozzard logs web --host 0:10.0.0.1
   gozzard logs web -n shop --host 10.0.0.1 --lines 500
   gozzard logs web -f`,
-		Args: func(_ *cobra.Command, args []string) error {
-			if len(args) != 1 {
-				return usage("give the name of one process: gozzard logs NAME")
-			}
-			return nil
-		},
+		Args:              oneName,
 		ValidArgsFunction: env.completeNames,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			return env.logs(cmd.Context(), &o, args[0])
@@ -49,10 +43,7 @@ are not shown.`,
 	}
 
 	f := cmd.Flags()
-	f.StringVarP(&o.namespace, "namespace", "n", "",
-		"`NAMESPACE` of the process; required when several namespaces have this name")
-	f.StringVar(&o.host, "host", "",
-		"`HOST` as cloud:ip, an IP address or an agent id; required when the process is on several hosts")
+	o.oneProcess.register(f)
 	f.IntVar(&o.lines, "lines", 100, "number of lines to show, the last ones")
 	f.BoolVarP(&o.follow, "follow", "f", false, "continue with new output until Ctrl-C")
 	return cmd
@@ -64,24 +55,19 @@ func (env *cliEnv) logs(ctx context.Context, o *logOptions, name string) error {
 	if o.lines < 1 || o.lines > 10_000 {
 		return usage("--lines must be 1 to 10000")
 	}
-	if o.host != "" {
-		if _, err := parseHostFlag(o.host); err != nil {
-			return err
-		}
+	if err := o.oneProcess.check(); err != nil {
+		return err
 	}
 
-	// Find the process, unless the flags name it completely.
+	// Find the process.
 	c, err := env.connect()
 	if err != nil {
 		return err
 	}
 	defer c.Close()
-
-	key, host := gozzard.Key{Namespace: o.namespace, Name: name}, o.host
-	if key.Namespace == "" || host == "" {
-		if key, host, err = findProcess(ctx, c, o.namespace, o.host, name); err != nil {
-			return err
-		}
+	key, host, err := o.find(ctx, c, name)
+	if err != nil {
+		return err
 	}
 
 	// Print its log.
@@ -96,40 +82,11 @@ func (env *cliEnv) logs(ctx context.Context, o *logOptions, name string) error {
 	return env.followLog(ctx, c, key, host, chunk.Next)
 }
 
-// findProcess finds the only process and host that match the flags.
-func findProcess(ctx context.Context, c *client.Client, namespace, host, name string) (gozzard.Key, string, error) {
-	q := client.ProcessQuery{Names: []string{name}}
-	if namespace != "" {
-		q.Namespaces = []string{namespace}
-	}
-	if host != "" {
-		q.Hosts = []string{host}
-	}
-
-	page, err := c.Processes(ctx, q, 0, 5)
-	switch {
-	case err != nil:
-		return gozzard.Key{}, "", withExitCode(err)
-	case page.Count == 0:
-		return gozzard.Key{}, "", &exitError{exitNoMatch,
-			fmt.Errorf("no process %s found; run \"gozzard ps\" to see all", printable(name))}
-	case page.Count > 1:
-		var found []string
-		for _, p := range page.Processes {
-			found = append(found, printable(p.Namespace+"/"+p.Name)+" on "+refName(p.Host))
-		}
-		return gozzard.Key{}, "", usage("%d processes match, such as %s: choose one with -n and --host", page.Count,
-			words(found))
-	}
-
-	p := &page.Processes[0]
-	return gozzard.Key{Namespace: p.Namespace, Name: p.Name}, string(p.Host.Agent), nil
-}
-
 // followLog prints new output until Ctrl-C. While the host or the server is away it waits.
 func (env *cliEnv) followLog(ctx context.Context, c *client.Client, key gozzard.Key, host string, at int64) error {
 	waiting := false // the caller knows it
 	for {
+		// Print what is new.
 		chunk, err := c.Log(ctx, key, host, 0, at)
 		switch {
 		case ctx.Err() != nil:
@@ -149,6 +106,7 @@ func (env *cliEnv) followLog(ctx context.Context, c *client.Client, key gozzard.
 			if err := env.printLog(chunk.Text); err != nil {
 				return err
 			}
+
 			if more := chunk.Next > at && chunk.Text != ""; chunk.Next >= 0 {
 				at = chunk.Next
 				if more {
@@ -156,6 +114,8 @@ func (env *cliEnv) followLog(ctx context.Context, c *client.Client, key gozzard.
 				}
 			}
 		}
+
+		// Wait for more.
 		select {
 		case <-ctx.Done():
 			return nil

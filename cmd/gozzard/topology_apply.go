@@ -103,32 +103,43 @@ func (env *cliEnv) applyTopology(ctx context.Context, o *applyOptions, in io.Rea
 	}
 	defer c.Close()
 
-	// Print the plan.
-	plan := o.ApplyOptions
-	plan.DryRun = true
-	done, err := c.ApplyTopology(ctx, biz, doc, plan)
+	done, err := env.changeTopology(o, func(with client.ApplyOptions) (client.Applied, error) {
+		return c.ApplyTopology(ctx, biz, doc, with)
+	})
 	if err != nil {
-		return env.printFaults(err)
+		return err
 	}
-	if !o.output.structured() {
-		if err := env.writePlan(&done); err != nil {
-			return err
-		}
-	}
-
-	// Apply it, if the business still has the version of the plan.
-	if !o.DryRun {
-		o.Version = &done.Version
-		if done, err = c.ApplyTopology(ctx, biz, doc, o.ApplyOptions); err != nil {
-			return env.printFaults(err)
-		}
-	}
-
 	if o.output.structured() {
 		return o.output.write(env.out, done)
 	}
 
 	return env.printApplied(o, &done)
+}
+
+// changeTopology makes a change as a plan first, prints the plan, and then makes the change if the business still has the
+// version of the plan.
+func (env *cliEnv) changeTopology(o *applyOptions, change func(client.ApplyOptions) (client.Applied, error)) (
+	client.Applied, error) {
+	plan := o.ApplyOptions
+	plan.DryRun = true
+	done, err := change(plan)
+	if err != nil {
+		return done, env.printFaults(err)
+	}
+	if !o.output.structured() {
+		if err := env.writePlan(&done); err != nil {
+			return done, err
+		}
+	}
+	if o.DryRun {
+		return done, nil
+	}
+
+	o.Version = &done.Version
+	if done, err = change(o.ApplyOptions); err != nil {
+		return done, env.printFaults(err)
+	}
+	return done, nil
 }
 
 // readBusiness reads and checks a document, so that a fault is reported without a server.

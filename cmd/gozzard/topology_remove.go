@@ -40,25 +40,11 @@ Exit code: 0 done, 1 rejected or failed, 5 there is no such business.`,
 // removeTopology prints the plan and then removes the business. The server rejects it if another caller changed the
 // business in between.
 func (env *cliEnv) removeTopology(ctx context.Context, c *client.Client, o *applyOptions, biz int) error {
-	// Print the plan.
-	plan := o.ApplyOptions
-	plan.DryRun = true
-	done, err := c.RemoveTopology(ctx, biz, plan)
+	done, err := env.changeTopology(o, func(with client.ApplyOptions) (client.Applied, error) {
+		return c.RemoveTopology(ctx, biz, with)
+	})
 	if err != nil {
-		return env.printFaults(err)
-	}
-	if !o.output.structured() {
-		if err := env.writePlan(&done); err != nil {
-			return err
-		}
-	}
-
-	// Remove it, if the business still has the version of the plan.
-	if !o.DryRun {
-		o.Version = &done.Version
-		if done, err = c.RemoveTopology(ctx, biz, o.ApplyOptions); err != nil {
-			return env.printFaults(err)
-		}
+		return err
 	}
 
 	switch {

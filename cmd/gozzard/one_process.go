@@ -1,0 +1,75 @@
+package main
+
+import (
+	"context"
+	"fmt"
+
+	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
+
+	"github.com/gozzard/gozzard"
+	"github.com/gozzard/gozzard/client"
+)
+
+// oneProcess are the flags of verbs that ask one host about one process.
+type oneProcess struct {
+	namespace string
+	host      string
+}
+
+// oneName accepts the name of one process.
+func oneName(cmd *cobra.Command, args []string) error {
+	if len(args) != 1 {
+		return usage("give the name of one process: %s NAME", cmd.CommandPath())
+	}
+	return nil
+}
+
+func (o *oneProcess) register(f *pflag.FlagSet) {
+	f.StringVarP(&o.namespace, "namespace", "n", "",
+		"`NAMESPACE` of the process; required when several namespaces have this name")
+	f.StringVar(&o.host, "host", "",
+		"`HOST` as cloud:ip, an IP address or an agent id; required when the process is on several hosts")
+}
+
+func (o *oneProcess) check() error {
+	if o.host == "" {
+		return nil
+	}
+	_, err := parseHostFlag(o.host)
+	return err
+}
+
+// find finds the only process and host that match the flags. It asks the server, unless the flags name both.
+func (o *oneProcess) find(ctx context.Context, c *client.Client, name string) (gozzard.Key, string, error) {
+	if o.namespace != "" && o.host != "" {
+		return gozzard.Key{Namespace: o.namespace, Name: name}, o.host, nil
+	}
+
+	q := client.ProcessQuery{Names: []string{name}}
+	if o.namespace != "" {
+		q.Namespaces = []string{o.namespace}
+	}
+	if o.host != "" {
+		q.Hosts = []string{o.host}
+	}
+
+	page, err := c.Processes(ctx, q, 0, 5)
+	switch {
+	case err != nil:
+		return gozzard.Key{}, "", withExitCode(err)
+	case page.Count == 0:
+		return gozzard.Key{}, "", &exitError{exitNoMatch,
+			fmt.Errorf("no process %s found; run \"gozzard ps\" to see all", printable(name))}
+	case page.Count > 1:
+		var found []string
+		for _, p := range page.Processes {
+			found = append(found, printable(p.Namespace+"/"+p.Name)+" on "+refName(p.Host))
+		}
+		return gozzard.Key{}, "", usage("%d processes match, such as %s: choose one with -n and --host", page.Count,
+			words(found))
+	}
+
+	p := &page.Processes[0]
+	return gozzard.Key{Namespace: p.Namespace, Name: p.Name}, string(p.Host.Agent), nil
+}
