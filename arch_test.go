@@ -280,6 +280,7 @@ func imports(t *testing.T) map[string][]string {
 		if all[s.folder] == nil {
 			all[s.folder] = []string{}
 		}
+
 		for _, spec := range s.file.Imports {
 			imported, err := strconv.Unquote(spec.Path.Value)
 			if err != nil {
@@ -289,6 +290,7 @@ func imports(t *testing.T) map[string][]string {
 			if !ours || rest != "" && rest[0] != '/' {
 				continue
 			}
+
 			folder := path.Clean("./" + strings.TrimPrefix(rest, "/"))
 			if !slices.Contains(all[s.folder], folder) {
 				all[s.folder] = append(all[s.folder], folder)
@@ -370,6 +372,7 @@ func TestProgramHasNoLongLivedPart(t *testing.T) {
 		if s.folder != "cmd/gozzard" || s.isTest() {
 			continue
 		}
+
 		ast.Inspect(s.file, func(n ast.Node) bool {
 			switch n := n.(type) {
 			case *ast.FuncDecl:
@@ -394,6 +397,7 @@ func TestProgramHasNoLongLivedPart(t *testing.T) {
 			return true
 		})
 	}
+
 	if looked < 100 {
 		t.Errorf("only %d functions of the program were found", looked)
 	}
@@ -456,6 +460,7 @@ func TestLawOfImports(t *testing.T) {
 	plain := source{path: "internal/fleet/x.go", folder: "internal/fleet"}
 	test := source{path: "internal/fleet/x_test.go", folder: "internal/fleet"}
 	root := source{path: "x.go", folder: "."}
+
 	for _, tt := range []struct {
 		from     source
 		imported string

@@ -36,10 +36,12 @@ func pages(t *testing.T) map[string]string {
 		case d.IsDir() || filepath.Ext(name) != ".md":
 			return nil
 		}
+
 		b, err := os.ReadFile(path)
 		all[filepath.ToSlash(path)] = string(b)
 		return err
 	})
+
 	if err != nil {
 		t.Fatal(err)
 	}

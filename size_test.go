@@ -23,6 +23,7 @@ func TestNoLargeFiles(t *testing.T) {
 		case !d.Type().IsRegular() || slices.Contains([]string{".test", ".out", ".prof"}, filepath.Ext(path)):
 			return nil
 		}
+
 		info, err := d.Info()
 		if err != nil {
 			return err
@@ -32,6 +33,7 @@ func TestNoLargeFiles(t *testing.T) {
 		}
 		return nil
 	})
+
 	if err != nil {
 		t.Fatal(err)
 	}

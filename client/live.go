@@ -156,6 +156,7 @@ func (t *LiveTable) read(body io.Reader, yield func(LiveEvent, error) bool) erro
 		if field != "data" {
 			continue
 		}
+
 		e, err := t.take(kind, []byte(value))
 		if err != nil {
 			return err
@@ -167,6 +168,7 @@ func (t *LiveTable) read(body io.Reader, yield func(LiveEvent, error) bool) erro
 			return nil
 		}
 	}
+
 	if err := lines.Err(); err != nil {
 		return err
 	}

@@ -280,6 +280,7 @@ func (e *edited) confirm(plan []client.Preview) (bool, error) {
 	if e.o.yes {
 		return true, nil
 	}
+
 	if err := checkWrite(fmt.Fprint(e.env.errs, e.env.text("Register this? [y/N] "))); err != nil {
 		return false, err
 	}
@@ -287,6 +288,7 @@ func (e *edited) confirm(plan []client.Preview) (bool, error) {
 	if err != nil && !errors.Is(err, io.EOF) {
 		return false, failed(fmt.Errorf("cannot read the answer: %w", err))
 	}
+
 	answer = strings.ToLower(strings.TrimSpace(answer))
 	if answer != "y" && answer != "yes" {
 		return false, e.env.say("nothing was registered\n")

@@ -50,10 +50,12 @@ func registerSecondPerson(f *pflag.FlagSet, o *server.SecondPersonOptions) {
 func registerLogin(f *pflag.FlagSet, o *server.LoginOptions) {
 	f.BoolVar(&o.Reset, "reset-admin", false,
 		"create the app \"admin\" again and write its secret to credentials.json, if all credentials are lost")
+
 	f.StringVar(&o.LoginURL, "bk-login-url", "",
 		"`URL` that checks a bk_token and returns its user, such as https://paas.example.com/login/accounts/is_login/")
 	f.BoolVar(&o.Insecure, "bk-login-insecure", false,
 		"allow http in --bk-login-url beyond this machine: anyone on the way can act as any user")
+
 	f.DurationVar(&o.MaxTokenAge, "max-token-age", server.DefaultTokenAge,
 		"how old the tokens of users may become, also those that were made before, from 1h to 8784h; "+
 			"0: each has only its own end")
@@ -63,6 +65,7 @@ func registerLogin(f *pflag.FlagSet, o *server.LoginOptions) {
 		"how long a session of the console lasts without a request, from 1m on; an open page alone does not count")
 	f.StringVar(&o.RequireTOTP, "require-totp", "",
 		"users with a password need a second factor: `WHICH` is admins (of everything) or all (default: none need it)")
+
 	f.StringVar(&o.Issuer, "oidc-issuer", "", "`URL` of the OpenID Connect provider for logins of people")
 	f.StringVar(&o.ClientID, "oidc-client-id", "", "`ID` of this server at the provider")
 	f.StringVar(&o.Secret, "oidc-secret-file", "",
@@ -80,11 +83,13 @@ func registerLogin(f *pflag.FlagSet, o *server.LoginOptions) {
 // registerLimits adds the flags about limits.
 func registerLimits(f *pflag.FlagSet, l *server.Limits) {
 	*l = server.DefaultLimits()
+
 	f.Float64Var(&l.AppRate, "rate-app", l.AppRate, "requests per second of one app; 0: no limit")
 	f.IntVar(&l.AppBurst, "rate-app-burst", l.AppBurst, "requests that one app may send at once, above its rate")
 	f.IntVar(&l.Failures, "max-failed-logins", l.Failures,
 		"requests per minute with wrong credentials from one address, and for one name from one address, before more of "+
 			"them are answered with this limit; correct credentials are always accepted; 0: no limit")
+
 	f.IntVar(&l.Connections, "max-connections", l.Connections, "connections of one address to the API, and connections "+
 		"of one address to the port of the agents that did not authenticate; 0: no limit")
 	f.IntVar(&l.TotalConnections, "max-connections-total", l.TotalConnections,
@@ -93,10 +98,12 @@ func registerLimits(f *pflag.FlagSet, l *server.Limits) {
 		"connections of all agents; 0: no limit")
 	f.Int64Var(&l.UnknownBytes, "max-unknown-bytes", l.UnknownBytes,
 		"bytes of bodies that the server holds for all callers that it does not know yet; 0: no limit")
+
 	f.BoolVar(&l.Proxy, "behind-proxy", false,
 		"callers on this machine are a proxy; the same as --trusted-proxy 127.0.0.0/8 --trusted-proxy ::1/128")
 	f.Var(&prefixes{&l.Proxies}, "trusted-proxy", "a proxy or a network of proxies, as `CIDR`: callers have the right-most "+
 		"address in X-Forwarded-For that is not one of them; may be repeated")
+
 	f.IntVar(&l.InFlight, "max-in-flight", l.InFlight, "open attempts of one app; 0: no limit")
 	f.Float64Var(&l.Agent.Messages, "rate-agent", l.Agent.Messages,
 		"messages per second of one agent; more are dropped, and the agent is muted; 0: no limit")
@@ -105,6 +112,7 @@ func registerLimits(f *pflag.FlagSet, l *server.Limits) {
 		"how long the messages of an agent are ignored after it sent too much or unreadable data, the first time")
 	f.Float64Var(&l.HelloRate, "rate-hello", l.HelloRate,
 		"agent sessions opened per second; other agents try again; 0: no limit")
+
 	f.IntVar(&l.Blast.Targets, "confirm-above", l.Blast.Targets,
 		"callers must confirm to stop, kill, restart, reload, unmanage or unregister more processes than this; 0: never")
 	f.IntVar(&l.Blast.Percent, "confirm-above-percent", l.Blast.Percent,

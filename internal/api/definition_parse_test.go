@@ -36,6 +36,7 @@ func FuzzParseDefinition(f *testing.F) {
 		`{"":"\u0000\r","~":"null"}`, `{"a":"|\n  x","b":"'\"","c":"yes","d":1e999,"e":-0}`, `{"a":"\ud800"}`} {
 		z.Add(doc)
 	}
+
 	s := newServer(f)
 	z.Fuzz(func(t *testing.T, doc string) {
 		if len(doc) > 4096 || !json.Valid([]byte(doc)) {
@@ -46,6 +47,7 @@ func FuzzParseDefinition(f *testing.F) {
 		if !ok || json.Unmarshal([]byte(doc), &was) != nil || was == nil || there.Text == "" {
 			return
 		}
+
 		back, ok := parseDefinition(t, s, client.DefinitionText{Text: there.Text})
 		if !ok || back.Document == nil {
 			return // the document has a character that no YAML may have: it is edited as a form

@@ -100,6 +100,7 @@ func (r *recorder) transcript() string {
 		if e.status >= 400 {
 			body = sentence.ReplaceAllString(body, `"$1":"(sentence)"`)
 		}
+
 		switch e.route {
 		case "/metrics":
 			body = "(figures)\n"
@@ -114,6 +115,7 @@ func (r *recorder) transcript() string {
 		case "/api/v1/definition.schema.json":
 			body = "(docs/definition.schema.json)\n"
 		}
+
 		fmt.Fprintf(&b, "> %s %s\n< %d %s\n%s\n", e.method, drawnPath.ReplaceAllString(e.path, "$1(drawn)"),
 			e.status, e.kind, body)
 	}

@@ -94,6 +94,7 @@ func sendParts(w http.ResponseWriter, body io.Reader) error {
 				return err
 			}
 		}
+
 		switch {
 		case errors.Is(err, io.EOF), errors.Is(err, io.ErrUnexpectedEOF):
 			return nil

@@ -81,6 +81,7 @@ func TestSessionEndsWithItsUser(t *testing.T) {
 		s := r.open(t)
 		changed := r.Directory().Changed()
 		must(t, end(r))
+
 		if err := r.session(s, true); gozzard.KindOf(err) != gozzard.ErrUnauthenticated {
 			t.Errorf("after %s: %v", what, err)
 		}

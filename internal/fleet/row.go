@@ -187,6 +187,7 @@ func (x *Index) store(r *row, s *gozzard.Status) {
 // load returns a row in the form for callers.
 func (x *Index) load(r *row) Row {
 	e := x.hosts[r.host]
+
 	out := Row{
 		Agent: e.Info.Agent,
 		Addr:  firstAddr(e.Info.Addrs),
@@ -214,6 +215,7 @@ func (x *Index) load(r *row) Row {
 			MemBytes:     int64(r.memKB) << 10,
 		},
 	}
+
 	x.loadHistory(r, &out.Status)
 	return out
 }

@@ -68,10 +68,12 @@ func BenchmarkBatch(b *testing.B) {
 					b.Fatal(err)
 				}
 			}
+
 			hub.Tick()
 			change, before := changer(x, *benchRows), hub.Counts().Encoded
 			var took time.Duration
 			n := 0
+
 			for b.Loop() {
 				change()
 				start := time.Now()
@@ -79,6 +81,7 @@ func BenchmarkBatch(b *testing.B) {
 				took += time.Since(start)
 				n++
 			}
+
 			b.ReportMetric(took.Seconds()*1000/float64(n), "ms/tick")
 			b.ReportMetric(float64(hub.Counts().Encoded-before)/float64(n), "bytes/tick")
 			runtime.KeepAlive(view)
@@ -90,6 +93,7 @@ func BenchmarkBatch(b *testing.B) {
 func BenchmarkSnapshot(b *testing.B) {
 	x := benchFleet(*benchRows)
 	for b.Loop() {
+		// The first viewer.
 		before := heap()
 		hub := live.New(live.Options{Fleet: x})
 		start := time.Now()
@@ -98,12 +102,15 @@ func BenchmarkSnapshot(b *testing.B) {
 			b.Fatal(err)
 		}
 		b.ReportMetric(time.Since(start).Seconds()*1000, "ms/join")
+
+		// A snapshot.
 		start = time.Now()
 		data, err := view.Snapshot()
 		if err != nil {
 			b.Fatal(err)
 		}
 		b.ReportMetric(time.Since(start).Seconds()*1000, "ms/snapshot")
+
 		b.ReportMetric(float64(len(data)), "bytes")
 		b.ReportMetric(float64(heap()-before)/float64(*benchRows), "bytes/row")
 		runtime.KeepAlive(view)

@@ -51,7 +51,7 @@ func (w *world) statuses() (list []gozzard.Status) {
 	return list
 }
 
-// change changes something.
+// change changes something: a host, its rows, or places.
 func (w *world) change() {
 	switch w.rng.IntN(13) {
 	case 0, 1:
@@ -61,6 +61,7 @@ func (w *world) change() {
 		w.x.SetAddrs(w.agent(), []gozzard.HostAddr{w.addr(), w.addr()})
 	case 3:
 		w.x.SetOnline(w.agent(), w.rng.IntN(2) == 0, time.Unix(1, 0))
+
 	case 4, 5, 6:
 		w.x.Apply(w.agent(), w.statuses(), nil)
 	case 7:
@@ -68,6 +69,7 @@ func (w *world) change() {
 	case 8, 9:
 		w.rounds++
 		w.x.Full(w.agent(), w.rounds, 0, 1, w.statuses())
+
 	case 10:
 		w.x.Seed(w.agent(), w.status())
 	case 11:
@@ -78,6 +80,7 @@ func (w *world) change() {
 		if w.rng.IntN(4) == 0 {
 			w.x.Forget(w.agent())
 		}
+
 	case 12:
 		w.places.generation++
 		w.places.set = fmt.Sprintf("set-%d", w.rng.IntN(3))

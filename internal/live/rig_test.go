@@ -145,6 +145,7 @@ func wanted(x *fleet.Index, rights *gozzard.Rights, places *placeBook) string {
 				flags |= 1 << bit
 			}
 		}
+
 		cpus, ref := 1, gozzard.HostRef{Agent: r.Agent}
 		if h, ok := x.Host(r.Agent); ok {
 			cpus, ref = max(h.Info.CPUs, 1), h.Info.Ref()
@@ -153,6 +154,7 @@ func wanted(x *fleet.Index, rights *gozzard.Rights, places *placeBook) string {
 		if r.Addr.IP.IsValid() {
 			ip = r.Addr.IP.String()
 		}
+
 		p := places.PlaceOf(ref, r.Status.Key)
 		out = append(out, fmt.Sprintf("%s %d %s %s/%s %d:%s:%s:%s mem=%d pid=%d started=%d restarts=%d cpu=%d %s %05b",
 			r.Agent, r.Addr.Cloud, ip, r.Status.Namespace, r.Status.Name, p.Biz, p.Name, p.Set, p.Module,
@@ -188,6 +190,7 @@ func wantedHosts(x *fleet.Index, rights *gozzard.Rights) string {
 		}
 		lines[fmt.Sprint(agent, " ", ip, " ", state)] = true
 	}
+
 	for _, h := range x.Hosts(rights) {
 		add(h.Info.Agent, h.Info.Addrs, h.Online)
 	}
