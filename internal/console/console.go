@@ -65,8 +65,8 @@ type Console struct {
 // file is one file of the page, in both forms.
 type file struct {
 	plain  []byte
-	zipped []byte // nil: it is not smaller
-	kind   string // media type
+	zipped func() []byte // nil: it is not smaller
+	kind   string        // media type
 }
 
 // New serves the page that was built into the program. observe is called for every request, with the name of its route; it
@@ -124,7 +124,8 @@ func read(from fs.FS) (*Console, error) {
 }
 
 func newFile(name string, content []byte) file {
-	f := file{plain: content, kind: mime.TypeByExtension(path.Ext(name))}
+	f := file{plain: content, kind: mime.TypeByExtension(path.Ext(name)),
+		zipped: sync.OnceValue(func() []byte { return zip(content) })}
 	switch path.Ext(name) { // the table of the machine may have other words
 	case ".js":
 		f.kind = "text/javascript; charset=utf-8"
@@ -136,14 +137,20 @@ func newFile(name string, content []byte) file {
 		f.kind = "image/svg+xml"
 	}
 
+	return f
+}
+
+// zip compresses a file when it is first asked for: that takes longer than all the rest of the start of a server. The
+// result is nil if it is not smaller.
+func zip(content []byte) []byte {
 	var b bytes.Buffer
 	z, _ := gzip.NewWriterLevel(&b, gzip.BestCompression) // the level is valid
 	_, _ = z.Write(content)                               // a buffer takes everything
 	_ = z.Close()
-	if b.Len() < len(content) {
-		f.zipped = b.Bytes()
+	if b.Len() >= len(content) {
+		return nil
 	}
-	return f
+	return b.Bytes()
 }
 
 // Built reports whether the program has the page in it.
@@ -218,9 +225,11 @@ func (f *file) send(w http.ResponseWriter, r *http.Request) {
 	h.Set("Vary", "Accept-Encoding")
 
 	content := f.plain
-	if f.zipped != nil && strings.Contains(r.Header.Get("Accept-Encoding"), "gzip") {
-		h.Set("Content-Encoding", "gzip")
-		content = f.zipped
+	if strings.Contains(r.Header.Get("Accept-Encoding"), "gzip") {
+		if zipped := f.zipped(); zipped != nil {
+			h.Set("Content-Encoding", "gzip")
+			content = zipped
+		}
 	}
 
 	h.Set("Content-Length", strconv.Itoa(len(content)))
