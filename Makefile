@@ -19,7 +19,8 @@ SOAK      ?= 10m
 SEED      ?= 0
 PACKAGES  ?= ./...
 # The longest packages start first. Tests of time suffer when more packages than cores run at a time.
-LONGEST   := $(if $(filter ./...,$(PACKAGES)),./test/faults ./test/fleettest)
+LONGEST   := $(if $(filter ./...,$(PACKAGES)),./test/faults ./test/fleettest ./cmd/gozzard ./test/identity ./test/tenants \
+	./test/console ./internal/host ./test/soak ./test/packages ./internal/sqlstore ./test/pages)
 ATONCE    ?= $(shell nproc 2>/dev/null || echo 2)
 PREFIX    ?= /usr/local
 DESTDIR   ?=
@@ -152,7 +153,7 @@ AGAIN ?= 5
 test: deps-test web ## vet and all tests with the race detector, a line for every package as it ends; fuzz targets try random inputs for FUZZTEST
 	@CGO_ENABLED=0 go build -trimpath -o bin/testsummary ./tools/testsummary
 	@race='-race $(NORACE)'; export CGO_ENABLED=1; command -v gcc >/dev/null || { race=; CGO_ENABLED=0; echo "test: no C compiler, so without the race detector"; }; \
-	export GORACE=atexit_sleep_ms=50 GOZZARD_FUZZ_TIME=$(FUZZTEST); \
+	export GORACE=atexit_sleep_ms=50 GOZZARD_FUZZ_TIME=$(FUZZTEST) GOZZARD_BUILDS=$$(mktemp -d); trap 'rm -rf "$$GOZZARD_BUILDS"' EXIT; \
 	failed() { printf '{"Action":"exit","Code":%d}\n' $$?; }; \
 	{ $(if $(WHOLE),CGO_ENABLED=0 go test -json -vet=off -run '$(MODELS)' . ./internal/supervise || failed;) \
 	go test -json -vet=all $$race -p $(ATONCE) -parallel 4 -timeout 60m $(if $(WHOLE),-skip '$(MODELS)') $(LONGEST) $(PACKAGES) || failed; } | \

@@ -8,9 +8,12 @@ import (
 	"os/exec"
 	"path/filepath"
 	"runtime/debug"
+	"strconv"
 	"strings"
 	"sync"
 	"testing"
+
+	"golang.org/x/sys/unix"
 )
 
 // build builds the program under test, with the race detector if the tests have it. crowd is the same program without
@@ -42,6 +45,10 @@ func RemoveAtEnd(dir string) {
 }
 
 func buildProgram(race bool) (string, error) {
+	if shared := os.Getenv("GOZZARD_BUILDS"); shared != "" {
+		return sharedBuild(shared, race)
+	}
+
 	dir, err := os.MkdirTemp("", "gozzard-bin-")
 	if err != nil {
 		return "", err
@@ -49,15 +56,44 @@ func buildProgram(race bool) (string, error) {
 
 	RemoveAtEnd(dir)
 	out := filepath.Join(dir, "gozzard")
-	root, err := moduleRoot()
+	return out, buildAt(out, race)
+}
+
+// sharedBuild builds the program into a folder that all packages of one run of `make test` share: whichever package
+// needs the program first builds it, the others wait for it. The folder is new for each run, so what is in it is of
+// this source.
+func sharedBuild(dir string, race bool) (string, error) {
+	dir = filepath.Join(dir, "race-"+strconv.FormatBool(race))
+	if err := os.MkdirAll(dir, 0o755); err != nil {
+		return "", err
+	}
+	lock, err := os.OpenFile(filepath.Join(dir, "lock"), os.O_CREATE|os.O_RDWR, 0o600)
 	if err != nil {
 		return "", err
 	}
-	if err := goBuild(root, race, "-tags=failpoint", "-o", out); err != nil {
-		return "", err
+
+	defer lock.Close() // this also unlocks it
+	if err := unix.Flock(int(lock.Fd()), unix.LOCK_EX); err != nil {
+		return "", fmt.Errorf("lock %s: %w", lock.Name(), err)
+	}
+	out := filepath.Join(dir, "gozzard")
+	if _, err := os.Stat(out); err == nil {
+		return out, nil
 	}
 
-	return out, nil
+	part := out + ".part" // a build that was interrupted is not taken for a program
+	if err := buildAt(part, race); err != nil {
+		return "", err
+	}
+	return out, os.Rename(part, out)
+}
+
+func buildAt(out string, race bool) error {
+	root, err := moduleRoot()
+	if err != nil {
+		return err
+	}
+	return goBuild(root, race, "-tags=failpoint", "-o", out)
 }
 
 // goBuild builds the program in one of two ways, so that a machine compiles everything at most twice: with the race
