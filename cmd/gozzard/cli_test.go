@@ -146,7 +146,7 @@ func (f *agents) hello(t *testing.T, agent gozzard.AgentID, ip netip.Addr) {
 		Arch: "amd64", Version: "1"}
 	f.receive(agent, 0, &gozzard.Report{Version: 1, Kind: gozzard.ReportHello, Session: 1,
 		Journal: gozzard.JournalPos{ID: [16]byte{1}, LSN: 1}, Hello: &gozzard.Hello{Host: info}})
-	for end := time.Now().Add(20 * time.Second); ; time.Sleep(time.Millisecond) {
+	for end := time.Now().Add(time.Minute); ; time.Sleep(time.Millisecond) {
 		if h, ok := f.Fleet.Host(agent); ok && h.Online {
 			break
 		}
@@ -178,7 +178,7 @@ func (f *agents) register(t *testing.T, agent gozzard.AgentID, key gozzard.Key) 
 	if err != nil {
 		t.Fatal(err)
 	}
-	if r, err := f.Plane.Await(t.Context(), everybody, task.ID, 20*time.Second); err != nil || r.Open() > 0 {
+	if r, err := f.Plane.Await(t.Context(), everybody, task.ID, time.Minute); err != nil || r.Open() > 0 {
 		t.Fatalf("%s on %s was not registered: %v", key, agent, err)
 	}
 }

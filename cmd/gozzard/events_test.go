@@ -76,7 +76,7 @@ func (b *buffer) String() string {
 
 func (b *buffer) await(t *testing.T, text string) {
 	t.Helper()
-	for end := time.Now().Add(20 * time.Second); !strings.Contains(b.String(), text); time.Sleep(5 * time.Millisecond) {
+	for end := time.Now().Add(time.Minute); !strings.Contains(b.String(), text); time.Sleep(5 * time.Millisecond) {
 		if time.Now().After(end) {
 			t.Fatalf("no %q in %q", text, b.String())
 		}

@@ -101,7 +101,7 @@ func soon(ts *testscript.TestScript, neg bool, args []string) {
 	}
 	want, err := regexp.Compile("(?m)" + args[0])
 	ts.Check(err)
-	for end := time.Now().Add(2 * time.Minute); time.Now().Before(end); time.Sleep(50 * time.Millisecond) {
+	for end := time.Now().Add(2 * time.Minute); time.Now().Before(end); time.Sleep(200 * time.Millisecond) {
 		_ = ts.Exec(args[1], args[2:]...) // another line checks its exit code
 		if want.MatchString(ts.ReadFile("stdout")) {
 			return
