@@ -55,6 +55,7 @@ func (c *commanded) comesBack() {
 // TestA23StartAfterAnInterruptedStart: a start is interrupted by the death of the agent while its check runs. GSE's door
 // answers a second start with 828 and says that the process is not managed. `gozzard start` makes it managed.
 func TestA23StartAfterAnInterruptedStart(t *testing.T) {
+	t.Parallel() // it mostly waits
 	s := ft.StartServer(t, "")
 	agent := s.StartAgent(t, 1, "")
 	d := newCommanded(t, openFolder(t), "gzcutstart")
@@ -102,6 +103,7 @@ func TestA23StartAfterAnInterruptedStart(t *testing.T) {
 
 // TestA23StartAfterUnregister: a process that was unregistered runs on. `gozzard start` makes it managed again.
 func TestA23StartAfterUnregister(t *testing.T) {
+	t.Parallel() // it mostly waits
 	s := ft.StartServer(t, "")
 	s.StartAgent(t, 1, "")
 	d := newCommanded(t, openFolder(t), "gzcutreg")

@@ -37,6 +37,7 @@ func TestFaultsOfForm(t *testing.T) {
 // TestFormsOfProgram asks every route of the built program that can be read without a name for its answer, after
 // operations on real processes, and judges the forms.
 func TestFormsOfProgram(t *testing.T) {
+	t.Parallel() // it mostly waits
 	s := ft.StartServer(t, "")
 	s.StartAgent(t, 1, "")
 	f := startFleet(t, s, 1)

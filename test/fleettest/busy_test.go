@@ -16,7 +16,7 @@ import (
 func TestV12MoreOperationsThanFitIntoTheirTime(t *testing.T) {
 	s := ft.StartServer(t, "")
 	s.StartAgent(t, 1, "")
-	d := newCommanded(t, openFolder(t), "gzcrowd")
+	d := newCommanded(t, openFolder(t), "gzcrowded")
 	d.op(s, opStart, 0)
 
 	// Send them all.

@@ -106,6 +106,7 @@ func rebound(host string) func(*http.Request) {
 // TestTE19OtherPagesInTheBrowser: an admin is signed in to the console, and a page of another site in the same browser
 // tries to use the session. The browser sends the cookie with its requests.
 func TestTE19OtherPagesInTheBrowser(t *testing.T) {
+	t.Parallel() // it mostly waits
 	f := newPeopleFleet(t)
 	f.user("root", "admin")
 	b := f.signIn("root")
@@ -145,6 +146,7 @@ func TestTE19OtherPagesInTheBrowser(t *testing.T) {
 // TestTE19CookieIsForTheNativeAPI: BlueKing's doors do not look at the cookie of the console, and a header with credentials
 // counts alone.
 func TestTE19CookieIsForTheNativeAPI(t *testing.T) {
+	t.Parallel() // it mostly waits
 	f := newPeopleFleet(t)
 	f.user("root", "admin")
 	f.user("alice", "viewer")
@@ -189,6 +191,7 @@ func TestTE19CookieIsForTheNativeAPI(t *testing.T) {
 
 // TestTE19RightsOfASession: a session has the rights of its user, not more, and they change with the grants.
 func TestTE19RightsOfASession(t *testing.T) {
+	t.Parallel() // it mostly waits
 	f := newPeopleFleet(t)
 	f.user("alice", "viewer")
 	b := f.signIn("alice")
@@ -208,6 +211,7 @@ func TestTE19RightsOfASession(t *testing.T) {
 
 // TestTS16PlantedCookie: a cookie that an attacker puts into the browser before the login does not become the session.
 func TestTS16PlantedCookie(t *testing.T) {
+	t.Parallel() // it mostly waits
 	f := newPeopleFleet(t)
 	f.user("root", "admin")
 	f.user("mallory", "viewer")
@@ -235,6 +239,7 @@ func TestTS16PlantedCookie(t *testing.T) {
 // TestTS16LinkToTheConsole: a link works once and on the machine of the server, and its session has the rights of the
 // caller that made it.
 func TestTS16LinkToTheConsole(t *testing.T) {
+	t.Parallel() // it mostly waits
 	dev := ft.StartDev(t, 1)
 	f := &peopleFleet{Server: &ft.Server{API: dev.API}, t: t}
 	codeIn := func(text string) string {
@@ -358,6 +363,7 @@ func (b *tab) stream(path string) *bufio.Scanner {
 
 // TestConsoleIdleIsBounded: a server does not start with an idle time that makes the console useless.
 func TestConsoleIdleIsBounded(t *testing.T) {
+	t.Parallel() // it mostly waits
 	if out, err := exec.Command(ft.Binary(t), "server", "--console-idle", "1s", "--data", t.TempDir()).CombinedOutput(); err == nil ||
 		!strings.Contains(string(out), "--console-idle: 1s is less than 1m") {
 		t.Errorf("a server starts with an idle time of a second: %v %s", err, out)

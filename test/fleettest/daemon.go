@@ -52,6 +52,10 @@ func NewDaemon(t testing.TB, root, name string) *Daemon {
 func (d *Daemon) Script(name, text string) {
 	d.t.Helper()
 	body := "#!/bin/sh\ncd '" + d.Dir + "'\n" + text + "\n"
+
+	// A child of another test could inherit the descriptor, and the kernel does not run a file that is open for writing.
+	syscall.ForkLock.RLock()
+	defer syscall.ForkLock.RUnlock()
 	if err := os.WriteFile(filepath.Join(d.Dir, name), []byte(body), 0o755); err != nil {
 		d.t.Fatal(err)
 	}

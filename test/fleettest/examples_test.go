@@ -195,6 +195,7 @@ func (x *shop) proc(pid int, file string) string {
 
 // TestExamples runs every example as root, and as an ordinary account without a cgroup.
 func TestExamples(t *testing.T) {
+	t.Parallel() // it mostly waits
 	accounts := []string{"root", "nobody"}
 	if os.Geteuid() != 0 {
 		own, err := user.Current()

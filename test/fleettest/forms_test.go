@@ -14,6 +14,7 @@ import (
 )
 
 func TestCallersForms(t *testing.T) {
+	t.Parallel() // it mostly waits
 	d := ft.StartDev(t, 2)
 	g := newRegisteredDaemon(t, d, "forms", "gzforms", nil)
 	g.op(0, 0)
@@ -131,6 +132,7 @@ func TestCallersForms(t *testing.T) {
 }
 
 func TestIdempotencyKey(t *testing.T) {
+	t.Parallel() // it mostly waits
 	d := ft.StartDev(t, 1)
 	g := newRegisteredDaemon(t, d, "once", "gzonce", nil)
 	h := http.Header{"Idempotency-Key": {"k-1"}}

@@ -47,6 +47,7 @@ func (c *commanded) op(s *ft.Server, op, want int) string {
 // TestV11AgentMovesToAnotherServer: an agent that has obeyed 25 operations of one server is moved to a new one as the manual
 // says. It obeys the first operation of every kind.
 func TestV11AgentMovesToAnotherServer(t *testing.T) {
+	t.Parallel() // it mostly waits
 	first := ft.StartServer(t, "")
 	dir, root := t.TempDir(), openFolder(t)
 	agent := first.StartAgentIn(t, 1, dir, "")
@@ -107,6 +108,7 @@ func TestV11AgentMovesToAnotherServer(t *testing.T) {
 // TestV11ServerFromAnOlderCopy: the folder of a server is put back from a copy that is 30 tasks old. The agent obeys
 // 20 of 20 operations that follow.
 func TestV11ServerFromAnOlderCopy(t *testing.T) {
+	t.Parallel() // it mostly waits
 	s := ft.StartServer(t, "")
 	agent := s.StartAgent(t, 1, "")
 	d := newCommanded(t, openFolder(t), "gzcopy")

@@ -106,6 +106,7 @@ func runJob(t *testing.T, a *ft.API, path string, body ft.J) (id int64, job kitJ
 // process. With its trailing commas it is rejected with the number of the wrong line. Without them the answer has the
 // documented shape and the live values.
 func TestDocumentedProcessStatus(t *testing.T) {
+	t.Parallel() // it mostly waits
 	d := ft.StartDev(t, 1)
 	fx := ft.NewDaemon(t, t.TempDir(), "gse_agent")
 	applyTopology(t, d.API, 2, fmt.Sprintf(`biz: 2
@@ -190,6 +191,7 @@ config_templates: [{id: 2, name: MySQL配置, file_name: mysql.ini, abs_path: /e
 // TestKitJobInWaves starts processes by expression on three hosts with priorities. A process that fails holds back the
 // later waves of its set only, a retry repairs it, and the status shows at once that a process died.
 func TestKitJobInWaves(t *testing.T) {
+	t.Parallel() // it mostly waits
 	d := ft.StartDev(t, 3)
 	root := t.TempDir()
 	first, second, third := ft.NewDaemon(t, root, "gzwaveone"), ft.NewDaemon(t, root, "gzwavetwo"),

@@ -71,6 +71,7 @@ func jobRun(t *testing.T, d *ft.Dev, path string, body ft.J) map[string]jobEntry
 // TestJobScripts sends the documented request of Job's operate_proc to several hosts: start.sh and stop.sh are next to
 // the program, which the agent finds by its pid file.
 func TestJobScripts(t *testing.T) {
+	t.Parallel() // it mostly waits
 	d := ft.StartDev(t, 3)
 	root := t.TempDir()
 	var infos []ft.J

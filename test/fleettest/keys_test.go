@@ -202,6 +202,7 @@ func trusted(t *testing.T, agent *ft.Program) string {
 // TestTT10SigningKeyWhileTheServerRuns: the signing key is rotated without a restart. Hosts accept the new key within
 // their session, a host that was away follows several rotations, and no host obeys the old key any more.
 func TestTT10SigningKeyWhileTheServerRuns(t *testing.T) {
+	t.Parallel() // it mostly waits
 	f := startKeyFleet(t, nil)
 	near, away := f.join(1), f.join(2)
 	f.register(1, 2)
@@ -255,6 +256,7 @@ func TestTT10SigningKeyWhileTheServerRuns(t *testing.T) {
 // TestTT11AuthorityWhileHostsMove: two authorities are valid side by side, hosts move by themselves, and the end of the
 // rotation refuses to cut hosts off, also with a wrong number.
 func TestTT11AuthorityWhileHostsMove(t *testing.T) {
+	t.Parallel() // it mostly waits
 	f := startKeyFleet(t, nil, "--certificate-life", "6s")
 	f.join(1)
 	away := f.join(2)

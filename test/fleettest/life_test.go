@@ -15,6 +15,7 @@ import (
 )
 
 func TestEndingGozzardTouchesNoProcess(t *testing.T) {
+	t.Parallel() // it mostly waits
 	for _, sig := range []syscall.Signal{syscall.SIGINT, syscall.SIGTERM, syscall.SIGKILL} {
 		t.Run(sig.String(), func(t *testing.T) {
 			d := ft.StartDev(t, 1)
@@ -61,6 +62,7 @@ func TestEndingGozzardTouchesNoProcess(t *testing.T) {
 }
 
 func TestDevFiles(t *testing.T) {
+	t.Parallel() // it mostly waits
 	d := ft.StartDev(t, 3)
 	path := filepath.Join(d.Data, "dev.json")
 	st, err := os.Stat(path)
@@ -97,6 +99,7 @@ func TestDevFiles(t *testing.T) {
 }
 
 func TestAcknowledgedTaskSurvives(t *testing.T) {
+	t.Parallel() // it mostly waits
 	d := ft.StartDev(t, 1)
 	g := newRegisteredDaemon(t, d, "survivor", "gzsurvivor", nil)
 	task := g.Operate("operate_proc", ft.J{"meta": g.meta, "op_type": 0, "hosts": []ft.J{ft.Host(1)}})

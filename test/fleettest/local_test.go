@@ -18,6 +18,7 @@ import (
 // TE7: a real agent with a group. Root may do everything, members may read, others get no answer. The agent replaces
 // the socket of a killed agent, and a new program that takes over the process serves it again.
 func TestTE7SocketOfARealAgent(t *testing.T) {
+	t.Parallel() // it mostly waits
 	if os.Geteuid() != 0 {
 		t.Skip("not root")
 	}
@@ -120,6 +121,7 @@ func TestTE7SocketOfARealAgent(t *testing.T) {
 
 // TestAgentWithoutItsSocket: an agent that cannot make its socket works without it, and makes it as soon as it can.
 func TestAgentWithoutItsSocket(t *testing.T) {
+	t.Parallel() // it mostly waits
 	dir := t.TempDir()
 	path := filepath.Join(dir, "agent.sock")
 	if err := os.WriteFile(path, []byte("kept"), 0o600); err != nil {

@@ -145,6 +145,7 @@ func (f *oidcFleet) addUser(name string) {
 // TestLoginWithAProvider: a person logs in to the built program with an OpenID provider and uses the login on the
 // native API.
 func TestLoginWithAProvider(t *testing.T) {
+	t.Parallel() // it mostly waits
 	f := newOIDCFleet(t)
 
 	f.refused("a user that is not known here", f.login(), http.StatusForbidden, "not known here")
@@ -181,6 +182,7 @@ func TestLoginWithAProvider(t *testing.T) {
 
 // TestLoginsThatAreRefused: the built program rejects everything except the login that this browser began here.
 func TestLoginsThatAreRefused(t *testing.T) {
+	t.Parallel() // it mostly waits
 	f := newOIDCFleet(t)
 	f.addUser("a@example.com")
 	const callback = "/login/oidc/callback"

@@ -81,7 +81,7 @@ func (g *registeredDaemon) status() ft.Info {
 
 func (g *registeredDaemon) until(words string, cond func() bool) {
 	g.t.Helper()
-	ft.Until(g.t, 20*time.Second, func() string {
+	ft.Until(g.t, time.Minute, func() string {
 		return fmt.Sprintf("%s: status %+v, calls %v, pid %d", words, g.status(), g.fx.Calls(), g.fx.PID())
 	}, cond)
 }
@@ -99,6 +99,7 @@ func value(t *testing.T, e ft.Entry) map[string]any {
 }
 
 func TestOperations(t *testing.T) {
+	t.Parallel() // it mostly waits
 	d := ft.StartDev(t, 1)
 
 	t.Run("the whole life of a daemon with a Chinese name", func(t *testing.T) {
@@ -258,7 +259,7 @@ func TestOperations(t *testing.T) {
 	})
 
 	t.Run("a stop that does not stop", func(t *testing.T) {
-		g := newRegisteredDaemon(t, d, "stubborn", "gzstubborn", nil)
+		g := newRegisteredDaemon(t, d, "stubborn", "gzobstinate", nil)
 		g.fx.Script("stop.sh", "echo not today")
 		g.op(0, 0)
 		e := g.op(1, 836)

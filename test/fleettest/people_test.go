@@ -138,6 +138,7 @@ func (f *peopleFleet) esb(secret string, words ft.J) bool {
 // TestTI10DeletedPerson: a person that is deleted has nothing through an app, on no door, and not after a restart of the
 // server, under the old name or after it was made again by mistake.
 func TestTI10DeletedPerson(t *testing.T) {
+	t.Parallel() // it mostly waits
 	f := newPeopleFleet(t)
 	f.user("mallory", "viewer")
 	made := f.do(f.admin(), "POST", "/api/v1/apps", ft.J{"code": "portal", "asserts_users": true,
@@ -178,6 +179,7 @@ func TestTI10DeletedPerson(t *testing.T) {
 
 // TestTI11StolenSession: a session makes no token without the password, and nothing that it made outlives a new password.
 func TestTI11StolenSession(t *testing.T) {
+	t.Parallel() // it mostly waits
 	f := newPeopleFleet(t, "--max-token-age=720h")
 	f.user("alice", "operator")
 	f.user("root", "admin")
@@ -222,6 +224,7 @@ func TestTI11StolenSession(t *testing.T) {
 // TestTI12TokenForAnApp: a token for an app is not accepted alone or through another app, and a token that is sent alone
 // not through an app, on any door.
 func TestTI12TokenForAnApp(t *testing.T) {
+	t.Parallel() // it mostly waits
 	f := newPeopleFleet(t)
 	f.user("alice", "admin")
 	secrets := map[string]string{}
@@ -258,6 +261,7 @@ func TestTI12TokenForAnApp(t *testing.T) {
 // TestTI13PlainLoginService: the server does not ask a login service beyond this machine without TLS, unless it is
 // started with a flag that says so.
 func TestTI13PlainLoginService(t *testing.T) {
+	t.Parallel() // it mostly waits
 	outside := outsideAddress(t)
 	start := func(address string, flags ...string) *ft.Program {
 		args := append([]string{"server", "--data", t.TempDir(), "--listen", "127.0.0.1:" + strconv.Itoa(ft.FreePort(t)),
@@ -314,6 +318,7 @@ func outsideAddress(t *testing.T) string {
 // TestTI13LoginServiceDecides: behind the flag the login service decides about names, and an app without --unknown-users
 // still lets in the people of the record only.
 func TestTI13LoginServiceDecides(t *testing.T) {
+	t.Parallel() // it mostly waits
 	service := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		fmt.Fprintf(w, `{"result":true,"data":{"bk_username":%q}}`, r.URL.Query().Get("bk_token"))
 	}))
@@ -381,6 +386,7 @@ func TestTI14SecondFactor(t *testing.T) {
 
 // TestNamedAdmins: the shared app is disabled once a named admin can log in, and never the last way in.
 func TestNamedAdmins(t *testing.T) {
+	t.Parallel() // it mostly waits
 	f := newPeopleFleet(t)
 	disable := ft.J{"disabled": true}
 	f.do(f.admin(), "PUT", "/api/v1/apps/admin", disable, 409)
@@ -413,6 +419,7 @@ func TestNamedAdmins(t *testing.T) {
 
 // TestOffboard: everything that a person has ends, and what remains is named.
 func TestOffboard(t *testing.T) {
+	t.Parallel() // it mostly waits
 	f := newPeopleFleet(t)
 	f.user("carol", "admin")
 	session := f.login("carol", "")
@@ -440,6 +447,7 @@ func TestOffboard(t *testing.T) {
 
 // TestGroupsOfTheProvider: the grants of a group count for a login that names the group, and end with it.
 func TestGroupsOfTheProvider(t *testing.T) {
+	t.Parallel() // it mostly waits
 	secret := filepath.Join(t.TempDir(), "secret")
 	if err := os.WriteFile(secret, []byte("of-gozzard\n"), 0o600); err != nil {
 		t.Fatal(err)

@@ -19,6 +19,7 @@ import (
 // TestTE5HostRefusesRootByItself: by default a host refuses to run commands as root, with a message that names the
 // setting, until its owner allows it.
 func TestTE5HostRefusesRootByItself(t *testing.T) {
+	t.Parallel() // it mostly waits
 	if os.Geteuid() != 0 {
 		t.Skip("not root")
 	}
@@ -129,6 +130,7 @@ func TestTE5HostRefusesRootByItself(t *testing.T) {
 // TestTI15FolderOfAnotherAccount: a tenant names folders that its account cannot see. The answers are the same for a file,
 // for a link, and for nothing.
 func TestTI15FolderOfAnotherAccount(t *testing.T) {
+	t.Parallel() // it mostly waits
 	if os.Geteuid() != 0 {
 		t.Skip("not root")
 	}

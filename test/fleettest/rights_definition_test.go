@@ -15,6 +15,7 @@ import (
 // ask for the definition by its names, by patterns and by what a change would do. Only a caller that may change the
 // definition gets the values.
 func TestTI17ValuesOfTheEnvironment(t *testing.T) {
+	t.Parallel() // it mostly waits
 	s := ft.StartServer(t, "")
 	s.StartAgent(t, 1, "")
 	grant := func(role string, more ft.J) ft.J {

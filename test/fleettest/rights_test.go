@@ -208,6 +208,7 @@ func (c *tenant) byDoors(l *loot, biz, host int, user, file string) map[string]s
 // reaches the hosts that are assigned to the business as the accounts that the grant names, and no others, by no door.
 // An admin of a business cannot put another host into it, nor another account.
 func TestTI3BusinessGrantBindsHostsAndAccounts(t *testing.T) {
+	t.Parallel() // it mostly waits
 	s := ft.StartServer(t, "")
 	s.StartAgent(t, 1, "")
 	s.StartAgent(t, 2, "")
@@ -311,6 +312,7 @@ func TestTI3BusinessGrantBindsHostsAndAccounts(t *testing.T) {
 // TestTE10StartIsNotTheRightToDefine: a caller that may start, and nothing else, runs the recorded definition. A
 // definition of its own is refused by every door, and does not replace the recorded one.
 func TestTE10StartIsNotTheRightToDefine(t *testing.T) {
+	t.Parallel() // it mostly waits
 	s := ft.StartServer(t, "")
 	s.StartAgent(t, 1, "")
 	l := newLoot(t)
@@ -369,9 +371,10 @@ func TestTE10StartIsNotTheRightToDefine(t *testing.T) {
 // TestTE11ViewerCannotReadForeignProcesses: a query of a viewer brings no definition, so it cannot name a process of the
 // host that the viewer has nothing to do with: one of another namespace, and one that no agent manages.
 func TestTE11ViewerCannotReadForeignProcesses(t *testing.T) {
+	t.Parallel() // it mostly waits
 	s := ft.StartServer(t, "")
 	s.StartAgent(t, 1, "")
-	managed, alone := ft.NewDaemon(t, t.TempDir(), "gzsecret"), ft.NewDaemon(t, t.TempDir(), "gzalone")
+	managed, alone := ft.NewDaemon(t, t.TempDir(), "gzsecret"), ft.NewDaemon(t, t.TempDir(), "gzsolitary")
 	viewer := newTenant(t, s, "viewer", ft.J{"role": "viewer", "namespaces": []string{"shop*"}, "hosts": "any"})
 
 	// The processes.

@@ -16,6 +16,7 @@ import (
 // their rights in every way there is. When the host comes back, it executes only the operation whose caller still has
 // the right.
 func TestTE16WaitingOperationNeedsItsRight(t *testing.T) {
+	t.Parallel() // it mostly waits
 	s := ft.StartServer(t, "")
 	agent := s.StartAgent(t, 1, "")
 	l := newLoot(t)

@@ -132,6 +132,7 @@ func (d *rootDoors) kit(as *ft.API, more ft.J, processes string) (state string, 
 // more hosts than one person may reach, with its documented code, and nothing runs: not at once, not by small steps, by
 // another door, another app, another name of a user or another name of root.
 func TestTT14SecondPersonByBlueKingDoors(t *testing.T) {
+	t.Parallel() // it mostly waits
 	d := startRootDoors(t)
 	doors := d.doors()
 	const refusal = "1306402 commands of root on more than 1 hosts in an hour need a second person"

@@ -115,6 +115,7 @@ func (p *people) tokenFor(cred, name string) string {
 
 // TestTT13SecondPersonForAdmins: no single person makes an admin, by any app, token, new account or foreign login.
 func TestTT13SecondPersonForAdmins(t *testing.T) {
+	t.Parallel() // it mostly waits
 	p := startPeople(t, 0, "--second-person", "admin-grants")
 	isAdmin := func() bool { return strings.Contains(p.as(p.bob, "grant", "list"), "user carol") }
 	wish := []string{"grant", "add", "--user", "carol", "--role", "admin"}
@@ -181,6 +182,7 @@ func TestTT13SecondPersonForAdmins(t *testing.T) {
 // TestTT14SecondPersonForHosts: a revoked host does not come back, and root does not reach many hosts, by one person:
 // not by small steps, not through another door, and not with a token from before.
 func TestTT14SecondPersonForHosts(t *testing.T) {
+	t.Parallel() // it mostly waits
 	p := startPeople(t, 2, "--second-person", "revoked-hosts,root-hosts=1", "--second-person", "admin-grants")
 	p.register(1) // by the app admin: it is a person of its own
 	p.online(1, true)

@@ -17,6 +17,7 @@ import (
 // against a real process. The answers must have the documented shape field by field. testdata has the documented sample
 // answers, with a missing comma added.
 func TestDocumentedExamples(t *testing.T) {
+	t.Parallel() // it mostly waits
 	d := ft.StartDev(t, 1, "--cloud", "1")
 	fx := ft.NewDaemon(t, t.TempDir(), "gzseed")
 	hosts := `[{"ip": "127.0.0.1", "bk_cloud_id": 1, "bk_supplier_id": 2}]`

@@ -17,6 +17,7 @@ import (
 // TestTS8 with real programs: a server's key is rotated and agents follow. Then the server runs from an old copy, and
 // no agent accepts its commands.
 func TestTS8RotationAndAServerFromAnOldCopy(t *testing.T) {
+	t.Parallel() // it mostly waits
 	s := ft.StartServer(t, "")
 	agent := s.StartAgent(t, 1, "")
 	key := filepath.Join(s.Data, "signing.key")

@@ -71,6 +71,7 @@ func (k *token) run(name string, args ...string) {
 // TestTT12KeysInAToken: a server signs commands and certificates with keys in a PKCS#11 token, and has no secret part
 // of them. Both are rotated to other keys of the token, and a signer that dies is started again.
 func TestTT12KeysInAToken(t *testing.T) {
+	t.Parallel() // it mostly waits
 	k := newToken(t, "signing-1", "authority-1")
 	f := startKeyFleet(t, k.env, "--signer-command", k.signer, "--signer-keys", "signing,authority",
 		"--certificate-life", "8s")
@@ -169,6 +170,7 @@ func noSecretFiles(t *testing.T, data string) {
 // TestTT12MoveKeysIntoAToken: a server whose keys are in its data folder moves them into a token by a rotation, without
 // a host that joins again.
 func TestTT12MoveKeysIntoAToken(t *testing.T) {
+	t.Parallel() // it mostly waits
 	k := newToken(t, "signing-2")
 	f := startKeyFleet(t, k.env)
 	f.join(1)

@@ -50,6 +50,7 @@ func dataOf(t *testing.T, p *ft.Program) string {
 // TestLostJournalIsRestored: an agent that lost its journal gets the server's definitions again. Running processes keep
 // running, and are known and supervised as before.
 func TestLostJournalIsRestored(t *testing.T) {
+	t.Parallel() // it mostly waits
 	s := ft.StartServer(t, "")
 	agent := s.StartAgent(t, 1, "")
 	f := startFleet(t, s, 5)
@@ -92,6 +93,7 @@ func TestLostJournalIsRestored(t *testing.T) {
 
 // TestEventsAndLogsThroughTheServer: the server shows the events of a host and the output of its processes.
 func TestEventsAndLogsThroughTheServer(t *testing.T) {
+	t.Parallel() // it mostly waits
 	s := ft.StartServer(t, "")
 	s.StartAgent(t, 1, "")
 	c := native(t, s.API)

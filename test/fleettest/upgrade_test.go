@@ -68,7 +68,7 @@ func TestUpgradeTouchesNoProcess(t *testing.T) {
 		if after := fleet.pids(); !slices.Equal(before, after) {
 			t.Fatalf("%s: pids were %v, are %v", when, before, after)
 		}
-		ft.Until(t, 20*time.Second, func() string { return when + ": not all are known again" },
+		ft.Until(t, time.Minute, func() string { return when + ": not all are known again" },
 			func() bool { return fleet.known(before) })
 		for _, d := range fleet.daemons {
 			if d.Count("start") != 1 || d.Copies() != 1 {
@@ -81,7 +81,7 @@ func TestUpgradeTouchesNoProcess(t *testing.T) {
 	replace("")
 	signalAgent(t, agent, syscall.SIGUSR2)
 
-	ft.Until(t, 20*time.Second, agent.Output, func() bool {
+	ft.Until(t, time.Minute, agent.Output, func() bool {
 		return strings.Contains(agent.Output(),
 			"hand-over rejected")
 	})
@@ -109,7 +109,7 @@ func TestUpgradeTouchesNoProcess(t *testing.T) {
 	same("after exec")
 	// They are still the agent's children, so the agent still knows how they end.
 	ft.KillPID(t, before[20])
-	ft.Until(t, 20*time.Second, func() string { return "no event of it" }, func() bool { return len(exits("p20")) > 0 })
+	ft.Until(t, time.Minute, func() string { return "no event of it" }, func() bool { return len(exits("p20")) > 0 })
 
 	if e := exits("p20")[0]; e.PID != before[20] || e.Signal != "SIGKILL" {
 		t.Errorf("how it ended is not known: %+v", e)
@@ -132,10 +132,10 @@ func TestUpgradeTouchesNoProcess(t *testing.T) {
 	// The agent still restarts what dies.
 	ft.KillPID(t, before[0])
 
-	ft.Until(t, 20*time.Second, func() string { return "not brought back" },
+	ft.Until(t, time.Minute, func() string { return "not brought back" },
 		func() bool { p := fleet.daemons[0].PID(); return p > 0 && p != before[0] })
 
-	ft.Until(t, 20*time.Second, func() string { return "no event of it" }, func() bool { return len(exits("p00")) > 0 })
+	ft.Until(t, time.Minute, func() string { return "no event of it" }, func() bool { return len(exits("p00")) > 0 })
 }
 
 func signalAgent(t *testing.T, p *ft.Program, sig syscall.Signal) {
