@@ -193,12 +193,11 @@ type world struct {
 
 	mu     sync.Mutex
 	did    []done
-	given  []gozzard.Task // tasks of the record
-	rows   int64          // rows of the audit that were read for given
-	seen   int64          // the number up to which tasks are known
-	jobs   []int          // how many tasks each job has
-	looked int            // tasks that were waited for
-	listed int            // tasks that newTasks returned
+	given  []gozzard.Task  // tasks of the record
+	seen   gozzard.TaskSeq // the newest of them
+	jobs   []int           // how many tasks each job has
+	looked int             // tasks that were waited for
+	listed int             // tasks that newTasks returned
 	names  names
 	inbox  chan func()
 }
@@ -487,38 +486,32 @@ func (w *world) until(what string, cond func() bool) {
 	}
 }
 
-// tasks lists all tasks of the record.
+// tasks lists all tasks of the record. It is called after every request, so it reads only those that are new.
 func (w *world) tasks() []gozzard.Task {
 	w.t.Helper()
+	const page = 10
+	var newest []gozzard.Task
 
-	// Find the newest row of the audit: rows and tasks share their numbers.
-	for {
-		links, err := w.Store.AuditAfter(w.t.Context(), w.rows, 1000)
+	for before, more := gozzard.TaskSeq(0), true; more; {
+		list, err := w.Store.TasksOf(w.t.Context(), "", "", before, page)
 		if err != nil {
 			w.t.Fatal(err)
 		}
-		if len(links) == 0 {
-			break
+		known := slices.IndexFunc(list, func(t gozzard.Task) bool { return t.Seq <= w.seen })
+		if more = known < 0 && len(list) == page; more {
+			before = list[page-1].Seq
 		}
-		w.rows = links[len(links)-1].Seq
+		if known >= 0 {
+			list = list[:known]
+		}
+		newest = append(newest, list...)
 	}
 
-	// Look up every number. A query may have no row of its own, so tasks can follow the newest row.
-	const beyond = 20
-	for seq, missing := w.seen+1, 0; missing < beyond; seq++ {
-		t, err := w.Store.Task(w.t.Context(), gozzard.TaskSeq(seq))
-		switch {
-		case err == nil:
-			w.given = append(w.given, t)
-			w.seen, missing = seq, 0
-		case gozzard.KindOf(err) != gozzard.ErrNotFound:
-			w.t.Fatal(err)
-		case seq <= w.rows:
-			w.seen = seq
-		default:
-			missing++
-		}
+	if len(newest) > 0 {
+		w.seen = newest[0].Seq
 	}
+	slices.Reverse(newest)
+	w.given = append(w.given, newest...)
 	return w.given
 }
 
