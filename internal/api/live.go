@@ -29,6 +29,14 @@ func (a *api) joinLive(caller gozzard.Caller) (*live.View, error) {
 	return a.Live.Join(caller.Rights)
 }
 
+// expectViewer lets the snapshot of a caller be made while its page is loading. A page that is loaded already does not
+// read the snapshot again.
+func (a *api) expectViewer(r *http.Request, caller gozzard.Caller) {
+	if a.Live != nil && r.Header.Get(idleHeader) == "" {
+		a.Live.Expect(caller.Rights)
+	}
+}
+
 // getLiveSnapshot answers with all rows that the caller may see.
 func (a *api) getLiveSnapshot(w http.ResponseWriter, r *http.Request, caller gozzard.Caller) error {
 	// Take the snapshot.

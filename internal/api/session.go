@@ -87,6 +87,7 @@ func (a *api) openSession(w http.ResponseWriter, r *http.Request,
 		return err
 	}
 	a.setCookie(w, r, s.Secret, s.Token.Expires)
+	a.expectViewer(r, caller)
 	return answer(w, http.StatusOK, a.renderSession(&s, caller))
 }
 
@@ -96,6 +97,7 @@ func (a *api) getSession(w http.ResponseWriter, r *http.Request, caller gozzard.
 	if err != nil {
 		return err
 	}
+	a.expectViewer(r, caller)
 	return answer(w, http.StatusOK, a.renderSession(&s, caller))
 }
 

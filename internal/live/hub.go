@@ -44,7 +44,8 @@ type Hub struct {
 
 	mu        sync.Mutex
 	audiences map[string]*audience
-	wake      chan struct{} // has room for one: there is an audience
+	wake      chan struct{}        // has room for one: there is an audience
+	expected  chan *gozzard.Rights // has room for one: of a viewer that will come
 
 	hostMu sync.RWMutex
 	hosts  []*fleet.LiveHost // by number; an entry is never changed, only replaced by a newer one
@@ -66,11 +67,15 @@ func New(o Options) *Hub {
 	if log == nil {
 		log = slog.New(slog.DiscardHandler)
 	}
-	return &Hub{o: o, log: log, audiences: map[string]*audience{}, wake: make(chan struct{}, 1)}
+	return &Hub{o: o, log: log, audiences: map[string]*audience{}, wake: make(chan struct{}, 1),
+		expected: make(chan *gozzard.Rights, 1)}
 }
 
 // Run sends changes to the viewers until ctx ends.
 func (h *Hub) Run(ctx context.Context) error {
+	var preparing sync.WaitGroup
+	preparing.Go(func() { h.prepare(ctx) })
+	defer preparing.Wait()
 	for {
 		select {
 		case <-ctx.Done():

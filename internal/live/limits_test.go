@@ -7,6 +7,8 @@ import (
 	"net/netip"
 	"sync"
 	"testing"
+	"testing/synctest"
+	"time"
 
 	"github.com/gozzard/gozzard"
 	"github.com/gozzard/gozzard/client"
@@ -219,4 +221,38 @@ func TestAudiences(t *testing.T) {
 	if _, err := hub.Join(&gozzard.Rights{}); err == nil {
 		t.Error("a viewer without rights joined")
 	}
+}
+
+// A viewer that is expected finds its audience, and nothing stays behind if it does not come.
+func TestExpectedViewer(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		hub := live.New(live.Options{Fleet: smallFleet(20, 10)})
+		ctx, stop := context.WithCancel(t.Context())
+		var running sync.WaitGroup
+		running.Go(func() { _ = hub.Run(ctx) }) // ends without an error
+		defer running.Wait()
+		defer stop()
+
+		hub.Expect(nil) // has no rights: nothing is made
+		synctest.Wait()
+		if c := hub.Counts(); c.Audiences != 0 {
+			t.Fatalf("%d audiences for a viewer without rights", c.Audiences)
+		}
+
+		hub.Expect(gozzard.Everything())
+		synctest.Wait()
+		if c := hub.Counts(); c.Audiences != 1 || c.Viewers != 0 {
+			t.Fatalf("%d audiences and %d viewers, want 1 and 0", c.Audiences, c.Viewers)
+		}
+		v := join(t, hub, gozzard.Everything())
+		if c := hub.Counts(); c.Audiences != 1 || c.Viewers != 1 {
+			t.Fatalf("%d audiences and %d viewers, want 1 of each", c.Audiences, c.Viewers)
+		}
+		v.view.Close()
+
+		time.Sleep(5 * time.Minute) // of the test's own clock
+		if c := hub.Counts(); c.Audiences != 0 {
+			t.Errorf("%d audiences are left without a viewer", c.Audiences)
+		}
+	})
 }

@@ -1,6 +1,7 @@
 package live
 
 import (
+	"context"
 	"time"
 
 	"github.com/gozzard/gozzard"
@@ -69,6 +70,34 @@ func (h *Hub) join(key string, rights *gozzard.Rights) (a *audience, fresh bool,
 	h.viewers.Add(1)
 	h.audiences[key] = a
 	return a, true, nil
+}
+
+// Expect says that a viewer with these rights will come soon: its audience and a snapshot are made meanwhile. It does not
+// wait. If another viewer is expected already, the later one waits for its own snapshot.
+func (h *Hub) Expect(rights *gozzard.Rights) {
+	select {
+	case h.expected <- rights:
+	default:
+	}
+}
+
+// prepare makes snapshots for viewers that are expected, until ctx ends.
+func (h *Hub) prepare(ctx context.Context) {
+	for {
+		select {
+		case <-ctx.Done():
+			return
+		case rights := <-h.expected:
+			view, err := h.Join(rights)
+			if err != nil { // the viewer gets the same answer when it comes
+				continue
+			}
+			if _, err := view.Snapshot(); err != nil {
+				h.log.Error("cannot make a snapshot for a viewer that is expected", "err", err)
+			}
+			view.Close()
+		}
+	}
 }
 
 // endIdle removes the audience that has had no viewer for the longest time, and reports whether there was one. mu is

@@ -3,8 +3,18 @@ import { test } from "node:test";
 import { formatFilter, matching, parseFilter, pattern, sortRows } from "../src/live/filter.ts";
 import { Table } from "../src/live/table.ts";
 
-/** A small fleet: ten rows, with ids that have holes. */
-function fleet(): Table {
+/** Bytes as a browser gets them: in parts that end anywhere. */
+function parts(bytes: Uint8Array, size: number): ReadableStream<Uint8Array> {
+  return new ReadableStream({
+    start(c) {
+      for (let at = 0; at < bytes.length; at += size) c.enqueue(bytes.slice(at, at + size));
+      c.close();
+    },
+  });
+}
+
+/** The snapshot of a small fleet: four rows, with ids that may have holes. */
+function snapshot(ids: number[]): Uint8Array {
   const header = {
     epoch: "e", seq: 7, rows: 4, time: 1, states: ["running", "failed"],
     hosts: { agent: ["a1", "a2"], ip: ["10.0.0.1", "10.0.0.2"], cloud: [0, 1], online: [1, 0] },
@@ -16,7 +26,7 @@ function fleet(): Table {
   while ((8 + json.length) % 8) { text += " "; json = new TextEncoder().encode(text); }
 
   const columns = [
-    new Uint32Array([0, 2, 5, 6]), new Uint32Array([0, 0, 1, 1]), new Uint32Array([0, 1, 0, 1]), new Uint32Array([1, 0, 1, 0]),
+    new Uint32Array(ids), new Uint32Array([0, 0, 1, 1]), new Uint32Array([0, 1, 0, 1]), new Uint32Array([1, 0, 1, 0]),
     new Uint32Array([100, 400, 200, 300]), new Int32Array([11, 12, -1, 14]), new Uint32Array([5, 6, 7, 8]),
     new Uint16Array([0, 1, 2, 3]), new Uint16Array([10, 30, 20, 30]), new Uint8Array([0, 0, 1, 0]), new Uint8Array([1, 1, 3, 2]),
   ];
@@ -30,19 +40,35 @@ function fleet(): Table {
     bytes.set(new Uint8Array(c.buffer), at);
     at += Math.ceil(c.byteLength / 8) * 8;
   }
-  return Table.read(bytes.buffer);
+  return bytes;
 }
 
+const small = await Table.read(parts(snapshot([0, 2, 5, 6]), 1000));
+const fleet = () => small;
 const found = (text: string) => [...matching(fleet(), parseFilter(text))];
 
-test("a snapshot is read", () => {
+test("a snapshot is read", async () => {
   const t = fleet();
   assert.equal(t.count, 4);
   assert.deepEqual(t.byState, [3, 1]);
   assert.equal(t.staleRows, 2);
   assert.equal(t.has(1), false);
   assert.equal(t.pid[5], -1);
-  assert.throws(() => Table.read(new ArrayBuffer(16)));
+
+  for (const ids of [[0, 2, 5, 6], [0, 1, 2, 3]]) {
+    const bytes = snapshot(ids);
+    for (const size of [1, 7, 64, bytes.length]) {
+      const t = await Table.read(parts(bytes, size));
+      assert.equal(t.top, ids[3] + 1);
+      assert.equal(t.count, 4);
+      assert.deepEqual(ids.map((id) => t.mem[id]), [100, 400, 200, 300]);
+      assert.deepEqual(ids.map((id) => t.pid[id]), [11, 12, -1, 14]);
+      assert.deepEqual(ids.map((id) => t.state[id]), [0, 0, 1, 0]);
+      assert.deepEqual(ids.map((id) => t.flags[id]), [1, 1, 3, 2]);
+    }
+    await assert.rejects(Table.read(parts(bytes.slice(0, -1), 50)));
+  }
+  await assert.rejects(Table.read(parts(new Uint8Array(16), 16)));
 });
 
 test("filters find rows", () => {

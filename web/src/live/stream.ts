@@ -155,7 +155,8 @@ async function snapshot(): Promise<void> {
   fetching = true;
   try {
     const answer = await send("GET", "/live/snapshot", { accept: "application/octet-stream" });
-    table.value = Table.read(await answer.arrayBuffer());
+    if (!answer.body) throw new Failure(0, {});
+    table.value = await Table.read(answer.body);
     fetching = false;
     connection.value = "live";
     lastHeard = Date.now();

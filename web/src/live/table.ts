@@ -30,6 +30,38 @@ export interface Batch {
   b?: string;
 }
 
+type Column = Uint32Array<ArrayBuffer> | Int32Array<ArrayBuffer> | Uint16Array<ArrayBuffer> | Uint8Array<ArrayBuffer>;
+
+/** The bytes of a snapshot, in the order in which they come. */
+class Source {
+  private rest: Uint8Array = new Uint8Array(0); // of the last part
+
+  constructor(private reader: ReadableStreamDefaultReader<Uint8Array>) {}
+
+  /** Fills a list of bytes with the next ones. */
+  async take<T extends Uint8Array>(into: T): Promise<T> {
+    for (let at = 0; at < into.length;) {
+      if (this.rest.length === 0) {
+        const { value, done } = await this.reader.read();
+        if (done) throw new Error("the snapshot ends too early");
+        this.rest = value;
+      }
+      const part = this.rest.subarray(0, into.length - at);
+      into.set(part, at);
+      at += part.length;
+      this.rest = this.rest.subarray(part.length);
+    }
+    return into;
+  }
+
+  /** Fills a column and skips what follows it up to a multiple of 8 bytes. */
+  async column<T extends Column>(into: T): Promise<T> {
+    await this.take(new Uint8Array(into.buffer));
+    await this.take(new Uint8Array((8 - (into.byteLength % 8)) % 8));
+    return into;
+  }
+}
+
 export class Table {
   epoch = "";
   seq = 0;
@@ -62,12 +94,13 @@ export class Table {
     return id < this.top && this.state[id] !== noRow;
   }
 
-  /** The table of a snapshot. It throws if the bytes are not one. */
-  static read(bytes: ArrayBuffer): Table {
-    const view = new DataView(bytes);
-    if (bytes.byteLength < 8 || view.getUint32(0) !== 0x475a4c31) throw new Error("not a snapshot");
-    const length = view.getUint32(4, true);
-    const header = JSON.parse(new TextDecoder().decode(new Uint8Array(bytes, 8, length))) as Header;
+  /** The table of a snapshot. It reads the columns as they come, and throws if the bytes are not a snapshot. */
+  static async read(body: ReadableStream<Uint8Array>): Promise<Table> {
+    const source = new Source(body.getReader());
+    const start = new DataView((await source.take(new Uint8Array(8))).buffer);
+    if (start.getUint32(0) !== 0x475a4c31) throw new Error("not a snapshot");
+    const text = await source.take(new Uint8Array(start.getUint32(4, true)));
+    const header = JSON.parse(new TextDecoder().decode(text)) as Header;
 
     const t = new Table();
     t.epoch = header.epoch;
@@ -77,42 +110,46 @@ export class Table {
     t.names = header.names;
     t.places = header.places;
     t.byState = header.states.map(() => 0);
-    t.fill(bytes, 8 + length, header.rows);
+    await t.fill(source, header.rows);
     return t;
   }
 
   /** Reads the columns of a snapshot. */
-  private fill(bytes: ArrayBuffer, from: number, n: number): void {
-    let at = from;
-    const column = <T>(make: new (b: ArrayBuffer, at: number, n: number) => T, size: number): T => {
-      const c = new make(bytes, at, n);
-      at += Math.ceil((n * size) / 8) * 8;
+  private async fill(source: Source, n: number): Promise<void> {
+    // Find out where rows belong.
+    const id = await source.column(new Uint32Array(n));
+    let dense = true, top = 0;
+    for (let i = 0; i < n; i++) {
+      if (id[i] !== i) dense = false;
+      if (id[i] >= top) top = id[i] + 1;
+    }
+
+    // Read the columns. Without holes between the ids, which is usual, a column is what was sent.
+    const column = async <T extends Column>(make: new (n: number) => T, none = 0): Promise<T> => {
+      const sent = await source.column(new make(n));
+      if (dense) return sent;
+      const c = new make(top);
+      if (none) c.fill(none);
+      for (let i = 0; i < n; i++) c[id[i]] = sent[i];
       return c;
     };
-    const id = column(Uint32Array, 4);
-    const host = column(Uint32Array, 4), name = column(Uint32Array, 4), place = column(Uint32Array, 4), mem = column(Uint32Array, 4);
-    const pid = column(Int32Array, 4), started = column(Uint32Array, 4);
-    const restarts = column(Uint16Array, 2), cpu = column(Uint16Array, 2);
-    const state = column(Uint8Array, 1), flags = column(Uint8Array, 1);
+    this.host = await column(Uint32Array);
+    this.name = await column(Uint32Array);
+    this.place = await column(Uint32Array);
+    this.mem = await column(Uint32Array);
+    this.pid = await column(Int32Array);
+    this.started = await column(Uint32Array);
+    this.restarts = await column(Uint16Array);
+    this.cpu = await column(Uint16Array);
+    this.state = await column(Uint8Array, noRow);
+    this.flags = await column(Uint8Array);
 
-    let top = 0;
-    for (let i = 0; i < n; i++) if (id[i] >= top) top = id[i] + 1;
-    this.grow(top);
+    // Count.
     for (let i = 0; i < n; i++) {
-      const r = id[i];
-      this.host[r] = host[i];
-      this.name[r] = name[i];
-      this.place[r] = place[i];
-      this.mem[r] = mem[i];
-      this.pid[r] = pid[i];
-      this.started[r] = started[i];
-      this.restarts[r] = restarts[i];
-      this.cpu[r] = cpu[i];
-      this.state[r] = state[i];
-      this.flags[r] = flags[i];
-      this.byState[state[i]]++;
-      if (flags[i] & flagStale) this.staleRows++;
+      this.byState[this.state[id[i]]]++;
+      if (this.flags[id[i]] & flagStale) this.staleRows++;
     }
+    this.top = top;
     this.count = n;
   }
 
@@ -121,7 +158,7 @@ export class Table {
     if (top <= this.top) return;
     if (top > this.state.length) {
       const room = this.state.length === 0 ? top : Math.max(top, Math.ceil(this.state.length * 1.25));
-      const more = <T extends Uint32Array | Int32Array | Uint16Array | Uint8Array>(old: T): T => {
+      const more = <T extends Column>(old: T): T => {
         const c = new (old.constructor as new (n: number) => T)(room);
         c.set(old);
         return c;
