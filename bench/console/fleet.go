@@ -50,7 +50,7 @@ func startFleet(ctx context.Context, o options) (_ *bigFleet, err error) {
 		return nil, err
 	}
 	f.server = child(o.binary, "server", "--data", data, "--listen", "127.0.0.1:0", "--agent-listen", agents,
-		"--rate-app=0", "--max-connections=0", "--max-in-flight=0", "--max-connections-total=0", "--max-agent-connections=0")
+		"--rate-app=0", "--confirm-above=0", "--confirm-above-percent=0", "--destructive-quota=0", "--max-connections=0", "--max-in-flight=0", "--max-connections-total=0", "--max-agent-connections=0")
 	f.server.Stdout, f.server.Stderr = log, log
 	if err := f.server.Start(); err != nil {
 		return nil, err
@@ -69,9 +69,13 @@ func startFleet(ctx context.Context, o options) (_ *bigFleet, err error) {
 	if err != nil {
 		return nil, err
 	}
+	state := filepath.Join(o.dir, "hosts")
+	if err := os.Mkdir(state, 0o700); err != nil {
+		return nil, err
+	}
 	began := time.Now()
 	f.hosts = child(self, reporterRole, strconv.Itoa(o.hosts), strconv.Itoa(o.processes), strconv.Itoa(o.changes), agents,
-		filepath.Join(data, "join.secret"))
+		filepath.Join(data, "join.secret"), state)
 	f.hosts.Stderr = log
 	out, err := f.hosts.StdoutPipe()
 	if err != nil {
@@ -209,7 +213,7 @@ func (f *bigFleet) until(ctx context.Context, what string, ask func() error) err
 		case time.Now().After(end):
 			return fmt.Errorf("%s is not there: %w", what, err)
 		}
-		time.Sleep(200 * time.Millisecond)
+		time.Sleep(200 * time.Millisecond) // between two questions; nothing is measured meanwhile
 	}
 }
 

@@ -21,25 +21,42 @@ import (
 // reporterRole is the hidden first argument of the process that plays the hosts.
 const reporterRole = "-role=reporters"
 
-// options are the sizes of a run.
+// options say what a run measures.
 type options struct {
+	size
+	hold   bool // only start the fleet
+	binary string
+	dir    string
+}
+
+// size is how large a run is, and how long it measures.
+type size struct {
 	hosts, processes int // processes on each host
 	changes          int // a second
 	viewers          int
-	hold             bool // only start the fleet
-	binary           string
-	dir              string
+	settle           time.Duration // with changes, before the frames are measured
+	scroll           time.Duration
+	remember         time.Duration // with changes, before the memory is measured
+	catchUp          time.Duration // of viewers
+	view             time.Duration
+}
+
+func wholeSize() size {
+	return size{hosts: 1000, processes: 1000, changes: 20_000, viewers: 200, settle: 3 * time.Second,
+		scroll: 10 * time.Second, remember: 10 * time.Second, catchUp: 2 * time.Second, view: 15 * time.Second}
+}
+
+// quickSize is only large enough to see that everything works.
+func quickSize() size {
+	return size{hosts: 20, processes: 50, changes: 100, viewers: 5, settle: 100 * time.Millisecond,
+		scroll: time.Second, remember: 100 * time.Millisecond, catchUp: 100 * time.Millisecond, view: time.Second}
 }
 
 func main() {
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	defer stop()
-	if len(os.Args) > 1 && os.Args[1] == reporterRole {
-		if err := runReporters(ctx, os.Args[2:]); err != nil && ctx.Err() == nil {
-			fmt.Fprintln(os.Stderr, "console:", err)
-			os.Exit(1)
-		}
-		return
+	if served, code := serveRole(ctx, os.Args[1:]); served {
+		os.Exit(code)
 	}
 
 	var o options
@@ -49,9 +66,9 @@ func main() {
 	flag.BoolVar(&o.hold, "hold", false, "start the fleet, print where it is, and wait for Ctrl-C: to look at it by hand")
 	flag.Parse()
 
-	o.hosts, o.processes, o.changes, o.viewers = 1000, 1000, 20_000, 200
+	o.size = wholeSize()
 	if *quick {
-		o.hosts, o.processes, o.changes, o.viewers = 20, 50, 100, 5
+		o.size = quickSize()
 	}
 	if o.binary == "" {
 		o.binary = "bin/gozzard"
@@ -67,26 +84,29 @@ func main() {
 	}
 }
 
+// serveRole plays the hosts if the arguments say so. It returns the code with which the program ends.
+func serveRole(ctx context.Context, args []string) (served bool, code int) {
+	if len(args) == 0 || args[0] != reporterRole {
+		return false, 0
+	}
+	if err := runReporters(ctx, args[1:]); err != nil && ctx.Err() == nil {
+		fmt.Fprintln(os.Stderr, "console:", err)
+		return true, 1
+	}
+	return true, 0
+}
+
 // measureTo runs the measurements, prints the table and writes it to path if that is not empty.
 func measureTo(ctx context.Context, o options, path string) (err error) {
-	ctx, cancel := context.WithTimeout(ctx, 30*time.Minute)
-	defer cancel()
 	if o.dir, err = os.MkdirTemp("", "gozzard-bench-console-"); err != nil {
 		return err
 	}
 	defer os.RemoveAll(o.dir)
-
-	began := time.Now()
-	s := &sheet.Sheet{At: began}
-	if err := run(ctx, o, s); err != nil || o.hold {
+	s, text, err := measure(ctx, o)
+	if err != nil || o.hold {
 		return err
 	}
-	s.Took = time.Since(began)
 
-	text := s.Markdown(sheet.Head{Title: "The console with a large fleet", Command: "make bench-console",
-		Shared:   ": a server, " + fmt.Sprint(o.hosts) + " simulated hosts and a headless Chromium without a graphics card",
-		Versions: sheet.Versions("", "github.com/chromedp/chromedp"),
-		Read:     "Every figure stands beside the limit that it must keep. CPU is the time of one core."})
 	fmt.Print(text)
 	if path != "" {
 		if err := os.WriteFile(path, []byte(text), 0o644); err != nil {
@@ -94,6 +114,23 @@ func measureTo(ctx context.Context, o options, path string) (err error) {
 		}
 	}
 	return s.Fault()
+}
+
+// measure runs the measurements and returns their results, also as text.
+func measure(ctx context.Context, o options) (*sheet.Sheet, string, error) {
+	ctx, cancel := context.WithTimeout(ctx, 30*time.Minute)
+	defer cancel()
+	began := time.Now()
+	s := &sheet.Sheet{At: began}
+	if err := run(ctx, o, s); err != nil {
+		return nil, "", err
+	}
+	s.Took = time.Since(began)
+
+	return s, s.Markdown(sheet.Head{Title: "The console with a large fleet", Command: "make bench-console",
+		Shared:   ": a server, " + fmt.Sprint(o.hosts) + " simulated hosts and a headless Chromium without a graphics card",
+		Versions: sheet.Versions("", "github.com/chromedp/chromedp"),
+		Read:     "Every figure stands beside the limit that it must keep. CPU is the time of one core."}), nil
 }
 
 // run starts everything, measures and stops everything.

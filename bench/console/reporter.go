@@ -14,6 +14,7 @@ import (
 	"github.com/gozzard/gozzard"
 	"github.com/gozzard/gozzard/internal/agentd"
 	"github.com/gozzard/gozzard/internal/nats"
+	"github.com/gozzard/gozzard/internal/signing"
 )
 
 // The simulated fleet: hosts with many processes each, in some namespaces.
@@ -25,7 +26,7 @@ const (
 )
 
 // reporter is one simulated host: a real link that says HELLO, reports all its processes once, and then some changes a
-// second. It does not read what the server sends.
+// second. It answers operations one after the other, and does not read what else the server sends.
 type reporter struct {
 	number    int
 	processes int
@@ -33,14 +34,17 @@ type reporter struct {
 	random    *rand.Rand
 	statuses  []gozzard.Status
 	beat      uint64
+
+	mu  sync.Mutex
+	ops []gozzard.Op // not answered yet; guarded by mu
 }
 
 // runReporters runs the hosts until the context ends. It prints a line when all have reported.
 func runReporters(ctx context.Context, args []string) error {
 	hosts, processes, changes := 0, 0, 0
 	addr, secretFile := "", ""
-	if len(args) != 5 {
-		return fmt.Errorf("%d arguments instead of 5", len(args))
+	if len(args) != 6 {
+		return fmt.Errorf("%d arguments instead of 6", len(args))
 	}
 	for i, to := range []*int{&hosts, &processes, &changes} {
 		n, err := strconv.Atoi(args[i])
@@ -50,7 +54,7 @@ func runReporters(ctx context.Context, args []string) error {
 		*to = n
 	}
 	addr, secretFile = args[3], args[4]
-	secret, _, err := agentd.ReadJoinFile(secretFile)
+	secret, ring, err := openRing(secretFile, args[5])
 	if err != nil {
 		return err
 	}
@@ -62,7 +66,8 @@ func runReporters(ctx context.Context, args []string) error {
 	for i := range all {
 		r := &reporter{number: i, processes: processes, random: rand.New(rand.NewPCG(uint64(i), 1))}
 		r.link, err = nats.NewLink(nats.LinkOptions{URL: addr, Agent: agentOf(i), Secret: secret,
-			Command: func(*gozzard.Command) {}, Up: func() { up <- struct{}{} }})
+			Open:    func(b []byte) ([]byte, error) { return ring.Open(agentOf(i), b) },
+			Command: r.take, Up: func() { up <- struct{}{} }})
 		if err != nil {
 			return err
 		}
@@ -101,6 +106,19 @@ func runReporters(ctx context.Context, args []string) error {
 	return nil
 }
 
+// openRing reads the secret with which hosts join, and keeps the key of the server in a folder.
+func openRing(secretFile, dir string) (string, *signing.KeyRing, error) {
+	secret, key, err := agentd.ReadJoinFile(secretFile)
+	if err != nil {
+		return "", nil, err
+	}
+	ring, err := signing.OpenKeyRing(dir, nil)
+	if err != nil {
+		return "", nil, err
+	}
+	return secret, ring, ring.Trust(key)
+}
+
 // helloUntil says HELLO for some hosts at a time, again and again, with the heartbeats of all, until something is known.
 func helloUntil(all []*reporter, known <-chan error) error {
 	const atOnce = 50
@@ -130,6 +148,28 @@ func (r *reporter) heartbeat() error {
 	return r.send(gozzard.Report{Kind: gozzard.ReportHeartbeat, Beat: r.beat})
 }
 
+// take keeps the operations of a command for later.
+func (r *reporter) take(c *gozzard.Command) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.ops = append(r.ops, c.Ops...)
+}
+
+// answer does the operation that came first, if there is one.
+func (r *reporter) answer() error {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if len(r.ops) == 0 {
+		return nil
+	}
+	op := r.ops[0]
+	r.ops = r.ops[1:]
+	return r.send(gozzard.Report{Kind: gozzard.ReportResults, Results: []gozzard.OpReport{{ID: op.ID, Ref: op.Ref,
+		Phase: gozzard.PhaseDone, Outcome: gozzard.Outcome{Code: gozzard.CodeOK, Hosted: true}}}})
+}
+
+func spaceOf(i int) string { return fmt.Sprintf("game-%02d", i%spaces) }
+
 func agentOf(i int) gozzard.AgentID { return gozzard.AgentID(fmt.Sprintf("bench-%05d", i)) }
 
 func addrOf(i int) netip.Addr {
@@ -153,7 +193,7 @@ func (r *reporter) everything() error {
 	r.statuses = make([]gozzard.Status, r.processes)
 	for i := range r.statuses {
 		r.statuses[i] = gozzard.Status{
-			Key:    gozzard.Key{Namespace: fmt.Sprintf("game-%02d", i%spaces), Name: fmt.Sprintf("process-%04d", i)},
+			Key:    gozzard.Key{Namespace: spaceOf(i), Name: fmt.Sprintf("process-%04d", i)},
 			Wanted: gozzard.StateRunning, State: gozzard.StateRunning, Condition: gozzard.ConditionRunning, Hosted: true,
 			PID: int32(1000 + i), StartedAt: now - int64(r.random.IntN(1_000_000)), ReportedAt: now,
 			CPU: r.random.Float32() * 5, MemBytes: int64(r.random.IntN(1<<20)) << 10,
@@ -214,6 +254,7 @@ func changeUntil(ctx context.Context, all []*reporter, perSecond int) {
 			if (i+round)%step == 0 && perSecond > 0 {
 				_ = r.change(each) // a link that is down is up again soon
 			}
+			_ = r.answer()
 			if beats {
 				_ = r.heartbeat()
 			}

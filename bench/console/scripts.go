@@ -19,24 +19,24 @@ addEventListener("DOMContentLoaded", () => {
   look();
 });`
 
-// scroll moves through the table for ten seconds, a little each frame, and measures the time between frames.
-const scroll = `new Promise((resolve) => {
-  let box = document.querySelector("main [aria-rowindex='2']");
-  while (box && !(box.scrollHeight > box.clientHeight + 100 && /auto|scroll/.test(getComputedStyle(box).overflowY))) box = box.parentElement;
-  box ??= document.scrollingElement;
-  const times = [];
-  let last = performance.now();
-  const end = last + 10000;
-  const step = (now) => {
-    times.push(now - last);
-    last = now;
-    box.scrollTop += 140;
-    if (now < end) return requestAnimationFrame(step);
-    times.sort((a, b) => a - b);
-    resolve({P50: times[times.length >> 1], P95: times[Math.floor(times.length * 0.95)], Count: times.length});
-  };
+// beginFrames brings an element into view and notes the time of every frame from then on. It returns where the middle of
+// the element is, and how far it is scrolled. Its argument is the selector of the element.
+const beginFrames = `(() => {
+  const box = document.querySelector(%q);
+  box.scrollIntoView({block: "center"});
+  const times = bench.frames = [];
+  const step = (now) => { times.push(now); if (bench.frames === times) requestAnimationFrame(step); };
   requestAnimationFrame(step);
-})`
+  const r = box.getBoundingClientRect();
+  return {X: r.x + r.width / 2, Y: r.y + r.height / 2, Top: box.scrollTop};
+})()`
+
+// endFrames returns the times between the frames since beginFrames, and how far the element is scrolled.
+const endFrames = `(() => {
+  const at = bench.frames, times = at.slice(1).map((t, i) => t - at[i]).sort((a, b) => a - b);
+  bench.frames = null;
+  return {P50: times[times.length >> 1], P95: times[Math.floor(times.length * 0.95)], Count: times.length, Top: document.querySelector(%q).scrollTop};
+})()`
 
 // filter types a text into the box and measures the time until the number of rows is another one and is drawn. Its argument
 // is the text.

@@ -19,23 +19,20 @@ import (
 	"github.com/gozzard/gozzard/bench/sheet"
 )
 
-const (
-	viewFor     = 15 * time.Second
-	viewersEach = 10 // streams of one person; the server allows 20
-)
+const viewersEach = 10 // streams of one person; the server allows 20
 
 // measureViewers measures the CPU time of the server without a viewer, with one, and with many.
 func (f *bigFleet) measureViewers(ctx context.Context, o options, s *sheet.Sheet) error {
 	t := s.Table("What viewers cost the server", "measured", "")
-	none, _, err := f.watch(ctx, 0)
+	none, _, err := f.watch(ctx, o, 0)
 	if err != nil {
 		return err
 	}
-	one, oneBytes, err := f.watch(ctx, 1)
+	one, oneBytes, err := f.watch(ctx, o, 1)
 	if err != nil {
 		return err
 	}
-	many, _, err := f.watch(ctx, o.viewers)
+	many, _, err := f.watch(ctx, o, o.viewers)
 	if err != nil {
 		return err
 	}
@@ -53,7 +50,7 @@ func (f *bigFleet) measureViewers(ctx context.Context, o options, s *sheet.Sheet
 
 // watch reads the stream with n viewers for a while. It returns the CPU time of the server a second, and the bytes of one
 // viewer a second.
-func (f *bigFleet) watch(ctx context.Context, n int) (cpu time.Duration, bytes int64, err error) {
+func (f *bigFleet) watch(ctx context.Context, o options, n int) (cpu time.Duration, bytes int64, err error) {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
 	client := &http.Client{Transport: &http.Transport{MaxIdleConnsPerHost: n, DisableCompression: true}}
@@ -83,7 +80,7 @@ func (f *bigFleet) watch(ctx context.Context, n int) (cpu time.Duration, bytes i
 				}
 			})
 		}
-		time.Sleep(2 * time.Second) // what the viewers had to catch up is not counted
+		time.Sleep(o.catchUp) // what the viewers had to catch up is not counted
 	}
 
 	before, err := cpuOf(f.server.Process.Pid)
@@ -91,15 +88,15 @@ func (f *bigFleet) watch(ctx context.Context, n int) (cpu time.Duration, bytes i
 		return 0, 0, err
 	}
 	readBefore := read.Load()
-	time.Sleep(viewFor)
+	time.Sleep(o.view) // this is the time over which the CPU time is measured
 	after, err := cpuOf(f.server.Process.Pid)
 	if err != nil {
 		return 0, 0, err
 	}
-	bytes = (read.Load() - readBefore) / int64(viewFor.Seconds()) / int64(max(n, 1))
+	bytes = int64(float64(read.Load()-readBefore)/o.view.Seconds()) / int64(max(n, 1))
 	cancel()
 	wg.Wait()
-	return time.Duration(float64(after-before) / viewFor.Seconds()), bytes, nil
+	return time.Duration(float64(after-before) / o.view.Seconds()), bytes, nil
 }
 
 // open opens an address as one of several people of the app.
