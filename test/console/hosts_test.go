@@ -31,7 +31,7 @@ func TestEnrolHost(t *testing.T) {
 	p.Wait("dialog", "Add a host")
 	p.Accessible()
 	p.Eval(`document.querySelector("dialog input[type=checkbox]").click()`, nil)
-	p.Eval(`document.querySelector("dialog form").requestSubmit()`, nil)
+	submit(p)
 	p.WaitText("The token is made")
 	p.WaitText("/join | sudo sh")
 	p.Accessible()
@@ -59,7 +59,7 @@ func TestEnrolHost(t *testing.T) {
 	p.Click("button", "Approve")
 	p.Wait("dialog", "Approve 127.0.0.1")
 	p.Accessible()
-	p.Eval(`document.querySelector("dialog form").requestSubmit()`, nil)
+	submit(p)
 	p.WaitNoText("waits for you")
 	p.Until("the host is online", `document.querySelector(".hosts-table .online-yes")`)
 	p.Accessible()
@@ -72,7 +72,7 @@ func TestEnrolHost(t *testing.T) {
 	p.Click("button", "Revoke")
 	p.Wait("dialog", "Revoke 127.0.0.1")
 	p.Accessible()
-	p.Eval(`document.querySelector("dialog form").requestSubmit()`, nil)
+	submit(p)
 	p.WaitText("The host is excluded.")
 	p.Until("the host is offline", `document.querySelector(".online-no")`)
 	p.Accessible()
@@ -100,9 +100,6 @@ func TestEnrolHost(t *testing.T) {
 		p.Wait("navigation", "页面")
 		p.WaitNoText("正在加载")
 		p.Accessible()
-		var wide bool
-		if p.Eval(`document.documentElement.scrollWidth > innerWidth`, &wide); wide {
-			t.Errorf("%s is wider than a phone", path)
-		}
+		narrow(p)
 	}
 }

@@ -3,8 +3,8 @@
 package console_test
 
 import (
-	"net/url"
-	"strings"
+	"maps"
+	"slices"
 	"testing"
 
 	"github.com/gozzard/gozzard/client"
@@ -21,22 +21,14 @@ func TestEveryPage(t *testing.T) {
 	p.WaitText("14 processes on 3 hosts")
 
 	f.AddUser(t, "alice", password, client.Grant{Role: "viewer"})
-	tasks, err := f.Client.Tasks(t.Context(), client.TaskQuery{}, 1)
-	if err != nil || len(tasks.Tasks) == 0 {
-		t.Fatalf("tasks %+v, %v", tasks, err)
-	}
-	paths := []string{"/", "/processes", "/process/GSEKIT_BIZ_1000/orders_1", "/register", "/businesses", "/businesses/1000",
-		"/tasks", "/tasks/TASK", "/hosts", "/hosts/AGENT", "/releases", "/people", "/people/alice", "/audit", "/server",
-		"/account", "/requests", "/nowhere"}
-	fill := strings.NewReplacer("TASK", url.PathEscape(tasks.Tasks[0].ID), "AGENT",
-		string(f.Process(t, "orders_1").Host.Agent))
+	paths := append(slices.Collect(maps.Values(pagesOf(t, f, "1000", "GSEKIT_BIZ_1000", "orders_1", "alice"))), "/nowhere")
 
 	for _, look := range []struct{ theme, button, word string }{{"light", "中文", "总览"}, {"dark", "English", "Overview"}} {
 		p.Prefer("prefers-color-scheme", look.theme)
 		p.Click("button", look.button)
 		p.Wait("link", look.word)
 		for _, path := range paths {
-			visit(p, fill.Replace(path))
+			visit(p, path)
 		}
 	}
 }
@@ -52,5 +44,5 @@ func visit(p *console.Page, path string) {
 	// On a phone nothing is wider than the screen.
 	p.Size(390, 800)
 	p.WaitSelector("main h1")
-	p.Until("a page that is not wider than a phone", "document.documentElement.scrollWidth <= innerWidth")
+	narrow(p)
 }

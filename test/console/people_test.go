@@ -12,6 +12,9 @@ import (
 	"github.com/gozzard/gozzard/test/console"
 )
 
+// submit sends the form of the open dialog.
+func submit(p *console.Page) { p.Eval(`document.querySelector("dialog form").requestSubmit()`, nil) }
+
 // TestPeople: an admin adds a user and a grant, ends the user's session, and finds both in the audit.
 func TestPeople(t *testing.T) {
 	t.Parallel()
@@ -27,7 +30,7 @@ func TestPeople(t *testing.T) {
 	p.Wait("dialog", "Add a user")
 	p.Fill("Name", "bob")
 	p.Accessible()
-	p.Eval(`document.querySelector("dialog form").requestSubmit()`, nil)
+	submit(p)
 	p.WaitText("Password of bob")
 	p.Accessible()
 	var made string
@@ -43,7 +46,7 @@ func TestPeople(t *testing.T) {
 	p.Click("link", "bob")
 	p.Wait("heading", "bob")
 	p.Click("button", "Give a grant")
-	p.Eval(`document.querySelector("dialog form").requestSubmit()`, nil)
+	submit(p)
 	p.WaitText("viewer on everything")
 	p.Accessible()
 
@@ -60,7 +63,7 @@ func TestPeople(t *testing.T) {
 	p.Click("button", "End")
 	p.Wait("dialog", "End 1 session")
 	p.Accessible()
-	p.Eval(`document.querySelector("dialog form").requestSubmit()`, nil)
+	submit(p)
 	p.WaitNo("dialog", "")
 	began := time.Now()
 	bob.Wait("button", "Sign in")
@@ -96,10 +99,10 @@ func TestAccount(t *testing.T) {
 	// A wrong password makes no token and does not end the session.
 	p.Click("button", "Make a token")
 	p.Fill("Present password", "wrong")
-	p.Eval(`document.querySelector("dialog form").requestSubmit()`, nil)
+	submit(p)
 	p.WaitText("This was not done.")
 	p.Fill("Present password", password)
-	p.Eval(`document.querySelector("dialog form").requestSubmit()`, nil)
+	submit(p)
 	p.WaitText("The token is made")
 	p.Accessible()
 	p.Click("button", "Close")
@@ -107,14 +110,14 @@ func TestAccount(t *testing.T) {
 	// Others end.
 	p.Click("button", "Sign out everywhere else")
 	p.Wait("dialog", "Sign out everywhere else")
-	p.Eval(`document.querySelector("dialog form").requestSubmit()`, nil)
+	submit(p)
 	other.Wait("button", "Sign in")
 	p.WaitNo("dialog", "")
 
 	// The second factor is shown once.
 	p.Click("button", "Set up a second factor")
 	p.Fill("Present password", password)
-	p.Eval(`document.querySelector("dialog form").requestSubmit()`, nil)
+	submit(p)
 	p.WaitText("otpauth://")
 	p.WaitText("Recovery codes")
 	p.Accessible()
@@ -199,7 +202,7 @@ func TestSecondPerson(t *testing.T) {
 	p.Go("/console/people/carol")
 	p.Click("button", "Give a grant")
 	p.Eval(`const e = document.querySelector("dialog select"); e.value = "admin"; e.dispatchEvent(new Event("change", {bubbles: true}))`, nil)
-	p.Eval(`document.querySelector("dialog form").requestSubmit()`, nil)
+	submit(p)
 	p.WaitText("for a second person")
 	p.Accessible()
 	p.Click("link", "Requests that wait")
@@ -216,7 +219,7 @@ func TestSecondPerson(t *testing.T) {
 	other.Click("button", "Approve")
 	other.Wait("dialog", "")
 	other.Accessible()
-	other.Eval(`document.querySelector("dialog form").requestSubmit()`, nil)
+	submit(other)
 	other.WaitText("Nothing waits for a second person")
 	p.Go("/console/people/carol")
 	p.WaitText("admin on everything")

@@ -61,6 +61,9 @@ func TestProcessPage(t *testing.T) {
 	}
 	p.Click("button", "Follow")
 	p.Until("the log goes on", fmt.Sprintf("[...document.querySelectorAll('.log-line')].at(-1).innerText !== %q", stopped))
+	p.Eval(`void (URL.createObjectURL = ((real) => (b) => { void b.text().then((s) => { window.saved = s; }); return real.call(URL, b); })(URL.createObjectURL))`, nil)
+	p.Click("button", "Download")
+	p.Until("a file with the lines of both hosts", `["0:127.0.0.1", "0:127.0.0.2"].every((h) => window.saved?.includes(h)) && window.saved.includes("line 1 of")`)
 	p.Fill("Search in the log", "line 1 of")
 	p.WaitSelector(".log mark")
 	p.Until("only lines that fit", `[...document.querySelectorAll(".log-line")].every((l) => l.innerText.includes("line 1 of"))`)

@@ -52,11 +52,15 @@ func begin(t *testing.T, f *console.Fleet, action string, names ...string) clien
 	return a
 }
 
+// narrow waits until the page is not wider than the view.
+func narrow(p *console.Page) {
+	p.Until(p.Path()+" no wider than the view", `document.documentElement.scrollWidth <= innerWidth`)
+}
+
 // fits waits until the page is not wider than a narrow view.
 func fits(p *console.Page, width int64) {
 	p.Size(width, 800)
-	p.Until(fmt.Sprintf("%s in a view of %d pixels", p.Path(), width),
-		fmt.Sprintf(`document.documentElement.scrollWidth <= %d`, width))
+	narrow(p)
 	p.Size(1280, 800)
 }
 
@@ -99,6 +103,11 @@ func TestTaskRetry(t *testing.T) {
 	if !strings.Contains(p.Path(), "result=failed") {
 		t.Errorf("the address is %s", p.Path())
 	}
+
+	// The hosts of what is shown are copied.
+	p.Eval(`void (navigator.clipboard.writeText = async (s) => { window.copied = s; })`, nil)
+	p.Click("button", "Copy 2 hosts")
+	p.Until("both hosts", `["127.0.0.1", "127.0.0.2"].every((h) => window.copied?.includes(h))`)
 
 	// What failed is repeated when the cause is gone.
 	if err := os.WriteFile(allow, nil, 0o644); err != nil {
