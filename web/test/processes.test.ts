@@ -191,6 +191,12 @@ test("an action is summed up, and a selection may be too large", () => {
   assert.deepEqual(s.names, [{ key: "shop/app-1", count: 2 }, { key: "shop/app-2", count: 1 }]);
   assert.deepEqual(s.rejected, [{ code: "refused", message: "protected", count: 1 }]);
 
+  // A host that is not reached has no agent in the preview.
+  const away = { ...preview, processes: preview.processes.map((r) => ({ ...r, host: { ...r.host, agent: "" } })) };
+  assert.equal(summarise(away, { namespace: "shop", names: ["*"], all: true }, fleet(70)).offline, 1);
+  const refused = { ...preview, processes: preview.processes.map((r) => ({ ...r, code: "unreachable" })) };
+  assert.equal(summarise(refused, { namespace: "shop", names: ["*"], all: true }, null).offline, 2);
+
   const agents = (n: number, length: number) => Array.from({ length: n }, (_, i) => String(i).padStart(length, "a"));
   const one = (list: string[]) => ({ processes: [{ namespace: "n", name: "p", agents: list }] });
   assert.equal(tooLarge(one(agents(100_000, 20))), undefined);

@@ -34,6 +34,7 @@ export function summarise(p: Preview, s: Selection, t: Table | null): Summary {
   // Count hosts and names of what is listed. A selection that names its hosts says more than the list.
   const agents = new Set<string>(s.processes?.flatMap((r) => r.agents));
   const names = new Map<string, number>();
+  const away = new Set<string>(); // the server knows it before the live table does
   const rejected = new Map<string, { code: string; message: string; count: number }>();
   const count = (key: string, n: number) => names.set(key, (names.get(key) ?? 0) + n);
   for (const r of s.processes ?? []) count(`${r.namespace}/${r.name}`, r.agents.length);
@@ -42,6 +43,7 @@ export function summarise(p: Preview, s: Selection, t: Table | null): Summary {
       agents.add(r.host.agent || `${r.host.cloud}:${r.host.ip}`);
       count(`${r.namespace}/${r.name}`, 1);
     }
+    if (r.code === "unreachable") away.add(`${r.host.cloud}:${r.host.ip}`);
     if (!r.code) continue;
     const key = `${r.code} ${r.message ?? ""}`;
     const group = rejected.get(key) ?? { code: r.code, message: r.message ?? "", count: 0 };
@@ -53,13 +55,14 @@ export function summarise(p: Preview, s: Selection, t: Table | null): Summary {
   const groups = [...rejected.values()].sort((a, b) => b.count - a.count);
   return {
     reached: p.targets - p.rejected, hosts: agents.size, partly: !s.processes && p.processes.length < p.targets,
-    offline: offlineHosts(agents, t), names: listed.slice(0, mostNames), moreNames: Math.max(0, listed.length - mostNames),
+    offline: Math.max(offlineHosts(agents, t), away.size), names: listed.slice(0, mostNames), moreNames: Math.max(0, listed.length - mostNames),
     rejectedCount: p.rejected, rejected: groups.slice(0, mostRejected),
   };
 }
 
+/** Counts the hosts without a connection. A preview names a host that it does not reach by its address only. */
 function offlineHosts(agents: Set<string>, t: Table | null): number {
-  let n = 0;
-  if (t) for (let i = 0; i < t.hosts.agent.length; i++) if (t.hosts.online[i] === 0 && agents.has(t.hosts.agent[i])) n++;
-  return n;
+  if (!t) return 0;
+  const { agent, cloud, ip, online } = t.hosts;
+  return agent.filter((a, i) => online[i] === 0 && (agents.has(a) || agents.has(`${cloud[i]}:${ip[i]}`))).length;
 }
