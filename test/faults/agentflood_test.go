@@ -156,6 +156,7 @@ func TestTD3AgentFlood(t *testing.T) {
 
 // TestTD3FlagIsShown: `gozzard hosts` and the API show that an agent floods.
 func TestTD3FlagIsShown(t *testing.T) {
+	t.Parallel() // it mostly waits
 	s := ft.StartServer(t, "")
 	sim := s.StartSim(t, 3)
 	online := func() int { return int(metric(t, s, `gozzard_agents{online="true"}`)) }

@@ -20,6 +20,7 @@ import (
 // TestTR14HostsRecordCannotBeFlushed: a tenant sends many large commands to a shared host. The host's own record stays
 // small, counts all of them, and has the commands of the other tenant complete, before and after the flood.
 func TestTR14HostsRecordCannotBeFlushed(t *testing.T) {
+	t.Parallel() // it mostly waits
 	s := ft.StartServer(t, "")
 	dir := t.TempDir()
 	agent := s.StartAgentIn(t, 1, dir, "")

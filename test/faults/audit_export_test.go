@@ -193,6 +193,7 @@ func (r *hookReceiver) ServeHTTP(w http.ResponseWriter, req *http.Request) {
 // TestTR10LiveExport: the receivers of the audit are killed, and the server is killed with SIGKILL. Operations go on
 // meanwhile. In the end every receiver has every row in order, and a row that is taken away or changed is found.
 func TestTR10LiveExport(t *testing.T) {
+	t.Parallel() // it mostly waits
 	// Start the receivers and the server.
 	syslog := newSyslogReceiver(t)
 	syslog.start(t)

@@ -21,6 +21,7 @@ import (
 // TestTR1FailedLoginsAreFound: rows about wrong credentials are found by the user or app that they name, and by no other
 // name.
 func TestTR1FailedLoginsAreFound(t *testing.T) {
+	t.Parallel() // it mostly waits
 	f := startPlain(t, "127.0.0.1")
 	password := filepath.Join(t.TempDir(), "password")
 	if err := os.WriteFile(password, []byte("a long password of a test\n"), 0o600); err != nil {
@@ -76,6 +77,7 @@ func TestTR1FailedLoginsAreFound(t *testing.T) {
 // TestTR13RefusedUserOfAnApp: an app with its right secret names a user that is not known, or sends the session of a
 // person as a token, on both APIs. The rows name the app, and the user that it claimed.
 func TestTR13RefusedUserOfAnApp(t *testing.T) {
+	t.Parallel() // it mostly waits
 	// Make the app, and a person with a session.
 	f := startPlain(t, "127.0.0.1")
 	password := filepath.Join(t.TempDir(), "password")

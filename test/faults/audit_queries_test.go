@@ -18,6 +18,7 @@ import (
 // names of users. The audit gets few rows, their numbers are right, and the chain is whole. Operations in between have
 // their own rows.
 func TestTR12QueriesDoNotFillTheAudit(t *testing.T) {
+	t.Parallel() // it mostly waits
 	s := ft.StartServer(t, "")
 	s.StartAgent(t, 1, "")
 	s.AwaitOnline(t, 1)

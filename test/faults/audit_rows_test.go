@@ -48,6 +48,7 @@ func auditJSON(t *testing.T, s *ft.Server, to any, args ...string) {
 // TestTR1RowsAnswer: the audit says which command ran on which host as which account, from where, and what became of
 // it. Wrong credentials, the lock after them, and requests without a right have rows, and a flood of them has few.
 func TestTR1RowsAnswer(t *testing.T) {
+	t.Parallel() // it mostly waits
 	s := ft.StartServer(t, "", "--max-failed-logins", "20")
 	s.StartAgent(t, 1, "")
 	d := ft.NewDaemon(t, t.TempDir(), "gzaudit")

@@ -115,6 +115,7 @@ func TestTR1KilledServer(t *testing.T) {
 
 // TestTR2HostsOwnRecord: the host can show the signed commands that it received, and their results.
 func TestTR2HostsOwnRecord(t *testing.T) {
+	t.Parallel() // it mostly waits
 	s := ft.StartServer(t, "")
 	dir := t.TempDir()
 	agent := s.StartAgentIn(t, 1, dir, "")

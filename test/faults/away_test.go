@@ -167,7 +167,7 @@ func TestP7Frozen(t *testing.T) {
 					second += max(0, d.Copies()-1)
 				}
 				thaw()
-				ft.Until(t, 20*time.Second, func() string { return "the signal never came" },
+				ft.Until(t, time.Minute, func() string { return "the signal never came" },
 					func() bool { return d.Count("start") > 1 || d.PID() < 0 })
 				_ = operate(t, s.For(t), d, 4, d.Spec(nil)) // a process that was not stopped is still supervised
 			}

@@ -183,6 +183,7 @@ func TestK9BackupUnderLoad(t *testing.T) {
 // TestTS8RestoreAfterARotation: an agent that has seen a newer key than the one in a backup rejects the restored server
 // until the server has the newest key.
 func TestTS8RestoreAfterARotation(t *testing.T) {
+	t.Parallel() // it mostly waits
 	s := ft.StartServer(t, "")
 	agent := s.StartAgent(t, 1, "")
 	dir := t.TempDir()

@@ -22,6 +22,7 @@ import (
 // TestTR1SignedCheckpoints: the owner of the record rewrites the whole chain, so that it verifies. The checkpoints that
 // the server signed before show the forgery, in the data folder and in a log that was collected elsewhere.
 func TestTR1SignedCheckpoints(t *testing.T) {
+	t.Parallel() // it mostly waits
 	s := ft.StartServer(t, "", "--audit-checkpoint", "100ms")
 	for range 5 {
 		s.Operate("operate_proc", ft.J{"meta": ft.J{"namespace": "gse", "name": "x"}, "op_type": 1,

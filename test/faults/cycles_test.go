@@ -46,7 +46,7 @@ func TestA16Cycles(t *testing.T) {
 		}
 	}
 
-	ft.Until(t, 20*time.Second, func() string { return fmt.Sprintf("%s, were %s", settled(agent), atFirst) },
+	ft.Until(t, time.Minute, func() string { return fmt.Sprintf("%s, were %s", settled(agent), atFirst) },
 		func() bool {
 			return agent.Descriptors() <= atFirst.descriptors+5
 		})

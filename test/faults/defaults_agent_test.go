@@ -178,10 +178,8 @@ func stateIsPrivate(t *testing.T, f *plainFleet) {
 		}
 	}
 
-	sessions := f.agent.Sessions()
-	f.agent.Again() // the unchanged copy starts
-	ft.Until(t, time.Minute, f.agent.Output, func() bool { return f.agent.Sessions() > sessions })
+	f.agentAgain(t) // the unchanged copy starts
 	f.agent.Kill(syscall.SIGKILL)
 	f.agent.Through()
-	f.agent.Again()
+	f.agentAgain(t)
 }

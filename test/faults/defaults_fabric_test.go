@@ -33,7 +33,7 @@ func ownSubjectsOnly(t *testing.T, f *plainFleet) {
 	}
 
 	f.agent.Kill(syscall.SIGKILL) // one at a time: two would count as a clone
-	defer f.agent.Again()
+	defer f.agentAgain(t)
 	var denied atomic.Int32
 	conn, err := natsgo.Connect("nats://"+f.agents, natsgo.Secure(enrol.NewRenewer(m, enrol.Machine(), nil).TLS()),
 		natsgo.TLSHandshakeFirst(), natsgo.NoReconnect(),

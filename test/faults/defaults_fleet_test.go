@@ -76,6 +76,14 @@ func (f *plainFleet) join(t *testing.T) {
 	ft.Until(t, time.Minute, f.agent.Output, func() bool { return f.agent.Sessions() > 0 })
 }
 
+// agentAgain starts the agent again and waits until its new session is open.
+func (f *plainFleet) agentAgain(t *testing.T) {
+	t.Helper()
+	before := f.agent.Sessions()
+	f.agent.Again()
+	ft.Until(t, time.Minute, f.agent.Output, func() bool { return f.agent.Sessions() > before })
+}
+
 // gozzard runs a command as the first admin.
 func (f *plainFleet) gozzard(t *testing.T, args ...string) string {
 	t.Helper()

@@ -14,6 +14,7 @@ import (
 
 // H3: a machine without some kernel features. The host is listed with what is missing, and the agent works.
 func TestH3Degraded(t *testing.T) {
+	t.Parallel() // it mostly waits
 	needs(t, "unshare")
 	unified := mountOf(t, "cgroup2")
 	for name, remove := range map[string]string{

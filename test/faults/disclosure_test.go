@@ -14,6 +14,7 @@ import (
 // TestTI1SecretsAreNowhere: a secret that was shown once is in no file of the server or an agent, in no log and in no
 // answer.
 func TestTI1SecretsAreNowhere(t *testing.T) {
+	t.Parallel() // it mostly waits
 	f := startPlain(t, "127.0.0.1", "--enrol")
 	f.join(t)
 	password := filepath.Join(t.TempDir(), "password")
@@ -62,6 +63,7 @@ func TestTI1SecretsAreNowhere(t *testing.T) {
 
 // TestTR3NothingForgesALine: texts that callers choose reach logs and terminals without control characters.
 func TestTR3NothingForgesALine(t *testing.T) {
+	t.Parallel() // it mostly waits
 	f := startPlain(t, "127.0.0.1")
 	bad := []string{"a\nb", "a\r{\"level\":\"INFO\"}", "\x1b[2J\x1b[31mred", "a\u2028b", "a\u0085b", "a\u202eb",
 		"a\x00b", "\u009b31m", strings.Repeat("x", 4000) + "\n"}

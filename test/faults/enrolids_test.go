@@ -14,6 +14,7 @@ import (
 // TestTS15IdsOfNewHosts: a host cannot join under the id of another one in other letters, or under a word. The refusal
 // says what to do, the token is not used up by it, and the same host joins with another id. An enrolled host joins again.
 func TestTS15IdsOfNewHosts(t *testing.T) {
+	t.Parallel() // it mostly waits
 	f := startPlain(t, "127.0.0.1", "--enrol")
 	token := func(args ...string) string {
 		t.Helper()

@@ -246,6 +246,7 @@ func TestA14FewDescriptors(t *testing.T) {
 // A15: the account of a process has reached its limit of processes. The error says so, and no other process is
 // affected.
 func TestA15AccountFull(t *testing.T) {
+	t.Parallel() // it mostly waits
 	needs(t, "prlimit")
 	s := ft.StartServer(t, "")
 	agent := s.StartAgent(t, 1, "")

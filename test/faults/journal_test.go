@@ -59,6 +59,7 @@ func stamps(t *testing.T, dir string) (all []string) {
 // A7: a newer program wrote the state. The agent rejects it with a clear error and does not change a byte of it, so
 // that the newer program finds it unchanged.
 func TestA7NewerJournal(t *testing.T) {
+	t.Parallel() // it mostly waits
 	s := ft.StartServer(t, "")
 	agent := s.StartAgent(t, 1, "")
 	f := startFleet(t, s, agent, "gznewer", 5)
@@ -106,6 +107,7 @@ func TestA7NewerJournal(t *testing.T) {
 
 // A8: the journal is damaged while the agent is down. Verdicts are never wrong, and running processes are not touched.
 func TestA8DamagedJournal(t *testing.T) {
+	t.Parallel() // it mostly waits
 	s := ft.StartServer(t, "")
 	agent := s.StartAgent(t, 1, "")
 	f := startFleet(t, s, agent, "gzdamage", 5)
@@ -138,6 +140,7 @@ func TestA8DamagedJournal(t *testing.T) {
 
 // A9: the state folder is restored from an old copy. The server notices, and no verdict becomes wrong.
 func TestA9OldCopy(t *testing.T) {
+	t.Parallel() // it mostly waits
 	s := ft.StartServer(t, "")
 	agent := s.StartAgent(t, 1, "")
 	f := startFleet(t, s, agent, "gzcopyback", 5)
@@ -265,6 +268,7 @@ func traced(t *testing.T, agent *ft.Program, inject string) {
 // A12: the disk fails at a sync. The agent ends with the exit code for that, does not repeat the sync, and recovers
 // when it is started again.
 func TestA12SyncFails(t *testing.T) {
+	t.Parallel() // it mostly waits
 	s := ft.StartServer(t, "")
 	agent := s.StartAgent(t, 1, "")
 	f := startFleet(t, s, agent, "gzsync", 5)

@@ -150,7 +150,7 @@ func TestV14NoDescriptors(t *testing.T) {
 		open = append(open, c)
 		_, _ = c.Write([]byte("POST /api/v1/operations HTTP/1.1\r\n")) // it may be closed already
 	}
-	ft.Until(t, 20*time.Second, s.Output, func() bool {
+	ft.Until(t, time.Minute, s.Output, func() bool {
 		return strings.Contains(s.Output(), "cannot accept connections of callers")
 	})
 

@@ -93,7 +93,7 @@ func TestA24InterruptedCommands(t *testing.T) {
 			tasks[kind] = s.Operate("operate_proc_v2", ft.J{"meta": ft.J{"namespace": "faults", "name": ds[kind].Name},
 				"op_type": op, "spec": ds[kind].Spec(unhosted), "hosts": host1})
 		}
-		ft.Until(t, 20*time.Second, func() string { return fmt.Sprint(ft.CountArgs(t, mark), " commands run") },
+		ft.Until(t, time.Minute, func() string { return fmt.Sprint(ft.CountArgs(t, mark), " commands run") },
 			func() bool { return len(argPIDs(t, "sleep\x00"+mark)) == 4 })
 
 		before := argPIDs(t, "sleep\x00"+mark)
@@ -178,11 +178,11 @@ func TestA25CommandWithoutAgent(t *testing.T) {
 			// Begin a reload that hangs, and wait for the guard.
 			s.Operate("operate_proc_v2", ft.J{"meta": ft.J{"namespace": "faults", "name": d.Name}, "op_type": 8,
 				"spec": spec, "hosts": host1})
-			ft.Until(t, 20*time.Second, agent.Output, func() bool { return len(argPIDs(t, "sleep\x00"+mark)) == 2 })
+			ft.Until(t, time.Minute, agent.Output, func() bool { return len(argPIDs(t, "sleep\x00"+mark)) == 2 })
 			title := "gozzard guard\x00" + agent.Flag("--data")
-			ft.Until(t, 20*time.Second, agent.Output, func() bool { return len(argPIDs(t, title)) == 1 })
+			ft.Until(t, time.Minute, agent.Output, func() bool { return len(argPIDs(t, title)) == 1 })
 			guard := argPIDs(t, title)[0]
-			ft.Until(t, 20*time.Second, agent.Output, func() bool { // it is ready
+			ft.Until(t, time.Minute, agent.Output, func() bool { // it is ready
 				name, _ := os.ReadFile(fmt.Sprintf("/proc/%d/comm", guard))
 				return string(name) == "gozzard guard\n"
 			})

@@ -94,6 +94,7 @@ func largeDefinition(tag string, length int) ft.J {
 // ever. Neither the other doors nor small steps, another user or a restart of the server get around the quota.
 // Definitions that did not change are free.
 func TestTD20DefinitionsFillTheDisk(t *testing.T) {
+	t.Parallel() // it mostly waits
 	s := startLimited(t, "--definition-quota=1")
 	s.StartSim(t, 3)
 	ft.Until(t, 60*1e9, func() string { return "the hosts do not come" }, func() bool {
@@ -166,6 +167,7 @@ func TestTD20DefinitionsFillTheDisk(t *testing.T) {
 
 // TestTD20BusinessesFillTheDisk: the document of a business counts when it changes something.
 func TestTD20BusinessesFillTheDisk(t *testing.T) {
+	t.Parallel() // it mostly waits
 	s := startLimited(t, "--definition-quota=1")
 	shop := s.create("shop", ft.Known(t, "app create", "--role=admin", "--biz=2", "--account=root")...)
 	apply := func(c *appCaller, word string, length int) (int, string) {

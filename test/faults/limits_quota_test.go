@@ -54,6 +54,7 @@ func (c *appCaller) gse(op, n int) (int, string) {
 // TestTD12QuotaOverAllDoors: what ends, interrupts or leaves processes has one quota per hour, for an app and for a user.
 // Small steps, the other door, another action, another user or app and a restart of the server do not get around it.
 func TestTD12QuotaOverAllDoors(t *testing.T) {
+	t.Parallel() // it mostly waits
 	s := startLimited(t, "--destructive-quota=60")
 	s.StartSim(t, 1)
 	ft.Until(t, 60*1e9, func() string { return "the host does not come" }, func() bool {
@@ -121,6 +122,7 @@ func TestTD12QuotaOverAllDoors(t *testing.T) {
 // TestTD13RecordOfStrangers: a request of which nothing is permitted is refused as a whole and not recorded. An app that
 // may operate gets a result for each unknown host, but cannot fill the record with them.
 func TestTD13RecordOfStrangers(t *testing.T) {
+	t.Parallel() // it mostly waits
 	s := startLimited(t)
 	nothing, shop := s.create("nothing"), s.operator("shop")
 
@@ -198,6 +200,7 @@ func recordSize(t *testing.T, data string) (sum int64) {
 
 // TestKeysOfUsers: an idempotency key belongs to one user of an app. Another user gets neither the task nor its id.
 func TestKeysOfUsers(t *testing.T) {
+	t.Parallel() // it mostly waits
 	s := startLimited(t)
 	shop := s.operator("shop")
 	ask := func(user, name string) (int, string) {

@@ -36,6 +36,7 @@ func (s *limited) openStream(token string) *http.Response {
 // TestTD14EventStreams: a stream ends when the right of its reader ends: the person is deleted, the token is revoked, or
 // the grants are gone. One reader cannot take the streams of others.
 func TestTD14EventStreams(t *testing.T) {
+	t.Parallel() // it mostly waits
 	s := startLimited(t)
 	login := func(name string) string {
 		t.Helper()
@@ -112,6 +113,7 @@ func TestTD14EventStreams(t *testing.T) {
 // TestTE9ForeignHosts: a page of another site whose name points to this machine reads neither the metrics nor a development
 // server.
 func TestTE9ForeignHosts(t *testing.T) {
+	t.Parallel() // it mostly waits
 	s := startLimited(t)
 	ask := func(path, host string) int {
 		t.Helper()
@@ -144,6 +146,7 @@ func TestTE9ForeignHosts(t *testing.T) {
 // TestTE9TwoLengths: a request with both Content-Length and Transfer-Encoding is refused and the connection ends, also
 // behind other requests on the connection. Honest requests of both kinds are served on one connection.
 func TestTE9TwoLengths(t *testing.T) {
+	t.Parallel() // it mostly waits
 	s := startLimited(t)
 	const (
 		plain   = "POST /api/v1/login HTTP/1.1\r\nHost: x\r\nContent-Length: 2\r\n\r\n{}"

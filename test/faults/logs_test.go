@@ -42,6 +42,7 @@ func fillOutputDisk(path string) {
 // disk of the state folder is full. The agent frees them, and carries out a stop of another tenant and the kill of the
 // process meanwhile. Then there is room again.
 func TestTD19ProcessFillsTheDiskOfTheAgent(t *testing.T) {
+	t.Parallel() // it mostly waits
 	s := ft.StartServer(t, "")
 	disk := tiny(t, "64m")
 	agent := s.StartAgentIn(t, 1, disk, "")

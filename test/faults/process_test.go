@@ -109,6 +109,7 @@ func TestP1P2ProcessDies(t *testing.T) {
 }
 
 func TestP3P16P17P18StartFails(t *testing.T) {
+	t.Parallel() // it mostly waits
 	s := ft.StartServer(t, "")
 	s.StartAgent(t, 1, "")
 
@@ -278,6 +279,7 @@ func TestP8CrashLoop(t *testing.T) {
 
 // P14: whatever a pid file says, no other process gets a signal and the agent does not hang.
 func TestP14HostilePIDFiles(t *testing.T) {
+	t.Parallel() // it mostly waits
 	s := ft.StartServer(t, "")
 	s.StartAgent(t, 1, "")
 	victim := ft.NewDaemon(t, t.TempDir(), "gzvictim")

@@ -68,6 +68,7 @@ func readiness(t *testing.T, s *ft.API) (status int, detail string) {
 // K10: a record that is missing or empty beside the keys of a server is not a first start. The server refuses and
 // changes nothing. With --new-record it begins again, and callers with credentials.json go on.
 func TestK10LostRecordIsNoFirstStart(t *testing.T) {
+	t.Parallel() // it mostly waits
 	s := ft.StartServer(t, filepath.Join(t.TempDir(), "data"))
 	s.Kill(syscall.SIGTERM)
 	record := filepath.Join(s.Data, "gozzard.db")
@@ -132,6 +133,7 @@ func TestK10LostRecordIsNoFirstStart(t *testing.T) {
 
 // K10 for `gozzard dev`.
 func TestK10LostRecordOfDev(t *testing.T) {
+	t.Parallel() // it mostly waits
 	d := ft.StartDev(t, 1)
 	d.Kill(syscall.SIGKILL)
 	for _, name := range []string{"gozzard.db", "gozzard.db-wal", "gozzard.db-shm"} {
@@ -150,6 +152,7 @@ func TestK10LostRecordOfDev(t *testing.T) {
 
 // A server that is killed anywhere in its first start can be started again.
 func TestK10KilledFirstStart(t *testing.T) {
+	t.Parallel() // it mostly waits
 	for i := range 12 {
 		data := t.TempDir()
 		p := ft.Start(t, "server", nil, "server", "--data", data, "--listen", "127.0.0.1:0", "--agent-listen", "127.0.0.1:0")
@@ -168,6 +171,7 @@ func TestK10KilledFirstStart(t *testing.T) {
 // K11: a record that is removed or replaced under a running server. Nothing is acknowledged after that, on any door,
 // and the server says so within a second.
 func TestK11RecordRemovedUnderServer(t *testing.T) {
+	t.Parallel() // it mostly waits
 	for name, harm := range map[string]func(t *testing.T, record string){
 		"removed": func(t *testing.T, record string) {
 			if err := os.Rename(record, record+".away"); err != nil {
@@ -196,6 +200,7 @@ func TestK11RecordRemovedUnderServer(t *testing.T) {
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
+			t.Parallel()
 			s := ft.StartServer(t, filepath.Join(t.TempDir(), "data"))
 			s.StartAgent(t, 1, "")
 			record := filepath.Join(s.Data, "gozzard.db")
@@ -225,7 +230,7 @@ func TestK11RecordRemovedUnderServer(t *testing.T) {
 
 			// Everything that watches the server sees it.
 			lost := time.Now()
-			ft.Until(t, 20*time.Second, s.Output, func() bool { return strings.Contains(s.Output(), "the record is lost") })
+			ft.Until(t, time.Minute, s.Output, func() bool { return strings.Contains(s.Output(), "the record is lost") })
 			status, detail := readiness(t, s.API)
 			if status != http.StatusServiceUnavailable || !strings.Contains(detail, "while the server runs") {
 				t.Fatalf("/readyz: %d %q", status, detail)
@@ -248,14 +253,14 @@ func TestK11RecordRemovedUnderServer(t *testing.T) {
 					}
 				}
 			}
-			ft.Until(t, 20*time.Second, s.Output, func() bool { ans, err := register(9); return err == nil && ans.Code == 0 })
+			ft.Until(t, time.Minute, s.Output, func() bool { ans, err := register(9); return err == nil && ans.Code == 0 })
 
 			// It is noticed without any call, too.
 			before := strings.Count(s.Output(), "the record is lost")
 			if err := os.Rename(record, record+".away"); err != nil {
 				t.Fatal(err)
 			}
-			ft.Until(t, 20*time.Second, s.Output, func() bool {
+			ft.Until(t, time.Minute, s.Output, func() bool {
 				return strings.Count(s.Output(), "the record is lost") > before
 			})
 			if err := os.Rename(record+".away", record); err != nil {
@@ -275,6 +280,7 @@ func TestK11RecordRemovedUnderServer(t *testing.T) {
 
 // K11: what docs/troubleshoot.md says about a deleted record brings back everything that was acknowledged.
 func TestK11DeletedRecordIsSaved(t *testing.T) {
+	t.Parallel() // it mostly waits
 	s := ft.StartServer(t, filepath.Join(t.TempDir(), "data"))
 	record := filepath.Join(s.Data, "gozzard.db")
 	credentials := filepath.Join(s.Data, "credentials.json")
@@ -290,7 +296,7 @@ func TestK11DeletedRecordIsSaved(t *testing.T) {
 		if err := os.Remove(file); err != nil {
 			t.Fatal(err)
 		}
-		ft.Until(t, 20*time.Second, s.Output, func() bool {
+		ft.Until(t, time.Minute, s.Output, func() bool {
 			return strings.Count(s.Output(), "the record is lost") > before
 		})
 	}
@@ -341,6 +347,7 @@ func TestK11DeletedRecordIsSaved(t *testing.T) {
 // K4: bits that change in rows while the server is down. SQLite's own check passes. The server says so in its log, its
 // metrics and /readyz, and the doctor names the table.
 func TestK4FlippedRowsAreReported(t *testing.T) {
+	t.Parallel() // it mostly waits
 	s := ft.StartServer(t, filepath.Join(t.TempDir(), "data"))
 	s.StartAgent(t, 1, "")
 	for n := range 30 {
@@ -397,6 +404,7 @@ func TestK4FlippedRowsAreReported(t *testing.T) {
 
 // V5: a second server on the same folder is refused with the pid of the first, also after the lock file was removed.
 func TestV5SecondServerWithoutLockFile(t *testing.T) {
+	t.Parallel() // it mostly waits
 	s := ft.StartServer(t, filepath.Join(t.TempDir(), "data"))
 	lock := filepath.Join(s.Data, "gozzard.db.lock")
 	for i := range 3 {
@@ -412,7 +420,7 @@ func TestV5SecondServerWithoutLockFile(t *testing.T) {
 		if !failed || !strings.Contains(out, fmt.Sprintf("database in use by pid %d", s.PID())) {
 			t.Fatalf("the second server: %s", out)
 		}
-		ft.Until(t, 20*time.Second, s.Output, func() bool { b, err := os.ReadFile(lock); return err == nil && len(b) > 0 })
+		ft.Until(t, time.Minute, s.Output, func() bool { b, err := os.ReadFile(lock); return err == nil && len(b) > 0 })
 	}
 	mentions(t, s.Output(), "the lock file of the database was removed or replaced")
 	s.AwaitReady()

@@ -170,6 +170,7 @@ func loopOf(t *testing.T, dir string) string {
 // A19: the disk of the state folder fails and the kernel makes its file system read-only. The agent goes on, and
 // records again when the repaired disk is mounted in the same place.
 func TestA19ReadOnlyDisk(t *testing.T) {
+	t.Parallel() // it mostly waits
 	needs(t, "mkfs.ext4", "e2fsck")
 	s := ft.StartServer(t, "")
 	dir, image := ext4(t, 32)
@@ -199,6 +200,7 @@ func TestA19ReadOnlyDisk(t *testing.T) {
 
 // A19: writes of the journal fail because its file system is read-only.
 func TestA19ReadOnlyWrites(t *testing.T) {
+	t.Parallel() // it mostly waits
 	s := ft.StartServer(t, "")
 	agent := s.StartAgent(t, 1, "")
 	f := startFleet(t, s, agent, "gzrowrite", 4)
@@ -228,6 +230,7 @@ func TestA19ReadOnlyWrites(t *testing.T) {
 // A19: the state folder is mounted read-only over itself. The journal is open and can still record, so everything
 // works but for the output of what is started.
 func TestA19ReadOnlyMount(t *testing.T) {
+	t.Parallel() // it mostly waits
 	needs(t, "mount")
 	s := ft.StartServer(t, "")
 	dir := t.TempDir()
@@ -274,6 +277,7 @@ func TestA19ReadOnlyMount(t *testing.T) {
 // A20: the state folder is deleted under the agent. The agent notices it and makes the folder again with everything
 // that it knows.
 func TestA20DeletedState(t *testing.T) {
+	t.Parallel() // it mostly waits
 	s := ft.StartServer(t, "")
 	dir := filepath.Join(t.TempDir(), "state")
 	if err := os.Mkdir(dir, 0o700); err != nil {
@@ -307,6 +311,7 @@ func TestA20DeletedState(t *testing.T) {
 
 // A20: the state folder is deleted and cannot be made again, because a file is in its place.
 func TestA20LostState(t *testing.T) {
+	t.Parallel() // it mostly waits
 	s := ft.StartServer(t, "")
 	above := t.TempDir()
 	dir := filepath.Join(above, "state")
@@ -351,6 +356,7 @@ func refused(t *testing.T, agent *ft.Program) string {
 
 // A21: the identity of the agent is damaged. The agent refuses to start and says what to do.
 func TestA21DamagedID(t *testing.T) {
+	t.Parallel() // it mostly waits
 	s := ft.StartServer(t, "")
 	agent := s.StartAgent(t, 1, "")
 	f := startFleet(t, s, agent, "gzident", 3)
@@ -377,6 +383,7 @@ func TestA21DamagedID(t *testing.T) {
 // A22: the lock file is removed under a running agent. A second agent does not start, and the first can be upgraded and
 // restarted.
 func TestA22LockRemoved(t *testing.T) {
+	t.Parallel() // it mostly waits
 	s := ft.StartServer(t, "")
 	agent := s.StartAgent(t, 1, "")
 	f := startFleet(t, s, agent, "gzlock", 3)

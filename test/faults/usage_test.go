@@ -89,7 +89,7 @@ func TestP11OverLimit(t *testing.T) {
 	}
 
 	var message string
-	ft.Until(t, 20*time.Second, func() string { return "not reported: " + message }, func() bool {
+	ft.Until(t, time.Minute, func() string { return "not reported: " + message }, func() bool {
 		message = s.Status("faults", "gzhot", ft.Host(1))[0].Message
 		return strings.Contains(message, "cpu") && strings.Contains(message, "limit of 10 %")
 	})
