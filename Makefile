@@ -155,7 +155,7 @@ test: deps-test web ## vet and all tests with the race detector, a line for ever
 	@race='-race $(NORACE)'; export CGO_ENABLED=1; command -v gcc >/dev/null || { race=; CGO_ENABLED=0; echo "test: no C compiler, so without the race detector"; }; \
 	export GORACE=atexit_sleep_ms=50 GOZZARD_FUZZ_TIME=$(FUZZTEST) GOZZARD_BUILDS=$$(mktemp -d); trap 'rm -rf "$$GOZZARD_BUILDS"' EXIT; \
 	failed() { printf '{"Action":"exit","Code":%d}\n' $$?; }; \
-	{ $(if $(WHOLE),CGO_ENABLED=0 go test -json -vet=off -run '$(MODELS)' . ./internal/supervise || failed;) \
+	{ $(if $(WHOLE),CGO_ENABLED=0 go test -json -trimpath -vet=off -run '$(MODELS)' . ./internal/supervise || failed;) \
 	go test -json -vet=all $$race -p $(ATONCE) -parallel 4 -timeout 60m $(if $(WHOLE),-skip '$(MODELS)') $(LONGEST) $(PACKAGES) || failed; } | \
 	bin/testsummary -skips .ci/skips $(STRICT) -again $(AGAIN) go test -json -vet=off $$race -timeout 60m
 

@@ -17,8 +17,9 @@ var idleTime = flag.Duration("faults.idle", 5*time.Second, "how long P11 looks f
 func TestP11Idle(t *testing.T) {
 	t.Parallel()
 	s := ft.StartServer(t, "")
-	s.StartAgent(t, 1, "", "GOZZARD_SAMPLE_INTERVAL=1s")
+	agent := s.StartAgent(t, 1, "", "GOZZARD_SAMPLE_INTERVAL=1s")
 	ds := daemons(t, "gzcalm", 20)
+	endFirst(t, agent)
 	var items []ft.J
 	for _, d := range ds {
 		spec := d.Spec(nil)

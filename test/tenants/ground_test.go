@@ -35,7 +35,9 @@ func newGround(t testing.TB) *ground {
 	g.folder("", 0o755, 0)
 	g.folder("bin", 0o755, 0)
 	g.folder("drop", 0o1733, 0)
-	if out, err := exec.Command("go", "build", "-trimpath", "-o", g.life, "./testdata/life").CombinedOutput(); err != nil {
+	build := exec.Command("go", "build", "-trimpath", "-o", g.life, "./testdata/life")
+	build.Env = append(os.Environ(), "CGO_ENABLED=0") // as other tests build programs: compiled once
+	if out, err := build.CombinedOutput(); err != nil {
 		t.Fatalf("cannot build the program of the tenants: %v\n%s", err, out)
 	}
 
