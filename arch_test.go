@@ -62,7 +62,7 @@ var mayImport = map[string][]string{
 	"internal/auditexport": {".", "client", "internal/atomicfile"},
 	"internal/control": {".", "internal/audit", "internal/delivery", "internal/fairlist", "internal/fleet", "internal/record",
 		"internal/topology", "internal/topology/index"},
-	"internal/delivery":       {".", "internal/statelock"},
+	"internal/delivery":       {".", "internal/pace", "internal/statelock"},
 	"internal/fleet":          {".", "internal/statelock"},
 	"internal/live":           {".", "client", "internal/fleet", "internal/topology"},
 	"internal/record":         {".", "internal/fleet", "internal/topology"},

@@ -132,8 +132,11 @@ func (m *model) receiveCancels(w *world, fresh *network, op int) {
 // agent repeats a RESULT until then, so there is an ACK whenever there is a verdict, and the network need not keep
 // it either. A tombstone stays as long as its operation could still arrive in this session: nothing else would
 // reject the operation, because a tombstone has no generation.
+//
+// A server may acknowledge from memory what it saw recorded (package delivery, recent): the row is final then, so this is
+// the same ACK. It may not acknowledge a verdict that is only on its way into the record.
 func (m *model) receiveAck(w *world, op int) {
-	if !w.rows[op].state.Final() && w.gone&(1<<op) == 0 {
+	if !w.rows[op].state.Final() && w.gone&(1<<op) == 0 && m.intact(ackAfterRecord) {
 		return
 	}
 

@@ -57,6 +57,7 @@ const (
 	withdrawOnlyPending
 	tombstoneOutlivesAck
 	baseLifted
+	ackAfterRecord
 )
 
 // Where an operation is on the agent: the phases of the package, split into the steps between which the

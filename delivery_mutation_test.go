@@ -116,6 +116,7 @@ func TestProtocolMutations(t *testing.T) {
 		{"cancelled under another journal", cancelInSameJournal, config{ops: 1, connects: 2, journalFaults: 1}, wrong},
 		{"withdrawn though dispatched", withdrawOnlyPending, config{ops: 2, connects: 1, slots: 1}, afterward},
 		{"tombstone forgotten in its session", tombstoneOutlivesAck, config{ops: 1, connects: 1}, afterward},
+		{"verdict acknowledged before it is recorded", ackAfterRecord, config{ops: 1, connects: 2}, wrong},
 		{"base not lifted by HELLO", baseLifted, config{ops: 2, connects: 2, replaced: 1}, unknown},
 	} {
 		t.Run(tt.name, func(t *testing.T) {

@@ -38,9 +38,9 @@ type Options struct {
 	Interval time.Duration // between full reports of an agent; 30 s
 	Lease    time.Duration // silence after which a host is offline; 14 s, so that it is known within 15
 	Slack    time.Duration // on top of a command's own time before an attempt is given up; 8 s
-	Resend   time.Duration // between repeats of what an agent has not answered; 1 s
+	Resend   time.Duration // the shortest pause between repeats of what an agent has not answered; 1 s
 	Keep     time.Duration // results are kept at least that long; 24 h
-	Window   int           // attempts of one task that are sent and not answered; 4096
+	Window   int           // attempts of all tasks that are sent and not answered, at most; 16,384
 	Quota    int           // attempts of one app without a verdict; 0: no limit
 	Admit    Admission     // of operations; nil: all are admitted
 
@@ -73,7 +73,7 @@ func (o *Options) setDefaults() {
 		o.HelloRate = 500
 	}
 	if o.Window == 0 {
-		o.Window = 4096
+		o.Window = 16 << 10
 	}
 	if o.Now == nil {
 		o.Now = time.Now

@@ -3,6 +3,7 @@ package control
 import (
 	"context"
 	"fmt"
+	"math/rand/v2"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -49,6 +50,7 @@ func New(ctx context.Context, o Options) (*Plane, error) {
 	p.delivery = delivery.New(delivery.Options{
 		Store: recorder{p}, Dispatcher: o.Dispatch, Log: o.Log, Now: o.Now,
 		Lease: o.Lease, Slack: o.Slack, Resend: o.Resend, Keep: o.Keep, Window: o.Window, Quota: o.Quota,
+		Rand:   rand.Float64,
 		Silent: p.silent, Recheck: p.recheck,
 		Foreign: func(agent gozzard.AgentID) { p.forged("foreign_operation", agent) },
 	})

@@ -19,8 +19,13 @@ type Attempt struct {
 	session  uint64 // in which the record has it as dispatched; 0 while it waits
 	deadline time.Time
 	expires  time.Time
-	tries    int  // repeats in this state
-	unsent   bool // given up before it was sent in its session
+	tries    int       // repeats in this state
+	sentAt   time.Time // first, in this session; zero when it was not, or when the time was measured
+	unsent   bool      // given up before it was sent in its session
+
+	// A verdict of the agent is on its way into the record, and how long the agent held the operation.
+	reported bool
+	held     time.Duration
 
 	// places in the queues
 	older, newer *Attempt  // neighbours in the order of unsent operations on its process
@@ -62,14 +67,16 @@ func (a *Attempt) dueEvent(now time.Time, keep time.Duration) EventKind {
 	switch {
 	case !a.deadline.After(now), !online && a.state != Received:
 		return GiveUpDue
-	case a.state == Sent || a.state == Repeated:
+	case a.state == Sent:
+		return LateDue
+	case a.state == Repeated:
 		return RepeatDue
 	}
 	return CheckDue
 }
 
 // lookAt is when the timer looks at an attempt after a transition with these effects.
-func (a *Attempt) lookAt(do Effects, now time.Time, resend time.Duration) time.Time {
+func (q *queue) lookAt(a *Attempt, do Effects, now time.Time) time.Time {
 	switch do & schedules {
 	case ScheduleRelease:
 		if a.agent.online {
@@ -80,15 +87,29 @@ func (a *Attempt) lookAt(do Effects, now time.Time, resend time.Duration) time.T
 	case ScheduleExpiry:
 		return a.expires
 	case ScheduleResend:
-		return now.Add(resend)
+		return now.Add(q.resend)
+	case ScheduleLate:
+		return a.noLater(now.Add(q.flow.late(q.resend)))
 	case ScheduleRepeat:
-		at := now.Add(resend << min(a.tries, 3))
-		if a.state != Unknown && a.deadline.Before(at) {
-			return a.deadline
-		}
-		return at
+		return a.noLater(q.repeatAt(a, now))
 	case ScheduleDeadline:
 		return a.deadline
 	}
 	return now // ScheduleNow
+}
+
+// repeatAt is when an attempt is repeated next.
+func (q *queue) repeatAt(a *Attempt, now time.Time) time.Time {
+	if a.tries == 0 && !a.sentAt.IsZero() { // it is late, and not repeated yet
+		now = a.sentAt
+	}
+	return now.Add(q.flow.pause(a.tries, q.resend, q.random()))
+}
+
+// noLater is the given time, or the deadline if that is earlier. Unknown attempts have no deadline any more.
+func (a *Attempt) noLater(at time.Time) time.Time {
+	if a.state != Unknown && a.deadline.Before(at) {
+		return a.deadline
+	}
+	return at
 }

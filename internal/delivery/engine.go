@@ -54,7 +54,7 @@ type Dispatcher interface {
 	Send(to gozzard.AgentID, cloud int, cmd *gozzard.Command) error
 }
 
-// Options are the parts and settings of an Engine. All are required except Quota.
+// Options are the parts and settings of an Engine. All are required except Quota and Rand.
 type Options struct {
 	Store      Store
 	Dispatcher Dispatcher
@@ -63,10 +63,12 @@ type Options struct {
 
 	Lease  time.Duration // silence after which an agent is offline
 	Slack  time.Duration // on top of a command's own time before an attempt is given up
-	Resend time.Duration // between repeats of what an agent has not answered
+	Resend time.Duration // the shortest pause between repeats of what an agent has not answered
 	Keep   time.Duration // how long results are kept
-	Window int           // attempts of one task that are sent and not answered
+	Window int           // attempts of all tasks that are sent and not answered, at most
 	Quota  int           // attempts of one app without a verdict; 0: no limit
+
+	Rand func() float64 // in [0, 1), spreads repeats; nil: they are not spread
 
 	// Silent is called when the lease of an agent ends. The engine holds its lock: Silent must be quick and must not
 	// call the engine.
@@ -105,10 +107,13 @@ type Engine struct {
 
 // New makes an engine without attempts.
 func New(o Options) *Engine {
+	if o.Rand == nil {
+		o.Rand = func() float64 { return 0 }
+	}
 	return &Engine{
 		o: o, seed: maphash.MakeSeed(), wake: make(chan struct{}, 1), settlements: make(chan reported, 8192),
 		quit:  make(chan struct{}),
-		queue: newQueue(limits{resend: o.Resend, keep: o.Keep, window: o.Window}),
+		queue: newQueue(limits{resend: o.Resend, keep: o.Keep, window: o.Window, random: o.Rand}),
 	}
 }
 

@@ -1,6 +1,7 @@
 package delivery_test
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"log/slog"
@@ -30,6 +31,9 @@ type world struct {
 	sent  []command
 	fails bool // the record
 	seq   gozzard.TaskSeq
+	app   string        // of launch; "" is app
+	rowsN int           // rows that Settle got
+	slow  chan struct{} // Settle waits for it, unless it is nil
 }
 
 type command struct {
@@ -85,7 +89,15 @@ func (w *world) Dispatch(_ context.Context, rows []delivery.Dispatch) ([]bool, e
 // Settle implements delivery.Store.
 func (w *world) Settle(_ context.Context, rows []delivery.Settlement) ([]bool, error) {
 	w.mu.Lock()
+	slow := w.slow
+	w.mu.Unlock()
+	if slow != nil {
+		<-slow
+	}
+
+	w.mu.Lock()
 	defer w.mu.Unlock()
+	w.rowsN += len(rows)
 	if w.fails {
 		return nil, fmt.Errorf("no room")
 	}
@@ -151,10 +163,11 @@ func (w *world) launch(wait time.Duration, agents ...gozzard.AgentID) (list []go
 		w.mu.Unlock()
 		list = append(list, a)
 	}
-	if err := w.Reserve("app", len(list)); err != nil {
+	app := cmp.Or(w.app, "app")
+	if err := w.Reserve(app, len(list)); err != nil {
 		w.t.Error(err)
 	}
-	w.Launch("app", list)
+	w.Launch(app, list)
 	return list
 }
 
@@ -282,6 +295,126 @@ func TestFailingRecord(t *testing.T) {
 		if s := w.state(op); s != gozzard.AttemptNotExecuted {
 			t.Errorf("the record works again, and it is %v", s)
 		}
+	})
+}
+
+// A verdict that an agent repeats is acknowledged again, and the record is not asked: neither while it writes the
+// verdict nor afterwards. Another agent cannot have it acknowledged.
+func TestRepeatedVerdictsCostNoRecord(t *testing.T) {
+	inWorld(t, 10, func(w *world) {
+		w.connect("a", 1)
+		w.connect("b", 1)
+		op := w.launch(0, "a")[0].Op
+		w.slow = make(chan struct{})
+		for range 5 {
+			w.report("a", 1, op, gozzard.PhaseDone)
+		}
+		if n := len(w.commands(gozzard.CommandAck)); n != 0 {
+			t.Errorf("acknowledged %d times before it is recorded", n)
+		}
+		close(w.slow)
+		w.Await(w.t.Context(), 1)
+		for range 5 {
+			w.report("a", 1, op, gozzard.PhaseDone)
+			w.report("b", 1, op, gozzard.PhaseDone)
+		}
+
+		acks := w.commands(gozzard.CommandAck)
+		if len(acks) != 6 || slices.ContainsFunc(acks, func(c command) bool { return c.to != "a" || c.Acked[0] != op }) {
+			t.Errorf("acknowledged with %v", acks)
+		}
+		if w.rowsN != 1 {
+			t.Errorf("the record got %d rows", w.rowsN)
+		}
+	})
+}
+
+// A verdict that the record did not take counts when it is repeated.
+func TestVerdictAfterAFailure(t *testing.T) {
+	inWorld(t, 10, func(w *world) {
+		w.connect("a", 1)
+		op := w.launch(0, "a")[0].Op
+		w.fails = true
+		w.report("a", 1, op, gozzard.PhaseDone)
+		if n := len(w.commands(gozzard.CommandAck)); n != 0 {
+			t.Errorf("acknowledged %d times", n)
+		}
+
+		w.mu.Lock()
+		w.fails = false
+		w.mu.Unlock()
+		w.report("a", 1, op, gozzard.PhaseDone)
+		w.Await(w.t.Context(), 1)
+		if s := w.state(op); s != gozzard.AttemptOK {
+			t.Errorf("it is %v", s)
+		}
+	})
+}
+
+// Hosts that answer neither operations nor CANCEL get ever fewer messages.
+func TestRepeatsToSilentHostsFade(t *testing.T) {
+	inWorld(t, 10, func(w *world) {
+		var agents []gozzard.AgentID
+		for i := range 100 {
+			agents = append(agents, gozzard.AgentID(fmt.Sprintf("host%d", i)))
+			w.connect(agents[i], 1)
+		}
+		w.launch(0, agents...)
+		for range 120 {
+			time.Sleep(time.Second)
+			for _, id := range agents {
+				w.Heard(id, 1, time.Now())
+			}
+		}
+
+		hosts, second, most := map[gozzard.AgentID]bool{}, 0, map[time.Duration]int{}
+		for _, c := range w.commands(gozzard.CommandCancel) {
+			most[c.at]++
+			hosts[c.to] = true
+			if c.at > time.Minute {
+				second++
+			}
+		}
+		if len(hosts) != 100 || second > 600 {
+			t.Errorf("CANCEL to %d hosts, %d in the second minute", len(hosts), second)
+		}
+		for at, n := range most {
+			if n > 10 { // the window
+				t.Errorf("%d CANCELs at once after %v", n, at)
+			}
+		}
+	})
+}
+
+// A small task of another app does not wait for a large one, although both share one window.
+func TestSmallTaskPassesLargeOne(t *testing.T) {
+	inWorld(t, 10, func(w *world) {
+		var agents []gozzard.AgentID
+		for i := range 500 {
+			agents = append(agents, gozzard.AgentID(fmt.Sprintf("host%d", i)))
+			w.connect(agents[i], 1)
+		}
+		w.launch(0, agents...)
+		w.app = "other"
+		small := w.launch(0, "host499")[0].Op
+
+		sent := 0
+		for i := 0; i < 100; i++ {
+			list := w.commands(gozzard.CommandOperate)
+			for _, c := range list[sent:] {
+				for _, op := range c.Ops {
+					if op.ID == small {
+						t.Logf("sent after %d others", sent)
+						return
+					}
+					w.report(c.to, 1, op.ID, gozzard.PhaseDone)
+				}
+			}
+			if sent = len(list); sent > 100 {
+				break
+			}
+		}
+		t.Errorf("not sent after %d others", sent)
 	})
 }
 

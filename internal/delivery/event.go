@@ -27,6 +27,7 @@ const (
 	WaitDue    // it waits, its agent is offline, and it may wait longer
 	ExpiryDue  // it waits, its agent is offline, and its time is over
 	Superseded // it waits, and so does a newer operation that makes it pointless
+	LateDue    // the agent has not answered as soon as most do
 	RepeatDue  // the agent has not answered
 	CheckDue   // there is nothing to do before the deadline
 	GiveUpDue  // its deadline is over, or its agent is offline and may not have it
@@ -42,7 +43,7 @@ const (
 
 var eventNames = [numEvents]string{"AddedPending", "AddedDispatched", "FoundDispatched", "FoundUnknown",
 	"Dispatched", "NotDispatched", "TurnToSend", "SessionEnded", "Returned", "NotReturned", "Acknowledged", "Requeued",
-	"AgentSilent", "ReleaseDue", "WaitDue", "ExpiryDue", "Superseded", "RepeatDue", "CheckDue", "GiveUpDue",
+	"AgentSilent", "ReleaseDue", "WaitDue", "ExpiryDue", "Superseded", "LateDue", "RepeatDue", "CheckDue", "GiveUpDue",
 	"CancelDue", "KeepDue", "GivenUp", "NotGivenUp", "Settled", "NotSettled"}
 
 func (k EventKind) String() string { return eventNames[k] }
@@ -56,6 +57,7 @@ type Event struct {
 	Session  uint64    // of Dispatched
 	Deadline time.Time // of Dispatched
 	Expires  time.Time // of Returned
+	Sent     time.Time // of TurnToSend
 }
 
 // Effects are what a transition asks for. At most one of the schedules is among them.
@@ -75,17 +77,18 @@ const (
 	ScheduleNow
 	ScheduleRelease  // now when the agent is online, else when it expires
 	ScheduleExpiry   // when it expires
-	ScheduleResend   // after the pause between repeats
-	ScheduleRepeat   // after a pause that grows with each repeat, at most until the deadline
+	ScheduleResend   // after the shortest pause between repeats
+	ScheduleLate     // when most operations are answered, at most until the deadline
+	ScheduleRepeat   // after the pause that answers take, longer with each repeat, at most until the deadline
 	ScheduleDeadline // at its deadline
 
 	Impossible // the event excludes the state: a mistake in this package
 
-	schedules = ScheduleNow | ScheduleRelease | ScheduleExpiry | ScheduleResend | ScheduleRepeat | ScheduleDeadline
+	schedules = ScheduleNow | ScheduleRelease | ScheduleExpiry | ScheduleResend | ScheduleLate | ScheduleRepeat | ScheduleDeadline
 )
 
 var effectNames = []string{"send", "send back", "give up", "cancel", "release", "withdraw", "supersede", "interrupt",
-	"look now", "look at release", "look at expiry", "look after a pause", "look after a growing pause",
+	"look now", "look at release", "look at expiry", "look after a pause", "look when it is late", "look after a growing pause",
 	"look at deadline", "impossible"}
 
 // Has reports whether one of x is among the effects.

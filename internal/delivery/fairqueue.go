@@ -4,13 +4,12 @@ import "github.com/gozzard/gozzard"
 
 // task is a task with open attempts.
 type task struct {
-	seq      gozzard.TaskSeq
-	app      string
-	open     int
-	queue    []*Attempt // to be sent, in this order; those that are not Queued any more are passed over
-	inWindow int        // attempts in a state that counts in the window
-	queued   bool       // in the fair queue
-	done     chan struct{}
+	seq    gozzard.TaskSeq
+	app    string
+	open   int
+	queue  []*Attempt // to be sent, in this order; those that are not Queued any more are passed over
+	queued bool       // in the fair queue
+	done   chan struct{}
 }
 
 // fairQueue says which task is sent next: apps take turns, and the tasks of one app take turns among themselves. An

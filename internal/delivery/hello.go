@@ -83,7 +83,7 @@ func (e *Engine) decide(a *gozzard.Attempt, report *gozzard.OpReport, h *Hello, 
 	if report == nil {
 		report = &gozzard.OpReport{ID: a.Op, Ref: a.Ref, Phase: gozzard.PhaseAbsent}
 	} else if report.Phase != gozzard.PhaseAbsent {
-		e.acknowledge(h.Agent, report, &row)
+		e.acknowledge(h.Agent, report, &row, false)
 	}
 
 	next, ok := gozzard.Reconcile(a.State, a.Session, !a.Deadline.After(now),

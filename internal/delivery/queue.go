@@ -7,13 +7,14 @@ import (
 )
 
 // sendTurn bounds the attempts of one task that are sent in one turn, so that a large task does not delay a small one.
-const sendTurn = 256
+const sendTurn = 64
 
 // limits are the settings.
 type limits struct {
-	resend time.Duration // between repeats of what an agent has not answered
-	keep   time.Duration // how long results are kept
-	window int           // attempts of one task in the window at a time
+	resend time.Duration  // the shortest pause between repeats of what an agent has not answered
+	keep   time.Duration  // how long results are kept
+	window int            // attempts of all tasks in the window at a time, at most
+	random func() float64 // in [0, 1), spreads repeats
 }
 
 // queue has all open attempts, by everything they are looked up by. It does no I/O, starts nothing and needs a lock
@@ -26,13 +27,17 @@ type queue struct {
 	quotas   quotas
 	unsent   unsentOrder
 	due      dueHeap
-	ready    fairQueue // tasks with something to send and room in their window
-	work     work      // what transitions asked for since drainWork
+	ready    fairQueue // tasks with something to send
+	flow     flow
+	inWindow int // attempts in a state that counts in the window
+	verdicts int // attempts with a verdict on its way into the record
+	recent   recent
+	work     work // what transitions asked for since drainWork
 }
 
 func newQueue(l limits) *queue {
 	return &queue{limits: l, agents: map[gozzard.AgentID]*agent{}, tasks: map[gozzard.TaskSeq]*task{},
-		attempts: map[gozzard.OpID]*Attempt{}, quotas: quotas{}, unsent: unsentOrder{}}
+		attempts: map[gozzard.OpID]*Attempt{}, quotas: quotas{}, unsent: unsentOrder{}, flow: newFlow(l.window)}
 }
 
 // work is what transitions ask for, as values: it is carried out without the lock.
@@ -115,7 +120,7 @@ func (q *queue) apply(a *Attempt, e Event, now time.Time) {
 	}
 
 	if do.Has(schedules) {
-		q.due.set(a, a.lookAt(do, now, q.resend))
+		q.due.set(a, q.lookAt(a, do, now))
 	}
 	if do &^= schedules; do != 0 {
 		q.work.add(a, e.Kind, do)
@@ -150,13 +155,12 @@ func (q *queue) moved(a *Attempt, before State) {
 		q.offer(a.task)
 	}
 
-	// The window of the task.
+	// The window.
 	if before.inWindow() && !a.state.inWindow() {
-		a.task.inWindow--
-		q.offer(a.task)
+		q.inWindow--
 	}
 	if !before.inWindow() && a.state.inWindow() {
-		a.task.inWindow++
+		q.inWindow++
 	}
 
 	// The quota of the app.
@@ -173,6 +177,8 @@ func (q *queue) moved(a *Attempt, before State) {
 func (q *queue) remove(a *Attempt) {
 	delete(q.attempts, a.op.ID)
 	q.due.remove(a)
+	q.setReported(a, false)
+	q.recent.add(a.op.ID, a.agent.id)
 
 	a.agent.remove(a)
 	if len(a.agent.attempts) == 0 && a.agent.session.ID == 0 {
@@ -186,29 +192,52 @@ func (q *queue) remove(a *Attempt) {
 	}
 }
 
-// offer puts a task into the fair queue when it has something to send and room in its window.
+// setReported notes whether a verdict of an attempt is on its way into the record.
+func (q *queue) setReported(a *Attempt, is bool) {
+	switch {
+	case is && !a.reported:
+		q.verdicts++
+	case !is && a.reported:
+		q.verdicts--
+	}
+	a.reported = is
+}
+
+// measure takes the time that an operation was on its way, once, if it was sent once. Of others nobody knows which of
+// the messages was answered. An agent of an earlier version does not say how long it held the operation.
+func (q *queue) measure(a *Attempt, held time.Duration, now time.Time) {
+	if !a.sentAt.IsZero() && a.tries == 0 && held > 0 {
+		q.flow.answered(now.Sub(a.sentAt)-held, q.inAir() >= q.flow.window()/2, now)
+	}
+	a.sentAt = time.Time{}
+}
+
+// inAir counts the operations between the sender and the record.
+func (q *queue) inAir() int { return q.inWindow + q.verdicts }
+
+// offer puts a task into the fair queue when it has something to send.
 func (q *queue) offer(t *task) {
-	if !t.queued && len(t.queue) > 0 && t.inWindow < q.window {
+	if !t.queued && len(t.queue) > 0 {
 		t.queued = true
 		q.ready.add(t)
 	}
 }
 
 // sendable reports whether nextBatch has something to do.
-func (q *queue) sendable() bool { return len(q.ready.order) > 0 }
+func (q *queue) sendable() bool { return len(q.ready.order) > 0 && q.inAir() < q.flow.window() }
 
 // nextBatch gives one turn to the next task: it adds what is to be sent, and what cannot be sent because its session
 // ended. It reports whether there was anything.
 func (q *queue) nextBatch(now time.Time) bool {
 	for len(q.work.send)+len(q.work.sendBack) == 0 {
-		t := q.ready.next()
-		if t == nil {
+		if !q.sendable() {
 			return false
 		}
 
+		t := q.ready.next()
 		t.queued = false
 		n := 0
-		for n < len(t.queue) && n < sendTurn && t.inWindow < q.window {
+		for n < len(t.queue) && n < sendTurn && q.inAir() < q.flow.window() {
 			q.turn(t.queue[n], now)
 			t.queue[n] = nil
 			n++
@@ -230,17 +259,34 @@ func (q *queue) turn(a *Attempt, now time.Time) {
 		if this.agent.session.ID != this.session {
 			kind = SessionEnded
 		}
-		q.apply(this, Event{Kind: kind}, now)
+		q.apply(this, Event{Kind: kind, Sent: now}, now)
 		if this == a {
 			return
 		}
 	}
 }
 
-// lookAtDue applies what the timer decides about each attempt whose time has come.
+// lookAtDue applies what the timer decides about each attempt whose time has come. It cancels no more attempts in a tick
+// than may be sent at a time, and spreads the others over the next ticks.
 func (q *queue) lookAtDue(now time.Time) {
+	cancels := 0
 	for a := q.due.next(now); a != nil; a = q.due.next(now) {
-		q.apply(a, Event{Kind: a.dueEvent(now, q.keep)}, now)
+		kind := a.dueEvent(now, q.keep)
+		switch kind {
+		case CancelDue:
+			if a.agent.online {
+				cancels++
+			}
+			if ticks := (cancels - 1) / q.flow.window(); cancels > 0 && ticks > 0 {
+				q.due.set(a, now.Add(time.Duration(ticks)*tick))
+				continue
+			}
+		case RepeatDue:
+			if a.tries == 0 {
+				q.flow.air.Overdue(a.sentAt, now)
+			}
+		}
+		q.apply(a, Event{Kind: kind}, now)
 	}
 }
 

@@ -23,35 +23,52 @@ type reported struct {
 // Receive takes in what an agent reports about operations.
 func (e *Engine) Receive(from gozzard.AgentID, cloud int, r *gozzard.Report) {
 	journal := r.Journal // a copy: the rows must not hold the whole report
+	var known []gozzard.OpID
 	for i := range r.Results {
-		row, ok := e.accept(from, &r.Results[i], &journal)
-		if !ok {
-			continue
+		row, next := e.accept(from, &r.Results[i], &journal)
+		switch next {
+		case reportKnown:
+			known = append(known, r.Results[i].ID)
+		case reportRecord:
+			select {
+			case e.settlements <- reported{row, cloud, r.Session}:
+			case <-e.quit:
+				return
+			}
 		}
-		select {
-		case e.settlements <- reported{row, cloud, r.Session}:
-		case <-e.quit:
-			return
-		}
+	}
+
+	if len(known) > 0 {
+		e.Send(from, cloud, &gozzard.Command{Version: gozzard.ProtocolVersion, Kind: gozzard.CommandAck,
+			Session: r.Session, Acked: known})
 	}
 }
 
-// accept turns a report about an operation into a row for the record. ok is false when the report decides nothing: it
-// only says that the agent has the operation.
-func (e *Engine) accept(from gozzard.AgentID, r *gozzard.OpReport, pos *gozzard.JournalPos) (row Settlement, ok bool) {
-	if !e.acknowledge(from, r, &row) {
-		e.o.Foreign(from)
-		return row, false
-	}
+// reportNext is what comes of a report about an operation.
+type reportNext uint8
 
+const (
+	reportNothing reportNext = iota // it decides nothing, or its verdict is on its way into the record already
+	reportKnown                     // the record has the verdict: acknowledge it
+	reportRecord                    // the verdict must be recorded
+)
+
+// accept turns a report about an operation into a row for the record, if it decides something.
+func (e *Engine) accept(from gozzard.AgentID, r *gozzard.OpReport, pos *gozzard.JournalPos) (row Settlement,
+	next reportNext) {
 	state, final := gozzard.Finalise(r.Phase, r.Outcome.Code)
-	if !final {
-		return row, false
+	next, mine := e.acknowledge(from, r, &row, final)
+	if !mine {
+		e.o.Foreign(from)
+		return row, reportNothing
+	}
+	if next != reportRecord {
+		return row, next
 	}
 
 	row.Op, row.Agent, row.Journal = r.ID, from, pos
 	row.To, row.Outcome = e.correct(r.ID, state, outcomeOf(r))
-	return row, true
+	return row, reportRecord
 }
 
 // correct changes the verdict of an agent that did not execute an operation where this server knows more about it.
@@ -74,22 +91,44 @@ func (e *Engine) correct(id gozzard.OpID, to gozzard.AttemptState,
 	return to, out
 }
 
-// acknowledge notes that an agent has an operation, and fills in what this server knows of it. It reports false when
-// the operation is another agent's.
-func (e *Engine) acknowledge(from gozzard.AgentID, r *gozzard.OpReport, row *Settlement) bool {
-	mine := true
+// acknowledge notes that an agent has an operation, and fills in what this server knows of it. mine is false when the
+// operation is another agent's. final says that the report is a verdict.
+func (e *Engine) acknowledge(from gozzard.AgentID, r *gozzard.OpReport, row *Settlement, final bool) (next reportNext,
+	mine bool) {
+	mine = true
 	row.Ref = r.Ref
+	if final {
+		next = reportRecord
+	}
+
 	e.change(func(now time.Time) {
 		a := e.queue.attempts[r.ID]
 		if a == nil {
-			return // of long ago: the record knows
+			owner, recorded := e.queue.recent.owner(r.ID)
+			switch mine = !recorded || owner == from; {
+			case recorded && final:
+				next = reportKnown
+			default: // of long ago: the record knows
+			}
+			return
 		}
-		if mine = a.agent.id == from; mine {
-			row.Ref, row.Action, row.Key = a.ref, a.op.Action, a.op.Key
-			e.queue.apply(a, Event{Kind: Acknowledged}, now)
+		if mine = a.agent.id == from; !mine {
+			return
+		}
+
+		row.Ref, row.Action, row.Key = a.ref, a.op.Action, a.op.Key
+		e.queue.apply(a, Event{Kind: Acknowledged}, now)
+		switch {
+		case !final:
+			e.queue.measure(a, r.Held, now)
+		case a.reported: // the acknowledgement follows when the record has it
+			next = reportNothing
+		default:
+			a.held = r.Held
+			e.queue.setReported(a, true)
 		}
 	})
-	return mine
+	return next, mine
 }
 
 // settleLoop records verdicts: those that arrive while one write runs go into the next one. An agent gets its
@@ -157,6 +196,7 @@ func (e *Engine) settle(ctx context.Context, batch []reported) error {
 
 	changed, err := e.o.Store.Settle(ctx, rows)
 	if err != nil {
+		e.unreport(rows)
 		return err
 	}
 
@@ -189,6 +229,17 @@ func (e *Engine) settle(ctx context.Context, batch []reported) error {
 	return nil
 }
 
+// unreport notes that verdicts did not come into the record: the next report of each counts again.
+func (e *Engine) unreport(rows []Settlement) {
+	e.change(func(time.Time) {
+		for i := range rows {
+			if a := e.queue.attempts[rows[i].Op]; a != nil {
+				e.queue.setReported(a, false)
+			}
+		}
+	})
+}
+
 // ack is a command to one agent with the verdicts that are recorded.
 type ack struct {
 	cmd   gozzard.Command
@@ -204,7 +255,9 @@ func (e *Engine) settled(row *Settlement, changed bool, now time.Time) bool {
 		return true
 	}
 	if changed {
+		e.queue.measure(a, a.held, now)
 		e.queue.apply(a, Event{Kind: Settled}, now)
 	}
+	e.queue.setReported(a, false)
 	return changed
 }

@@ -12,8 +12,8 @@ const (
 	Waiting               // waits until its agent is ready for it
 	Queued                // recorded as sent in the agent's session; waits for its turn to be sent
 	Stale                 // recorded as sent in a session in which this server does not send it
-	Sent                  // sent once and not answered; counts in the window of its task
-	Repeated              // sent more than once, or long ago; it makes no other attempt wait
+	Sent                  // just sent and not answered; counts in the window
+	Repeated              // sent more than once, or its answer is late; it makes no other attempt wait
 	Received              // the agent has it and works on it
 	Unknown               // its time is over; the agent is asked to cancel it or to say what became of it
 	Final                 // it has its verdict and is out of the tables
@@ -47,8 +47,8 @@ func (s State) Record() gozzard.AttemptState {
 	return 0
 }
 
-// inWindow reports whether an attempt counts in the window of its task. A silent host leaves the window with the
-// first repeat, so it delays no other host.
+// inWindow reports whether an attempt counts in the window. A silent host leaves the window when most others would have
+// answered, so it delays no other host.
 func (s State) inWindow() bool { return s == Sent }
 
 // inQuota reports whether an attempt counts for its app. One that was given up as unknown does not: a dead host must

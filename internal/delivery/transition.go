@@ -1,6 +1,9 @@
 package delivery
 
-import "slices"
+import (
+	"slices"
+	"time"
+)
 
 // rule says what an event does in some states. Every pair of state and event has exactly one rule; a test counts.
 type rule struct {
@@ -43,7 +46,7 @@ var sendRules = []rule{
 	{on: []EventKind{NotDispatched}, in: []State{Queued, Stale, Sent, Repeated, Received, Unknown}, to: stay,
 		note: "it does not wait any more"},
 
-	{on: []EventKind{TurnToSend}, in: []State{Queued}, to: Sent, do: Send | ScheduleRepeat},
+	{on: []EventKind{TurnToSend}, in: []State{Queued}, to: Sent, do: Send | ScheduleLate},
 	{on: []EventKind{SessionEnded}, in: []State{Queued}, to: Stale, do: SendBack},
 	{on: []EventKind{TurnToSend, SessionEnded}, in: []State{Waiting, Stale, Sent, Repeated, Received, Unknown},
 		to: stay, note: "it left the queue before its turn"},
@@ -80,9 +83,12 @@ var dueRules = []rule{
 	{on: []EventKind{ReleaseDue, WaitDue, ExpiryDue, Superseded}, in: []State{Queued, Stale, Sent, Repeated, Received,
 		Unknown}, to: stay, do: Impossible, note: "it does not wait"},
 
-	{on: []EventKind{RepeatDue}, in: []State{Sent, Repeated}, to: Repeated, do: Send | ScheduleRepeat},
-	{on: []EventKind{RepeatDue}, in: []State{Waiting, Queued, Stale, Received, Unknown}, to: stay, do: Impossible,
-		note: "only an operation without an answer is repeated"},
+	{on: []EventKind{LateDue}, in: []State{Sent}, to: Repeated, do: ScheduleRepeat},
+	{on: []EventKind{LateDue}, in: []State{Waiting, Queued, Stale, Repeated, Received, Unknown}, to: stay, do: Impossible,
+		note: "only an operation that was just sent becomes late"},
+	{on: []EventKind{RepeatDue}, in: []State{Repeated}, to: stay, do: Send | ScheduleRepeat},
+	{on: []EventKind{RepeatDue}, in: []State{Waiting, Queued, Stale, Sent, Received, Unknown}, to: stay, do: Impossible,
+		note: "only an operation whose answer is late is repeated"},
 	{on: []EventKind{CheckDue}, in: []State{Queued, Stale, Received}, to: stay, do: ScheduleDeadline},
 	{on: []EventKind{CheckDue}, in: []State{Waiting, Sent, Repeated, Unknown}, to: stay, do: Impossible,
 		note: "there is always something to do"},
@@ -98,7 +104,7 @@ var dueRules = []rule{
 
 // How an attempt ends.
 var endRules = []rule{
-	{on: []EventKind{GivenUp}, in: dispatched, to: Unknown, do: Cancel | ScheduleResend},
+	{on: []EventKind{GivenUp}, in: dispatched, to: Unknown, do: ScheduleNow},
 	{on: []EventKind{GivenUp}, in: []State{Waiting, Unknown}, to: stay, do: Impossible,
 		note: "the record gives up dispatched attempts only"},
 	{on: []EventKind{NotGivenUp}, in: []State{Sent}, to: Repeated, do: ScheduleResend},
@@ -152,11 +158,13 @@ func (a *Attempt) transition(e Event) Effects {
 	switch {
 	case next == a.state: // what was not moved keeps its session and times
 	case e.Kind == Dispatched:
-		a.session, a.deadline, a.tries = e.Session, e.Deadline, 0
+		a.session, a.deadline, a.tries, a.sentAt = e.Session, e.Deadline, 0, time.Time{}
 	case e.Kind == Returned:
 		a.session, a.expires = 0, e.Expires
 	case e.Kind == Requeued:
 		a.session, a.expires = 0, a.deadline
+	case e.Kind == TurnToSend:
+		a.sentAt = e.Sent
 	case e.Kind == GivenUp:
 		a.tries, a.unsent = 0, a.state == Queued
 	}

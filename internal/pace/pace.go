@@ -2,8 +2,10 @@ package pace
 
 import "time"
 
-// maxDoublings bounds the doublings of a pause, so that it cannot overflow.
-const maxDoublings = 16
+const (
+	maxDoublings = 16 // of the pause of one message, so that it cannot overflow
+	maxShared    = 3  // of the pauses of all messages: a few hosts that are silent must not make all others wait
+)
 
 // Limits are the shortest and the longest pause before a repeat.
 type Limits struct{ Least, Most time.Duration }
@@ -37,7 +39,7 @@ func (e *Estimate) Overdue(sent, now time.Time) {
 	if sent.Before(e.doubled) {
 		return
 	}
-	e.doublings, e.doubled = min(e.doublings+1, maxDoublings), now
+	e.doublings, e.doubled = min(e.doublings+1, maxShared), now
 }
 
 // Expected is the time within which nearly all answers come; 0 when nothing was measured yet.
