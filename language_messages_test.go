@@ -36,7 +36,7 @@ var spoken = []struct {
 	{folder: "internal/auth", files: []string{"directory.go", "signature.go", "unknown.go"}},
 	{folder: "internal/control", files: []string{"admit.go", "business_index.go", "business_items.go", "draft.go", "group.go",
 		"permit.go", "plane.go", "query.go", "recheck.go"}},
-	{folder: "internal/delivery", files: []string{"outcome.go", "quota.go"}},
+	{folder: "internal/delivery", files: []string{"outcome.go", "backlog.go", "quota.go"}},
 	{folder: "internal/waves", calls: true},
 	{folder: "internal/waves", files: []string{"create.go", "plan.go", "read.go"}},
 	{folder: "internal/sqlstore", files: []string{"accept.go", "business_read.go", "job.go", "job_read.go", "presence.go",

@@ -53,6 +53,22 @@ func (p *Plane) checkPermitted(op *gozzard.Operation) error {
 		first.Key.Namespace)
 }
 
+// checkBacklog rejects a request whose attempts would wait longer than their deadlines allow, before it costs anything.
+// A repeated request is answered with its task.
+func (p *Plane) checkBacklog(ctx context.Context, op *gozzard.Operation) error {
+	err := p.delivery.Admit(op.Caller.App)
+	if err == nil {
+		return nil
+	}
+	if op.IdempotencyKey != "" {
+		if known, readErr := p.o.Store.HasKey(ctx, op.Caller, op.IdempotencyKey); readErr == nil && known {
+			return nil
+		}
+	}
+	p.o.Observe.rejected("backlog")
+	return err
+}
+
 // admit asks whether a draft may be recorded. A repeated request is answered with its task, whatever the limits are.
 func (p *Plane) admit(ctx context.Context, op *gozzard.Operation, d *draft) (undo func(), err error) {
 	if p.o.Admit == nil {

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/gozzard/gozzard"
+	"github.com/gozzard/gozzard/internal/delivery"
 	"github.com/gozzard/gozzard/internal/fleet"
 	"github.com/gozzard/gozzard/internal/record"
 )
@@ -21,6 +22,7 @@ type draft struct {
 	given     []givenSpec      // for each attempt
 	missing   []gozzard.ProcID // processes whose recorded definition is needed
 	seen      map[gozzard.ProcID]string
+	queue     delivery.Queue // of the caller's app
 }
 
 // givenSpec is the definition that came with an attempt, and the host of the attempt.
@@ -73,7 +75,8 @@ func (p *Plane) draft(ctx context.Context, op *gozzard.Operation) (*draft, error
 	// Draft its attempts.
 	now := p.o.Now()
 	d := &draft{
-		seen: make(map[gozzard.ProcID]string, n),
+		seen:  make(map[gozzard.ProcID]string, n),
+		queue: p.delivery.Queue(op.Caller.App),
 		task: &record.NewTask{
 			Task:     gozzard.Task{Caller: op.Caller, Door: op.Door, At: now, Targets: n},
 			Attempts: make([]gozzard.Attempt, 0, n), IdempotencyKey: op.IdempotencyKey, RequestHash: op.RequestHash,
@@ -113,7 +116,7 @@ func (p *Plane) draftItem(d *draft, op *gozzard.Operation, it *gozzard.Item, now
 		a := gozzard.Attempt{
 			Op: gozzard.NewOpID(), Agent: t.Agent, Addr: t.Addr, Key: it.Key, Action: it.Action,
 			ResultKey: t.ResultKey, Labels: it.Labels, Adopt: op.Adopt && it.Action == gozzard.ActionStart,
-			Spec: spec, Deadline: now.Add(budget), Expires: now.Add(budget),
+			Spec: spec, Deadline: now.Add(budget + d.queue.Allowance(len(d.task.Attempts))), Expires: now.Add(budget),
 		}
 
 		out, host := p.begin(&a, op, it, t, now)
@@ -311,6 +314,6 @@ func (p *Plane) fillDefinitions(d *draft, recs map[gozzard.ProcID]record.Process
 		if len(a.Labels) == 0 {
 			a.Labels = rec.Labels
 		}
-		a.Deadline = d.task.Task.At.Add(p.delivery.BudgetOf(a.Action, a.Spec))
+		a.Deadline = d.task.Task.At.Add(p.delivery.BudgetOf(a.Action, a.Spec) + d.queue.Allowance(i))
 	}
 }

@@ -24,6 +24,9 @@ func (p *Plane) restore(ctx context.Context, op *gozzard.Operation) (gozzard.Tas
 
 // operate is Operate without the pause of the restorer.
 func (p *Plane) operate(ctx context.Context, op *gozzard.Operation) (gozzard.Task, error) {
+	if err := p.checkBacklog(ctx, op); err != nil {
+		return gozzard.Task{}, err
+	}
 	d, err := p.draft(ctx, op)
 	if err == nil {
 		err = p.checkPermitted(op)

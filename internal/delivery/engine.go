@@ -148,12 +148,30 @@ func (e *Engine) Restore(open []gozzard.Attempt, apps map[gozzard.TaskSeq]string
 	})
 }
 
+// Admit rejects a call of an app that has so much waiting that the attempts of the call would miss their deadlines.
+func (e *Engine) Admit(app string) error {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	return e.queue.backlog.admit(app)
+}
+
+// Queue is how long attempts of an app wait for their turn.
+func (e *Engine) Queue(app string) Queue {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	return e.queue.backlog.of(app)
+}
+
 // Reserve counts attempts for an app before their task is accepted. They are released one by one as attempts get
 // their verdicts, or with Unreserve.
 func (e *Engine) Reserve(app string, attempts int) error {
 	e.mu.Lock()
 	defer e.mu.Unlock()
-	return e.queue.quotas.reserve(app, attempts, e.o.Quota)
+	if err := e.queue.quotas.reserve(app, attempts, e.o.Quota); err != nil {
+		return err
+	}
+	e.queue.backlog.add(app, attempts)
+	return nil
 }
 
 // Unreserve undoes Reserve for a task that was not accepted.
@@ -161,6 +179,7 @@ func (e *Engine) Unreserve(app string, attempts int) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	e.queue.quotas.release(app, attempts)
+	e.queue.backlog.add(app, -attempts)
 }
 
 // Launch takes up the open attempts of an accepted task. Tasks must be launched in the order of their numbers.
@@ -170,8 +189,10 @@ func (e *Engine) Launch(app string, attempts []gozzard.Attempt) {
 			a := &attempts[i]
 			switch a.State {
 			case gozzard.AttemptPending:
+				e.queue.backlog.add(app, -1) // of Reserve
 				e.queue.add(a, app, AddedPending, now)
 			case gozzard.AttemptDispatched:
+				e.queue.backlog.add(app, -1)
 				e.queue.add(a, app, AddedDispatched, now)
 			}
 		}

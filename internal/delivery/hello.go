@@ -234,7 +234,7 @@ func (e *Engine) dispatch(ctx context.Context, id gozzard.AgentID, session uint6
 	now := e.o.Now()
 	for i, a := range list {
 		rows[i] = Dispatch{Ref: a.ref, Agent: id, Session: session,
-			Deadline: now.Add(e.BudgetOf(a.op.Action, a.op.Spec))}
+			Deadline: now.Add(e.BudgetOf(a.op.Action, a.op.Spec) + e.Queue(a.task.app).Allowance(i))}
 	}
 
 	changed, err := e.o.Store.Dispatch(ctx, rows)

@@ -28,6 +28,7 @@ type queue struct {
 	unsent   unsentOrder
 	due      dueHeap
 	ready    fairQueue // tasks with something to send
+	backlog  backlog
 	flow     flow
 	inWindow int // attempts in a state that counts in the window
 	verdicts int // attempts with a verdict on its way into the record
@@ -37,7 +38,8 @@ type queue struct {
 
 func newQueue(l limits) *queue {
 	return &queue{limits: l, agents: map[gozzard.AgentID]*agent{}, tasks: map[gozzard.TaskSeq]*task{},
-		attempts: map[gozzard.OpID]*Attempt{}, quotas: quotas{}, unsent: unsentOrder{}, flow: newFlow(l.window)}
+		attempts: map[gozzard.OpID]*Attempt{}, quotas: quotas{}, unsent: unsentOrder{}, backlog: newBacklog(),
+		flow: newFlow(l.window)}
 }
 
 // work is what transitions ask for, as values: it is carried out without the lock.
@@ -148,9 +150,14 @@ func (q *queue) moved(a *Attempt, before State) {
 	// The queue of the task, and the order of unsent operations on the process.
 	if before == Queued {
 		q.unsent.remove(a)
+		q.backlog.add(a.task.app, -1)
+		if a.state == Sent {
+			q.backlog.sent++
+		}
 	}
 	if a.state == Queued {
 		q.unsent.add(a)
+		q.backlog.add(a.task.app, 1)
 		a.task.queue = append(a.task.queue, a)
 		q.offer(a.task)
 	}

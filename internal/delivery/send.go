@@ -45,6 +45,7 @@ func (e *Engine) timerLoop(ctx context.Context) {
 		w := e.change(func(now time.Time) {
 			e.expireLeases(now)
 			e.queue.lookAtDue(now)
+			e.queue.backlog.measure(now)
 		})
 		e.carryOut(ctx, &w)
 	}
