@@ -25,7 +25,7 @@ func TestTD2BacklogOfAnApp(t *testing.T) {
 		return r.plane.Operate(t.Context(), op)
 	}
 
-	large, err := operate("a", "large", 45_000) // however large: nothing waits yet
+	large, err := operate("a", "large", 30_000) // however large: nothing waits yet
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -33,13 +33,13 @@ func TestTD2BacklogOfAnApp(t *testing.T) {
 	_, err = operate("a", "next", 1)
 	var e *gozzard.Error
 	if !errors.As(err, &e) || e.Kind != gozzard.ErrRateLimited || e.Retry <= 0 || gozzard.RetryAfter(err) == "" {
-		t.Errorf("with 45,000 waiting: %v", err)
+		t.Errorf("with 30,000 waiting: %v", err)
 	}
 	if _, counted := r.refused.Load("backlog"); !counted {
 		t.Error("the rejection is not counted")
 	}
 
-	if again, err := operate("a", "large", 45_000); err != nil || again.Seq != large.Seq {
+	if again, err := operate("a", "large", 30_000); err != nil || again.Seq != large.Seq {
 		t.Errorf("a repeated call: task %d, %v; the first was %d", again.Seq, err, large.Seq)
 	}
 	if _, err := operate("b", "", 1); err != nil {
