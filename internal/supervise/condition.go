@@ -14,6 +14,7 @@ type conditionInput struct {
 
 	readable bool // the definition can be read; without it the process cannot be recognised
 	looked   bool // the agent has looked for the process
+	neverRan bool // no run of it is known: the agent has registered it and not started it yet
 	running  bool // its process is there
 	unclear  bool // it cannot be said which process it is
 
@@ -43,6 +44,8 @@ func condition(in conditionInput) gozzard.Condition {
 		return gozzard.ConditionRunning
 	case in.launching:
 		return gozzard.ConditionStarting
+	case in.readable && !in.looked && !in.unclear && in.neverRan && in.awaitsRun:
+		return gozzard.ConditionScheduled // there is nothing to look for before its first run
 	case !in.readable || !in.looked || in.unclear:
 		return gozzard.ConditionUnknown
 	}
@@ -90,6 +93,7 @@ func (a *actor) condition() gozzard.Condition {
 		unhealthy:   a.health.unhealthy,
 		awaitsStart: wanted, startLater: a.pullAt.After(time.Now()), downs: a.downs,
 		awaitsRun:   a.awaitsPlannedRun() && !a.planUnreadable(),
+		neverRan:    a.rec.LastStart == 0 && a.past.Run.StartedAt == 0 && !a.past.Failed,
 		startFailed: a.past.Failed, completed: a.completed, end: a.past.Run.End,
 	}
 	if a.spec != nil {

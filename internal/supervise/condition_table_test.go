@@ -42,7 +42,11 @@ func TestCondition(t *testing.T) {
 			conditionInput{readable: true, launching: true}, gozzard.ConditionStarting},
 		"unhealthy": {supervised(func(in *input) { in.running, in.unhealthy = true, true }), gozzard.ConditionUnhealthy},
 
-		"not looked for yet":        {supervised(func(in *input) { in.looked, in.awaitsStart = false, true }), gozzard.ConditionUnknown},
+		"not looked for yet": {supervised(func(in *input) { in.looked, in.awaitsStart = false, true }), gozzard.ConditionUnknown},
+		"first run is planned": {supervised(func(in *input) { in.looked, in.neverRan, in.awaitsRun = false, true, true }),
+			gozzard.ConditionScheduled},
+		"a later run is planned, not looked for": {supervised(func(in *input) { in.looked, in.awaitsRun = false, true }),
+			gozzard.ConditionUnknown},
 		"definition cannot be read": {supervised(func(in *input) { in.readable = false }), gozzard.ConditionUnknown},
 		"two candidates":            {supervised(func(in *input) { in.unclear, in.awaitsStart = true, true }), gozzard.ConditionUnknown},
 		"two candidates, stopped":   {known(func(in *input) { in.unclear = true }), gozzard.ConditionUnknown},
