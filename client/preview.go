@@ -17,6 +17,10 @@ type Preview struct {
 	Changed   int `json:"changed"`   // definitions that would differ from the recorded ones
 	Unchanged int `json:"unchanged"` // definitions that are recorded already
 
+	// "waits" if the request would wait until a second person approves it, "refused" if it needs a second person and
+	// the caller is an app, which cannot ask one; missing if it needs none
+	SecondPerson string `json:"second_person,omitempty"`
+
 	Processes []PreviewRow `json:"processes"` // at most MaxPage
 }
 

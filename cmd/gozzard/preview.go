@@ -22,6 +22,8 @@ func (env *cliEnv) printPreview(o *outputFlag, what string, p *client.Preview) e
 		return err
 	}
 
+	env.remarkSecondPerson(p)
+
 	// Sum up.
 	if len(p.Processes) < p.Targets {
 		env.remark("%d of %d processes", len(p.Processes), p.Targets)
@@ -35,6 +37,16 @@ func (env *cliEnv) printPreview(o *outputFlag, what string, p *client.Preview) e
 
 // definitionSigns are the marks of plans.
 var definitionSigns = map[string]string{"new": "+", "changed": "~", "unchanged": "="}
+
+// remarkSecondPerson says that a request would not be carried out at once.
+func (env *cliEnv) remarkSecondPerson(p *client.Preview) {
+	switch p.SecondPerson {
+	case "waits":
+		env.remark("this needs a second person: it would wait until another admin approves it (gozzard request)")
+	case "refused":
+		env.remark("this needs a second person, and an app cannot ask one: use a login of your own (gozzard user login NAME)")
+	}
+}
 
 // printPlan prints what registering a document would change.
 func (env *cliEnv) printPlan(p *client.Preview) error {
@@ -54,6 +66,7 @@ func (env *cliEnv) printPlan(p *client.Preview) error {
 			return err
 		}
 	}
+	env.remarkSecondPerson(p)
 	return nil
 }
 

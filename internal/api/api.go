@@ -94,6 +94,9 @@ type Options struct {
 
 	Requests *approval.Desk // nil: no act waits for a second person
 
+	// Holds reports whether an operation would have to wait for a second person, and does nothing; nil: none has to.
+	Holds func(op *gozzard.Operation, attempts []gozzard.Attempt) bool
+
 	Live *live.Hub // nil: the server has no live data
 
 	Stopping <-chan struct{} // closed when the server stops, which ends streams; may be nil

@@ -29,9 +29,10 @@ func (a *api) getEvents(w http.ResponseWriter, r *http.Request, caller gozzard.C
 	}
 
 	events := a.Plane.Events(caller, f, limit)
+	say := said(r)
 	page := client.EventPage{Events: []client.Event{}, Next: events.Next}
 	for i := range events.Events {
-		page.Events = append(page.Events, renderEvent(&events.Events[i]))
+		page.Events = append(page.Events, renderEvent(&events.Events[i], say))
 	}
 
 	return answer(w, http.StatusOK, page)
@@ -75,14 +76,14 @@ func parseSince(s string) (time.Time, bool) {
 	return t, err == nil
 }
 
-func renderEvent(e *record.Event) client.Event {
+func renderEvent(e *record.Event, say func(string) string) client.Event {
 	var code *int
 	if n, known := e.ExitCode(); known && (e.Kind == gozzard.EventExited || e.Kind == gozzard.EventRan) {
 		code = &n
 	}
 	out := client.Event{ID: e.ID, Host: hostRef(e.Agent, e.Addr),
 		Namespace: e.Key.Namespace, Name: e.Key.Name, Kind: e.Kind, At: client.MilliTime(e.At), PID: e.PID,
-		Code: code, Signal: e.Signal, Core: e.Core, Message: e.Message, App: e.App, User: e.User}
+		Code: code, Signal: e.Signal, Core: e.Core, Message: say(e.Message), App: e.App, User: e.User}
 	if e.Task != "" {
 		out.Task = taskname.Of(e.Task)
 	}

@@ -3,6 +3,7 @@ package api
 import (
 	"math"
 	"net/http"
+	"slices"
 
 	"github.com/gozzard/gozzard"
 	"github.com/gozzard/gozzard/client"
@@ -27,6 +28,14 @@ func (a *api) getHosts(w http.ResponseWriter, r *http.Request, caller gozzard.Ca
 		page.Hosts = append(page.Hosts, a.renderHost(&hosts[first+i]))
 	}
 
+	say := inLanguageOf(r)
+	for i := range page.Hosts {
+		h := &page.Hosts[i]
+		h.Flag, h.Degraded = say(h.Flag), slices.Clone(h.Degraded) // the list belongs to the live index
+		for j, text := range h.Degraded {
+			h.Degraded[j] = say(text)
+		}
+	}
 	return answer(w, http.StatusOK, page)
 }
 

@@ -135,9 +135,12 @@ func (a *api) postLiveRows(w http.ResponseWriter, r *http.Request, caller gozzar
 		return otherEpoch()
 	}
 
+	say := said(r)
 	out := client.LiveRows{Rows: []client.LiveDetail{}}
 	for i := range rows {
-		out.Rows = append(out.Rows, client.LiveDetail{ID: ids[i], Process: renderProcess(&rows[i])})
+		p := renderProcess(&rows[i])
+		sayProcess(say, &p)
+		out.Rows = append(out.Rows, client.LiveDetail{ID: ids[i], Process: p})
 	}
 	return answer(w, http.StatusOK, out)
 }

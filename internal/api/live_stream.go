@@ -29,7 +29,12 @@ func (a *api) streamLive(w http.ResponseWriter, r *http.Request, caller gozzard.
 	if err != nil {
 		return err
 	}
-	v := liveViewer{a: a, r: r, caller: caller, epoch: q.one("epoch"), after: q.serial("after")}
+	v := liveViewer{a: a, r: r, caller: caller, epoch: q.one("epoch"), after: q.serial("after"), say: said(r)}
+	if tag := q.one("lang"); tag != "" {
+		if v.say = saidIn(tag); v.say == nil {
+			q.faults.Add("lang", "must be en or zh, is %q", clip(tag))
+		}
+	}
 	if last := r.Header.Get("Last-Event-ID"); last != "" {
 		if v.after, err = strconv.ParseUint(last, 10, 64); err != nil {
 			q.faults.Add("Last-Event-ID", "must be the number of a batch, is %q", clip(last))
@@ -72,6 +77,7 @@ type liveViewer struct {
 	a      *api
 	r      *http.Request
 	caller gozzard.Caller
+	say    func(string) string // texts of agents in the language of the viewer
 	view   *live.View
 	s      *stream
 	epoch  string
@@ -185,7 +191,7 @@ func (v *liveViewer) sendEvents() (<-chan struct{}, error) {
 	}
 	list := make([]client.Event, len(page.Events))
 	for i := range page.Events {
-		list[i] = renderEvent(&page.Events[i])
+		list[i] = renderEvent(&page.Events[i], v.say)
 	}
 	return happened, v.sendList("events", list)
 }

@@ -10,6 +10,7 @@ import (
 
 	"github.com/gozzard/gozzard"
 	"github.com/gozzard/gozzard/client"
+	"github.com/gozzard/gozzard/internal/approval"
 	"github.com/gozzard/gozzard/internal/record"
 	"github.com/gozzard/gozzard/internal/specjson"
 )
@@ -24,7 +25,8 @@ func (a *api) preview(w http.ResponseWriter, r *http.Request, op *gozzard.Operat
 		return err
 	}
 
-	out := client.Preview{Targets: len(list), Processes: []client.PreviewRow{}}
+	out := client.Preview{Targets: len(list), Processes: []client.PreviewRow{}, SecondPerson: a.secondPerson(op, list)}
+	say := said(r)
 	for i := range list {
 		row := renderPreview(&list[i])
 		switch row.Definition {
@@ -43,11 +45,37 @@ func (a *api) preview(w http.ResponseWriter, r *http.Request, op *gozzard.Operat
 			if row.Definition == definitionChanged {
 				row.Fields = changedFields(list[i].Before, list[i].After)
 			}
+			row.Message = say(row.Message)
 			out.Processes = append(out.Processes, row)
 		}
 	}
 
 	return answer(w, http.StatusOK, out)
+}
+
+// What happens with an operation that needs a second person.
+const (
+	secondPersonWaits   = "waits"
+	secondPersonRefused = "refused"
+)
+
+// secondPerson says what would happen because the operation needs a second person, "" if it needs none.
+func (a *api) secondPerson(op *gozzard.Operation, list []record.Preview) string {
+	if a.Holds == nil {
+		return ""
+	}
+	attempts := make([]gozzard.Attempt, len(list))
+	for i := range list {
+		attempts[i] = list[i].Attempt
+	}
+
+	switch {
+	case !a.Holds(op, attempts):
+		return ""
+	case !approval.CanAsk(op.Caller):
+		return secondPersonRefused
+	}
+	return secondPersonWaits
 }
 
 // What happens to a definition.

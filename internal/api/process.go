@@ -46,6 +46,10 @@ func (a *api) getProcesses(w http.ResponseWriter, r *http.Request, caller gozzar
 		page.Count, page.Next = count, nextPage(start, len(rows), count)
 	}
 
+	say := said(r)
+	for i := range page.Processes {
+		sayProcess(say, &page.Processes[i])
+	}
 	return answer(w, http.StatusOK, page)
 }
 

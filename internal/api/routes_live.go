@@ -21,6 +21,8 @@ func liveRoutes() []Route {
 				requiredText("epoch", "The epoch of the snapshot."),
 				number("after", "The sequence number of the snapshot, or of the last batch that the client has."),
 				number("events", "The id of the last event that the client has; only new events when missing."),
+				text("lang", "The language of messages in events, en or zh; it replaces the header Accept-Language, which code in a "+
+					"browser cannot set here."),
 				inHeader("Last-Event-ID", "The sequence number of the last batch that the client has; it replaces after."),
 			},
 			Answers: []Answer{{Status: http.StatusOK, Kinds: []string{streamType},

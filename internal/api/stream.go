@@ -100,6 +100,7 @@ func (a *api) follow(r *http.Request, caller gozzard.Caller, s *stream, f record
 	look := time.NewTicker(streamCheck)
 	defer look.Stop()
 
+	say := said(r)
 	check := readerCheck{a: a, r: r, caller: caller, last: time.Now()}
 	for {
 		// Look the rights up: they may have changed.
@@ -114,7 +115,7 @@ func (a *api) follow(r *http.Request, caller gozzard.Caller, s *stream, f record
 			s.buf.WriteString("event: lost\ndata: {}\n\n")
 		}
 		for i := range page.Events {
-			if err := s.add(renderEvent(&page.Events[i])); err != nil {
+			if err := s.add(renderEvent(&page.Events[i], say)); err != nil {
 				return err
 			}
 		}

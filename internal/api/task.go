@@ -45,6 +45,10 @@ func (a *api) getTask(w http.ResponseWriter, r *http.Request, caller gozzard.Cal
 
 	t := renderTask(&res, show)
 	t.Waiting = a.waiting(caller, &res)
+	say := said(r)
+	for i := range t.Attempts {
+		t.Attempts[i].Message = say(t.Attempts[i].Message)
+	}
 	return answer(w, http.StatusOK, t)
 }
 

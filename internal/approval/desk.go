@@ -62,6 +62,9 @@ func NewDesk(ctx context.Context, o Options) (*Desk, error) {
 	return d, nil
 }
 
+// CanAsk reports whether a caller can ask a second person: an app cannot.
+func CanAsk(c gozzard.Caller) bool { return hasLogin(c) }
+
 // hasLogin reports whether a caller is a user with a login. A user that an app only names has none.
 func hasLogin(c gozzard.Caller) bool { return c.User != "" && !c.Asserted }
 

@@ -33,7 +33,7 @@ func (s *Server) openDoors(context.Context) error {
 		Plane: s.plane, Authenticate: blueking.ByHeaders(book), Carries: blueking.InHeaders, Challenge: blueking.AuthorizationHeader,
 		Accounts: s.accounts, Provider: provider, Metrics: s.metrics, Ready: s.plane.Ready, Detail: s.detail, Self: s.self(), Log: log,
 		Enrol: s.trust.registry, Join: s.joinScript(), Restore: s.restore, Audit: s.store, Flag: s.fabric.Flag, Releases: s.upgrades,
-		Stopping: s.stopping, Rights: book.RightsOf, Keys: keyDesk{s}, Requests: s.second.desk, Work: s.workOf,
+		Stopping: s.stopping, Rights: book.RightsOf, Keys: keyDesk{s}, Requests: s.second.desk, Holds: s.holdsRoot, Work: s.workOf,
 		Proxied: s.plane.guard.Proxied, Live: s.live,
 	}
 

@@ -154,7 +154,7 @@ func (s *Server) holdRoot(ctx context.Context, op *gozzard.Operation, attempts [
 		return nil
 	}
 	hosts := rootHosts(attempts)
-	if len(hosts) == 0 || p.within(op.Caller, hosts, time.Now()) {
+	if len(hosts) == 0 || p.within(op.Caller, hosts, time.Now(), true) {
 		return nil
 	}
 
@@ -177,6 +177,15 @@ func (s *Server) holdRoot(ctx context.Context, op *gozzard.Operation, attempts [
 	}
 	return p.desk.Ask(ctx, op.Caller, approval.RootCommand, fmt.Sprintf("as root on %d hosts: %s", len(hosts),
 		strings.Join(words, ", ")), in)
+}
+
+// holdsRoot reports whether holdRoot would let an operation wait, and counts nothing.
+func (s *Server) holdsRoot(op *gozzard.Operation, attempts []gozzard.Attempt) bool {
+	if !s.second.root {
+		return false
+	}
+	hosts := rootHosts(attempts)
+	return len(hosts) > 0 && !s.second.within(op.Caller, hosts, time.Now(), false)
 }
 
 // doRoot carries out an operation that was approved.
@@ -232,8 +241,8 @@ func rootHosts(attempts []gozzard.Attempt) (hosts []gozzard.AgentID) {
 }
 
 // within counts the hosts of a person in the last hour, and reports whether the new ones are within the limit. Those
-// that are not do not count. A user is one person by any app and token.
-func (p *secondPerson) within(c gozzard.Caller, hosts []gozzard.AgentID, now time.Time) bool {
+// that are not do not count, and none does without keep. A user is one person by any app and token.
+func (p *secondPerson) within(c gozzard.Caller, hosts []gozzard.AgentID, now time.Time, keep bool) bool {
 	person := "app " + c.App
 	if c.User != "" && !c.Asserted {
 		person = "user " + c.User
@@ -245,7 +254,7 @@ func (p *secondPerson) within(c gozzard.Caller, hosts []gozzard.AgentID, now tim
 		p.seen = map[string]map[gozzard.AgentID]time.Time{}
 	}
 	seen := p.seen[person]
-	if seen == nil {
+	if seen == nil && keep {
 		seen = map[gozzard.AgentID]time.Time{}
 		p.seen[person] = seen
 	}
@@ -265,7 +274,9 @@ func (p *secondPerson) within(c gozzard.Caller, hosts []gozzard.AgentID, now tim
 		return false
 	}
 	for _, agent := range hosts {
-		seen[agent] = now
+		if keep {
+			seen[agent] = now
+		}
 	}
 	return true
 }

@@ -30,13 +30,14 @@ type RawHost struct {
 }
 
 // StartRawHost runs `gozzard server`, and one raw host that is online.
-func StartRawHost(t testing.TB, info gozzard.HostInfo) (*Fleet, *RawHost) {
+func StartRawHost(t testing.TB, info gozzard.HostInfo, flags ...string) (*Fleet, *RawHost) {
 	t.Helper()
 	need(t)
 	data := filepath.Join(t.TempDir(), "server")
 	agents := "127.0.0.1:" + strconv.Itoa(fleettest.FreePort(t))
-	dev := &fleettest.Dev{API: &fleettest.API{}, Data: data, Program: fleettest.Start(t, "server", nil, "server", "--data", data,
-		"--listen", "127.0.0.1:"+strconv.Itoa(fleettest.FreePort(t)), "--agent-listen", agents, "--rate-app=0")}
+	dev := &fleettest.Dev{API: &fleettest.API{}, Data: data, Program: fleettest.Start(t, "server", nil, append([]string{"server",
+		"--data", data, "--listen", "127.0.0.1:" + strconv.Itoa(fleettest.FreePort(t)), "--agent-listen", agents,
+		"--rate-app=0"}, flags...)...)}
 	f := &Fleet{Dev: dev}
 
 	// Wait for the server.

@@ -1,5 +1,6 @@
 // Ctrl-K: every page, every action of the page, and processes and hosts by name.
 import { useMemo, useState } from "preact/hooks";
+import { wholeName } from "./live/names.ts";
 import { table } from "./live/stream.ts";
 import { own, shared, type Action } from "./keys.ts";
 import { go, href } from "./router.ts";
@@ -57,8 +58,8 @@ function find(text: string): Action[] {
   if (!fleet || words.length === 0) return out.slice(0, most);
 
   for (let i = 0; i < fleet.names.name.length && out.length < most; i++) {
-    const label = `${fleet.names.space[i]}/${fleet.names.name[i]}`;
-    if (fits(label)) out.push({ label: plain(label), run: () => go(href(`/process/${encodeURIComponent(fleet.names.space[i])}/${encodeURIComponent(fleet.names.name[i])}`)) });
+    const label = wholeName(fleet, fleet.names.space[i], fleet.names.name[i]);
+    if (fits(label) || fits(`${fleet.names.space[i]}/${fleet.names.name[i]}`)) out.push({ label: plain(label), run: () => go(href(`/process/${encodeURIComponent(fleet.names.space[i])}/${encodeURIComponent(fleet.names.name[i])}`)) });
   }
   for (let i = 0; i < fleet.hosts.ip.length && out.length < most; i++) {
     const label = `${fleet.hosts.cloud[i]}:${fleet.hosts.ip[i]}`;

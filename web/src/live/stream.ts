@@ -4,6 +4,7 @@ import { effect, signal } from "@preact/signals";
 import { Table, type Batch } from "./table.ts";
 import { address, background, Failure, readSession, send, session } from "../api.ts";
 import type { Event as FleetEvent, TaskSummary } from "../api-types.ts";
+import { language } from "../words.ts";
 
 /** The fleet; null before the first snapshot. The object stays the same between snapshots: watch `beat` for changes. */
 export const table = signal<Table | null>(null);
@@ -77,13 +78,21 @@ function open(): void {
   source = null;
   const t = table.value;
   if (!leading || !t || session.value === null) return;
-  source = new EventSource(address("/live/stream", { epoch: t.epoch, after: t.seq }));
+  source = new EventSource(address("/live/stream", { epoch: t.epoch, after: t.seq, lang: language.value }));
   source.onopen = () => { backoff = 500; pass("open", "{}"); };
   source.onerror = () => { void broken(); };
   for (const kind of ["changes", "events", "tasks", "resnapshot", "bye", "beat"]) {
     source.addEventListener(kind, (e) => pass(kind, (e as MessageEvent<string>).data));
   }
 }
+
+// Messages of events come in the language of the page.
+let spoken = language.peek();
+effect(() => {
+  const now = language.value;
+  if (now !== spoken && source) open();
+  spoken = now;
+});
 
 /** Handles a message, and passes it on to the other tabs. */
 function pass(kind: string, data: string): void {

@@ -6,6 +6,7 @@ import { flagManaged, flagStale } from "../live/table.ts";
 import { href } from "../router.ts";
 import { Scroll } from "../ui/act.tsx";
 import { CopyButton, Empty, Moment, PageHead, Problem, State, Text } from "../ui/kit.tsx";
+import { ProcessName } from "../ui/process-name.tsx";
 import { bytes, percent } from "../ui/format.ts";
 import { useLoad } from "../ui/load.ts";
 import { number, t, tOf } from "../words.ts";
@@ -113,7 +114,7 @@ function Processes({ agent }: { agent: string }) {
               const space = fleet.names.space[fleet.name[id]], own = fleet.names.name[fleet.name[id]];
               return (
                 <tr key={id}>
-                  <th scope="row"><a href={href(`/process/${encodeURIComponent(space)}/${encodeURIComponent(own)}`)}><Text of={`${space}/${own}`} /></a></th>
+                  <th scope="row"><a href={href(`/process/${encodeURIComponent(space)}/${encodeURIComponent(own)}`)}><ProcessName space={space} name={own} place={fleet.place[id]} /></a></th>
                   <td><State of={fleet.states[fleet.state[id]]} />{!!(fleet.flags[id] & flagStale) && <small class="dim"> {t("host.stale")}</small>}{!(fleet.flags[id] & flagManaged) && <small class="dim"> {t("host.unmanaged")}</small>}</td>
                   <td class="right">{fleet.pid[id] > 0 ? fleet.pid[id] : ""}</td>
                   <td><Moment at={fleet.started[id]} /></td>
@@ -154,7 +155,7 @@ function Events({ agent }: { agent: string }) {
             <tbody>{all.map((e) => (
               <tr key={e.id}>
                 <td><Moment at={e.at} /></td>
-                <td>{e.name ? <a href={href(`/process/${encodeURIComponent(e.namespace)}/${encodeURIComponent(e.name)}`)}><Text of={`${e.namespace}/${e.name}`} /></a> : "-"}</td>
+                <td>{e.name ? <a href={href(`/process/${encodeURIComponent(e.namespace)}/${encodeURIComponent(e.name)}`)}><ProcessName space={e.namespace} name={e.name} /></a> : "-"}</td>
                 <td>{tOf("event.", e.kind)}</td>
                 <td><Text of={[e.message, e.code !== null && e.code !== undefined ? t("host.event.code", { n: e.code }) : "", e.signal, e.user].filter(Boolean).join(" · ")} /></td>
               </tr>

@@ -1,10 +1,12 @@
 import { useMemo, useRef } from "preact/hooks";
 import { may, post } from "../api.ts";
 import { slowBeat, table } from "../live/stream.ts";
+import { wholeName } from "../live/names.ts";
 import { stateOrder } from "../live/filter.ts";
 import { href } from "../router.ts";
 import { oneProcess, openAction } from "../ui/action.tsx";
 import { Button, State, Text } from "../ui/kit.tsx";
+import { ProcessName } from "../ui/process-name.tsx";
 import { useLoad } from "../ui/load.ts";
 import { t } from "../words.ts";
 
@@ -14,7 +16,7 @@ const most = 15;
 /** The action that mends a state most often. An unknown one cannot be mended from here. */
 const mends: Record<string, "restart" | "start"> = { crash_loop: "restart", failed: "start", unhealthy: "restart", backing_off: "restart" };
 
-interface Row { space: string; name: string; state: string; hosts: string[]; sample: number }
+interface Row { space: string; name: string; state: string; hosts: string[]; sample: number; place: number }
 
 interface Details { rows: { id: number; message?: string; health_message?: string }[] }
 
@@ -37,12 +39,12 @@ export function Wrong() {
       {shown.map((r) => (
         <li key={`${r.space}/${r.name} ${r.state}`}>
           <State of={r.state} />
-          <a href={href(`/process/${encodeURIComponent(r.space)}/${encodeURIComponent(r.name)}`)} class="wrong-name"><Text of={`${r.space}/${r.name}`} /></a>
+          <a href={href(`/process/${encodeURIComponent(r.space)}/${encodeURIComponent(r.name)}`)} class="wrong-name"><ProcessName space={r.space} name={r.name} place={r.place} /></a>
           <span class="wrong-do">
             <span class="dim">{t("overview.on", { n: r.hosts.length })}</span>
             {may("operate") && mends[r.state] && (
               <Button onClick={() => openAction({ action: mends[r.state], selection: r.hosts.length <= 500 ? { processes: [{ namespace: r.space, name: r.name, agents: r.hosts }] } : oneProcess(r.space, r.name) })}>
-                {t(`action.${mends[r.state]}` as const)}<span class="unseen"> {r.space}/{r.name}</span>
+                {t(`action.${mends[r.state]}` as const)}<span class="unseen"> {wholeName(fleet, r.space, r.name, r.place)}</span>
               </Button>
             )}
           </span>
@@ -66,8 +68,11 @@ function find(): Row[] {
     const key = fleet.name[id] * 32 + state;
     const row = found.get(key);
     const agent = fleet.hosts.agent[fleet.host[id]];
-    if (row) row.hosts.push(agent);
-    else found.set(key, { space: fleet.names.space[fleet.name[id]], name: fleet.names.name[fleet.name[id]], state: fleet.states[state], hosts: [agent], sample: id });
+    if (row) {
+      row.hosts.push(agent);
+      if (row.place !== fleet.place[id]) row.place = 0; // it is in several places
+    }
+    else found.set(key, { space: fleet.names.space[fleet.name[id]], name: fleet.names.name[fleet.name[id]], state: fleet.states[state], hosts: [agent], sample: id, place: fleet.place[id] });
   }
   return [...found.values()].sort((a, b) => stateOrder.indexOf(a.state) - stateOrder.indexOf(b.state) || b.hosts.length - a.hosts.length || a.name.localeCompare(b.name));
 }

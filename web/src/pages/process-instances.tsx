@@ -4,7 +4,7 @@ import { get, may } from "../api.ts";
 import type { Definition, HostPage, Process } from "../api-types.ts";
 import { href } from "../router.ts";
 import { openAction, oneProcess } from "../ui/action.tsx";
-import { age, bytes, now, percent } from "../ui/format.ts";
+import { age, bytes, exact, nextText, now, percent } from "../ui/format.ts";
 import { Button, Empty, Moment, State, Text } from "../ui/kit.tsx";
 import { useLoad } from "../ui/load.ts";
 import { number, t } from "../words.ts";
@@ -63,7 +63,7 @@ function Instance({ of: p, document, cpus, path }: { of: Process; document: unkn
         <Value label={t("process.files")}>{number(p.fd)}</Value>
         {p.exit && <Value label={t("process.exit")}>{exitText(p.exit)} {p.exit.at && <span class="dim"><Moment at={p.exit.at} /></span>}</Value>}
         {p.last_run && <Value label={t("process.lastRun")}><Moment at={p.last_run.started_at} /> {p.last_run.ended_at ? exitText(p.last_run) : t("process.stillRuns")}</Value>}
-        {p.next_at && <Value label={t("process.next")}><Moment at={p.next_at} /></Value>}
+        {p.next_at && <Value label={t(p.state === "scheduled" ? "process.waits" : "process.next")}><Next at={p.next_at} stale={p.stale} /></Value>}
         {p.version && <Value label={t("process.version")}><Text of={p.version} /></Value>}
         <Value label={t("process.managed")}>{p.managed ? t("yes") : t("no")}</Value>
         {p.health && <Value label={t("process.health")}>{p.health === "passing" ? t("process.healthy") : t("process.unhealthy")} {p.health_message && <Text of={p.health_message} />}</Value>}
@@ -72,6 +72,13 @@ function Instance({ of: p, document, cpus, path }: { of: Process; document: unkn
       {limits.length > 0 && <ul class="limits">{limits.map((l) => <LimitBar key={l.kind} of={l} />)}</ul>}
     </li>
   );
+}
+
+/** The next planned start, as the page counts it: what a host said last may be old. */
+function Next({ at, stale }: { at: string; stale: boolean }) {
+  const ms = Date.parse(at);
+  if (stale && ms <= now.value) return <span class="dim">{t("process.stale")}</span>;
+  return <time dateTime={at} title={exact(ms)}>{nextText(ms)}</time>;
 }
 
 function Value({ label, children }: { label: string; children: preact.ComponentChildren }) {

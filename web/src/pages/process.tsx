@@ -3,10 +3,13 @@ import { useState } from "preact/hooks";
 import { may, session } from "../api.ts";
 import type { TaskSummary } from "../api-types.ts";
 import { useActions } from "../keys.ts";
+import { businessParts, placeOf } from "../live/names.ts";
+import { table } from "../live/stream.ts";
 import { go, href, place, setQuery } from "../router.ts";
 import { openAction, oneProcess, type ActionName } from "../ui/action.tsx";
 import { Button, Empty, PageHead, Problem, State, Tabs, Text } from "../ui/kit.tsx";
 import { plain } from "../ui/format.ts";
+import { ProcessName } from "../ui/process-name.tsx";
 import { t, tOf, type Word } from "../words.ts";
 import { Charts } from "./process-charts.tsx";
 import { useDefinitions, useInstances, useTasks } from "./process-data.ts";
@@ -51,7 +54,7 @@ export default function ProcessPage({ params }: { params: Record<string, string>
 
   return (
     <div class="stack process">
-      <PageHead title={<><span class="dim"><Text of={space} />/</span><Text of={name} /></>}>
+      <PageHead title={businessParts(space, name) ? <ProcessName space={space} name={name} place={placeOf(table.value, space, name)} /> : <><span class="dim"><Text of={space} />/</span><Text of={name} /></>}>
         {may("operate") && <Buttons act={act} />}
         {may("define") && <a class="button" href={href("/register", { space, name })}>{t("process.edit")}</a>}
       </PageHead>

@@ -4,7 +4,8 @@ import type { Process } from "../api-types.ts";
 import type { SortKey } from "../live/filter.ts";
 import { flagManaged, flagStale, type Table } from "../live/table.ts";
 import { href } from "../router.ts";
-import { age, bytes, percent, plain } from "../ui/format.ts";
+import { ownName, ownSpace } from "../live/names.ts";
+import { age, bytes, nextText, percent, plain } from "../ui/format.ts";
 import { t as word, tOf, type Word } from "../words.ts";
 
 export interface Column {
@@ -15,6 +16,7 @@ export interface Column {
   down?: boolean; // the first click sorts the largest first
   number?: boolean;
   text: (t: Table, id: number, more: Process | undefined) => string;
+  hover?: (t: Table, id: number) => string; // another text on hover than that of the cell
   link?: (t: Table, id: number) => string;
   mark?: (t: Table, id: number) => string; // the class of the cell
   fades?: boolean; // a changed value is marked for a moment
@@ -31,8 +33,10 @@ export const columns: Column[] = [
     text: (t, id) => tOf("state.", t.states[t.state[id]]) + (t.flags[id] & flagStale ? " ?" : ""),
     mark: (t, id) => `ps-state state-${t.states[t.state[id]]}` },
   { key: "name", word: "ps.col.name", width: "minmax(160px, 2fr)", sort: "name",
-    text: (t, id) => outside(t.names.name[t.name[id]]), link: processLink },
-  { key: "namespace", word: "ps.col.namespace", width: "minmax(96px, 1fr)", sort: "namespace", text: (t, id) => outside(t.names.space[t.name[id]]) },
+    text: (t, id) => outside(ownName(t.names.space[t.name[id]], t.names.name[t.name[id]])), link: processLink,
+    hover: (t, id) => outside(`${t.names.space[t.name[id]]}/${t.names.name[t.name[id]]}`) },
+  { key: "namespace", word: "ps.col.namespace", width: "minmax(96px, 1fr)", sort: "namespace", text: (t, id) => outside(ownSpace(t, t.names.space[t.name[id]])),
+    hover: (t, id) => outside(t.names.space[t.name[id]]) },
   { key: "host", word: "ps.col.host", width: "minmax(120px, 1fr)", sort: "host",
     text: (t, id) => { const h = t.host[id], ip = t.hosts.ip[h] || t.hosts.agent[h]; return t.hosts.cloud[h] ? `${t.hosts.cloud[h]}:${ip}` : ip; },
     link: (t, id) => href(`/hosts/${encodeURIComponent(t.hosts.agent[t.host[id]])}`) },
@@ -45,6 +49,7 @@ export const columns: Column[] = [
     text: (t, id) => (t.started[id] && t.pid[id] > 0 ? age(Date.now() / 1000 - t.started[id]) : dash) },
   { key: "restarts", word: "ps.col.restarts", width: "88px", sort: "restarts", down: true, number: true, fades: true, text: (t, id) => String(t.restarts[id]) },
   { key: "managed", word: "ps.col.managed", width: "88px", text: (t, id) => word(t.flags[id] & flagManaged ? "yes" : "no"), fades: true },
+  { key: "next", word: "ps.col.next", width: "112px", number: true, more: true, text: (_t, _id, more) => (more?.next_at ? nextText(Date.parse(more.next_at)) : dash) },
   { key: "version", word: "ps.col.version", width: "minmax(96px, 1fr)", more: true, text: (_t, _id, more) => outside(more?.version || dash) },
   { key: "message", word: "ps.col.message", width: "minmax(240px, 3fr)", more: true, text: (_t, _id, more) => outside(more?.message || more?.health_message || dash) },
 ];

@@ -192,6 +192,7 @@ export class Rows {
     }
     if (!same) {
       delete cell.node.dataset.changed;
+      if (c.hover) cell.into.title = c.hover(s.table, id);
       if (c.link) (cell.into as HTMLAnchorElement).href = c.link(s.table, id);
     }
     if (cell.mark !== mark) {

@@ -34,7 +34,7 @@ export function ActionDialog({ of, onClose }: { of: Asked; onClose: () => void }
 
   const asks = failure?.faults.find((f) => f.path === "confirm"); // the server wants the number
   const others = failure && !asks ? failure : undefined;
-  const ready = !!found && found.reached > 0 && !working && !preview.failure && (!asks || Number(confirm) > 0);
+  const ready = !!found && found.reached > 0 && found.second !== "refused" && !working && !preview.failure && (!asks || Number(confirm) > 0);
 
   const run = async () => {
     if (!ready) return;
@@ -63,6 +63,7 @@ export function ActionDialog({ of, onClose }: { of: Asked; onClose: () => void }
       {preview.failure && <Problem of={preview.failure} retry={preview.reload} />}
       {!large && !found && !preview.failure && <p role="status">{t("act.looking")}</p>}
       {found && !held && <Found of={found} />}
+      {found?.second && !held && <p class="card warn" role="status">{t(`act.second.${found.second}` as Word)}</p>}
       {found && !held && of.action !== "unregister" && (found.offline > 0 || wait > 0) && <Offline hosts={found.offline} wait={wait} onWait={setWait} />}
       {held && <Held request={held} />}
       {!held && asks && found && <Confirm text={asks.text} value={confirm} onChange={setConfirm} onEnter={run} />}
@@ -72,7 +73,7 @@ export function ActionDialog({ of, onClose }: { of: Asked; onClose: () => void }
           <>
             <Button onClick={onClose}>{t("cancel")}</Button>
             <Run kind={harmless.includes(of.action) ? "main" : "danger"} disabled={!ready} onClick={run}
-              label={found ? t("act.run", { action: verb, n: found.reached }) : verb} />
+              label={found ? t(found.second === "waits" ? "act.ask" : "act.run", { action: verb, n: found.reached }) : verb} />
           </>
         )}
       </footer>

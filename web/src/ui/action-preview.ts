@@ -12,6 +12,7 @@ export interface Summary {
   moreNames: number;
   rejectedCount: number;
   rejected: { code: string; message: string; count: number }[];
+  second: "waits" | "refused" | ""; // what happens because the action needs a second person
 }
 
 const mostNames = 8, mostRejected = 6;
@@ -57,6 +58,7 @@ export function summarise(p: Preview, s: Selection, t: Table | null): Summary {
     reached: p.targets - p.rejected, hosts: agents.size, partly: !s.processes && p.processes.length < p.targets,
     offline: Math.max(offlineHosts(agents, t), away.size), names: listed.slice(0, mostNames), moreNames: Math.max(0, listed.length - mostNames),
     rejectedCount: p.rejected, rejected: groups.slice(0, mostRejected),
+    second: p.second_person === "waits" || p.second_person === "refused" ? p.second_person : "",
   };
 }
 

@@ -3,6 +3,7 @@ import type { Event as FleetEvent } from "../api-types.ts";
 import { href } from "../router.ts";
 import { t, tOf } from "../words.ts";
 import { Moment, Text } from "./kit.tsx";
+import { ProcessName } from "./process-name.tsx";
 
 export const badEvents = new Set(["start_failed", "exited", "process_restart_failed", "process_cancel_restart", "process_resource_limit_exceed",
   "process_group_resource_limit_exceed", "orphaned", "foreign_address", "policy_changed"]);
@@ -16,7 +17,7 @@ export function EventLine({ event: e, withName = true }: { event: FleetEvent; wi
     <li class={`event ${badEvents.has(e.kind) ? "event-bad" : ""}`}>
       <span class="event-at"><Moment at={e.at} /></span>
       <span class="event-what">
-        {withName && e.name && <><a href={href(`/process/${encodeURIComponent(e.namespace)}/${encodeURIComponent(e.name)}`)}><Text of={`${e.namespace}/${e.name}`} /></a>{" "}</>}
+        {withName && e.name && <><a href={href(`/process/${encodeURIComponent(e.namespace)}/${encodeURIComponent(e.name)}`)}><ProcessName space={e.namespace} name={e.name} /></a>{" "}</>}
         {tOf("event.", e.kind)} {how}{" "}
         <a class="dim" href={href(`/hosts/${encodeURIComponent(e.host.agent)}`)}>{e.host.ip}</a>
         {e.user && <span class="dim"> {t("event.by", { user: e.user })}</span>}

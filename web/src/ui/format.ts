@@ -27,6 +27,11 @@ export function ago(ms: number): string {
   return d > 0 ? t("time.ago", { age: age(d) }) : t("time.in", { age: age(-d) });
 }
 
+/** A start that is planned: "in 3 min", or that it is due. The time is the host's plan, so it stays right while it passes. */
+export function nextText(ms: number): string {
+  return ms <= now.value ? t("time.due") : ago(ms);
+}
+
 /** A moment in the viewer's zone, exactly. */
 export function exact(ms: number): string {
   return new Date(ms).toLocaleString(locale.value, { dateStyle: "medium", timeStyle: "long" });

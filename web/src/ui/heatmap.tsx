@@ -1,5 +1,6 @@
 // Draws the map of the fleet on a canvas.
 import { useEffect, useRef, useState } from "preact/hooks";
+import { wholeName } from "../live/names.ts";
 import { beat, table } from "../live/stream.ts";
 import { arrange, cellAt, heightOf, paint, type Grouping, type Heat } from "../live/heat.ts";
 import { go, href } from "../router.ts";
@@ -59,7 +60,7 @@ export function HeatMap({ by }: { by: Grouping }) {
     if (heat.current!.byHost) return `${f.hosts.cloud[cell]}:${f.hosts.ip[cell]}`;
     if (!f.has(cell)) return "";
     const n = f.name[cell], h = f.host[cell];
-    return `${plain(f.names.space[n])}/${plain(f.names.name[n])} · ${f.hosts.ip[h]} · ${tOf("state.", f.states[f.state[cell]])}`;
+    return `${plain(wholeName(f, f.names.space[n], f.names.name[n], f.place[cell]))} · ${f.hosts.ip[h]} · ${tOf("state.", f.states[f.state[cell]])}`;
   }
 }
 

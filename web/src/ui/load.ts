@@ -1,6 +1,7 @@
 // Loading from the server with the states that a page shows.
 import { useEffect, useRef, useState } from "preact/hooks";
 import { background, Failure } from "../api.ts";
+import { language } from "../words.ts";
 
 export interface Loaded<T> {
   data: T | undefined; // the last answer, also while a newer one is on its way
@@ -43,7 +44,7 @@ export function useLoad<T>(load: ((signal: AbortSignal) => Promise<T>) | undefin
     };
     void run();
     return () => { stop.abort(); clearTimeout(timer); };
-  }, [...keys, round]);
+  }, [...keys, round, language.value]); // the server says messages in the language of the page
 
   return { data, failure, loading, reload: () => setRound((n) => n + 1) };
 }

@@ -33,6 +33,7 @@ export const process = dictionary({
   "process.core": { en: "core dump", zh: "已生成 core" },
   "process.lastRun": { en: "Last run", zh: "上次执行" },
   "process.stillRuns": { en: "still runs", zh: "仍在执行" },
+  "process.waits": { en: "Waiting for its time", zh: "等待定时启动" },
   "process.next": { en: "Next start", zh: "下次启动" },
   "process.version": { en: "Version", zh: "版本" },
   "process.managed": { en: "Managed", zh: "已托管" },

@@ -69,6 +69,7 @@ export const shell = dictionary({
   "error.request": { en: "request {id}", zh: "请求 {id}" },
   "time.ago": { en: "{age} ago", zh: "{age}前" },
   "time.in": { en: "in {age}", zh: "{age}后" },
+  "time.due": { en: "due now", zh: "即将启动" },
   "time.now": { en: "now", zh: "刚刚" },
   "unit.d": { en: "d", zh: "天" },
   "unit.h": { en: "h", zh: "小时" },
