@@ -243,6 +243,10 @@ bench: ## figures beside those of peers
 	go run ./bench/spine
 	go run ./bench/topology
 
+.PHONY: bench-fleet
+bench-fleet: ## 1,000, 10,000 and 19,000 simulated agents, plain and over TLS, beside bare NATS (half an hour)
+	go run ./bench/fleet
+
 .PHONY: bench-console
 bench-console: build ## the console with 1,000,000 simulated processes and 20,000 changes a second, in Chromium, beside its limits
 	@.ci/deps

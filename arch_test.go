@@ -131,8 +131,10 @@ var mayImport = map[string][]string{
 	"packaging":           {},
 
 	// Test rigs, measurements, tools.
+	"bench/child":                 {},
 	"bench/console":               {everything},
 	"bench/firsthour":             {everything},
+	"bench/fleet":                 {everything},
 	"bench/sheet":                 {},
 	"bench/spine":                 {everything},
 	"bench/supervisors":           {everything},

@@ -8,6 +8,7 @@ import (
 	"path/filepath"
 	"time"
 
+	"github.com/gozzard/gozzard/bench/child"
 	"github.com/gozzard/gozzard/bench/sheet"
 )
 
@@ -78,7 +79,7 @@ func (b *bench) measureFanOut(ctx context.Context, f *testFleet) error {
 	}
 
 	var ours, two, three fanOutTimes
-	hosts, _, err := spent(f.sim, func() error {
+	hosts, _, err := child.Spent(f.sim, func() error {
 		for block := range b.size.blocks {
 			b.say("fan-out: block %d of %d, %d rounds on %d hosts, then bare NATS", block+1, b.size.blocks,
 				b.size.rounds, len(f.hosts))
@@ -129,7 +130,7 @@ func (b *bench) idle(ctx context.Context, f *testFleet) (cpu, wall time.Duration
 	if b.size.name != "full" {
 		quiet = 200 * time.Millisecond
 	}
-	return spent(f.server, func() error {
+	return child.Spent(f.server, func() error {
 		select {
 		case <-ctx.Done():
 			return ctx.Err()
@@ -140,7 +141,7 @@ func (b *bench) idle(ctx context.Context, f *testFleet) (cpu, wall time.Duration
 }
 
 func (b *bench) fanOutOurs(ctx context.Context, f *testFleet, body []byte, rounds int, t *fanOutTimes) error {
-	cpu, wall, err := spent(f.server, func() error {
+	cpu, wall, err := child.Spent(f.server, func() error {
 		for range rounds {
 			accepted, settled, n, err := f.operate(ctx, body)
 			if err != nil {
@@ -162,7 +163,7 @@ func (b *bench) fanOutOurs(ctx context.Context, f *testFleet, body []byte, round
 }
 
 func fanOutBare(bare *bareFleet, o order, t *fanOutTimes) error {
-	cpu, _, err := spent(bare.server.process, func() error {
+	cpu, _, err := child.Spent(bare.server.Process, func() error {
 		w, err := bare.server.do(o)
 		for _, d := range w.Took {
 			t.whole = append(t.whole, d)

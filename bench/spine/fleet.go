@@ -13,13 +13,14 @@ import (
 	"strconv"
 	"time"
 
+	"github.com/gozzard/gozzard/bench/child"
 	"github.com/gozzard/gozzard/test/sim"
 )
 
 // testFleet is a server with simulated hosts.
 type testFleet struct {
 	*caller
-	server, sim *process
+	server, sim *child.Process
 	hosts       []host
 	joined      time.Duration // from the start of the hosts until all were online
 	empty, full int64         // memory of the server before and after
@@ -52,7 +53,7 @@ func (b *bench) startFleet(ctx context.Context, hosts int, state string) (_ *tes
 		}
 	}()
 
-	f.server, err = start(b.dir, "server", exec.Command(b.binary, "server", "--data", data, "--listen", "127.0.0.1:0",
+	f.server, err = child.Start(b.dir, "server", exec.Command(b.binary, "server", "--data", data, "--listen", "127.0.0.1:0",
 		"--agent-listen", agents,
 		"--rate-app=0", "--max-connections=0", "--max-in-flight=0", "--confirm-above=0", "--confirm-above-percent=0",
 		"--destructive-quota=0", "--max-connections-total=0", "--max-agent-connections=0"))
@@ -60,17 +61,17 @@ func (b *bench) startFleet(ctx context.Context, hosts int, state string) (_ *tes
 		return nil, err
 	}
 
-	b.server = append(b.server, f.server.log)
+	b.server = append(b.server, f.server.Log)
 
 	if err := f.connect(ctx, filepath.Join(data, "credentials.json")); err != nil {
 		return nil, err
 	}
-	if f.empty, err = f.server.rss(); err != nil {
+	if f.empty, err = f.server.RSS(); err != nil {
 		return nil, err
 	}
 
 	began := time.Now()
-	f.sim, err = start(b.dir, "sim", exec.Command(b.binary, "sim", "--hosts", strconv.Itoa(hosts), "--server", agents,
+	f.sim, err = child.Start(b.dir, "sim", exec.Command(b.binary, "sim", "--hosts", strconv.Itoa(hosts), "--server", agents,
 		"--secret-file", filepath.Join(data, "join.secret"), "--data", state))
 	if err != nil {
 		return nil, err
@@ -85,20 +86,20 @@ func (b *bench) startFleet(ctx context.Context, hosts int, state string) (_ *tes
 	}
 
 	f.joined = time.Since(began)
-	f.full, err = f.server.rss()
+	f.full, err = f.server.RSS()
 	return f, err
 }
 
 func (f *testFleet) stop() {
-	for _, p := range []*process{f.sim, f.server} {
+	for _, p := range []*child.Process{f.sim, f.server} {
 		if p != nil {
-			p.stop()
+			p.Stop()
 		}
 	}
 }
 
 func (f *testFleet) connect(ctx context.Context, path string) error {
-	return until(ctx, time.Minute, "the server", func() (bool, error) {
+	return child.Until(ctx, time.Minute, "the server", func() (bool, error) {
 		text, err := os.ReadFile(path)
 		if err != nil {
 			return false, err
@@ -118,7 +119,7 @@ func (f *testFleet) awaitHosts(ctx context.Context) error {
 		return err
 	}
 
-	return until(ctx, 3*time.Minute, "every host", func() (bool, error) {
+	return child.Until(ctx, 3*time.Minute, "every host", func() (bool, error) {
 		var states map[string]struct {
 			Alive int `json:"bk_agent_alive"`
 		}

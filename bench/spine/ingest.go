@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/gozzard/gozzard"
+	"github.com/gozzard/gozzard/bench/child"
 	"github.com/gozzard/gozzard/internal/fleet"
 	"github.com/gozzard/gozzard/internal/nats"
 	"github.com/gozzard/gozzard/internal/wire"
@@ -224,7 +225,7 @@ func (b *bench) ingestOurs(n, rounds int) (cpu, wall time.Duration, err error) {
 		return 0, 0, err
 	}
 
-	cpu, wall, err = spent(server.process, func() error {
+	cpu, wall, err = child.Spent(server.Process, func() error {
 		_, err := links.do(order{Do: "report", Rounds: rounds})
 		return err
 	})
@@ -248,7 +249,7 @@ func (b *bench) ingestBare(n, rounds, size int) (cpu, wall time.Duration, err er
 		return 0, 0, err
 	}
 
-	return spent(bare.server.process, func() error {
+	return child.Spent(bare.server.Process, func() error {
 		_, err := bare.agents.do(order{Do: "report", Rounds: rounds, Up: size})
 		return err
 	})

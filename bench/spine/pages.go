@@ -11,6 +11,8 @@ import (
 	"strconv"
 	"sync/atomic"
 	"time"
+
+	"github.com/gozzard/gozzard/bench/child"
 )
 
 const registrars = 2 // callers that register at the same time
@@ -62,7 +64,7 @@ func (b *bench) register(ctx context.Context, f *testFleet) error {
 	b.say("registering %d processes", n)
 	var bad atomic.Int64
 	var took samples
-	cpu, wall, err := spent(f.server, func() (err error) {
+	cpu, wall, err := child.Spent(f.server, func() (err error) {
 		took, err = inParallel(registrars, b.size.names/registrars, func(c, round int) (time.Duration, error) {
 			body, err := request(fmt.Sprintf("worker-%03d", round*registrars+c), -1, f.hosts)
 			if err != nil {
@@ -187,7 +189,7 @@ func (b *bench) askStatus(ctx context.Context, f *testFleet) error {
 
 	n := max(b.size.pages/3, 1)
 	var times samples
-	cpu, _, err := spent(f.server, func() error {
+	cpu, _, err := child.Spent(f.server, func() error {
 		for range n {
 			var d struct {
 				Infos []struct{ Status int } `json:"proc_infos"`
@@ -218,7 +220,7 @@ func (b *bench) askStatus(ctx context.Context, f *testFleet) error {
 type memory struct{ rss, heap int64 }
 
 func memoryOf(ctx context.Context, f *testFleet) (memory, error) {
-	rss, err := f.server.rss()
+	rss, err := f.server.RSS()
 	if err != nil {
 		return memory{}, err
 	}

@@ -12,6 +12,8 @@ import (
 	"os/exec"
 	"strings"
 	"time"
+
+	"github.com/gozzard/gozzard/bench/child"
 )
 
 // roleFlag makes this program one of the parts that are measured as separate processes. It is the first argument and
@@ -97,7 +99,7 @@ func playRole(name string, in io.Reader, out io.Writer) error {
 
 // part is a running role, as the measuring program sees it.
 type part struct {
-	*process
+	*child.Process
 	in    io.WriteCloser
 	pipe  io.Closer
 	lines *bufio.Scanner
@@ -122,14 +124,14 @@ func (b *bench) startPart(name string) (*part, error) {
 	}
 
 	cmd.Stdout = w
-	p, err := start(b.dir, name, cmd)
+	p, err := child.Start(b.dir, name, cmd)
 	if err := errors.Join(err, w.Close()); err != nil {
 		return nil, errors.Join(err, r.Close())
 	}
 
 	lines := bufio.NewScanner(r)
 	lines.Buffer(nil, 64<<20) // all times of a measurement are one line
-	return &part{process: p, in: in, pipe: r, lines: lines}, nil
+	return &part{Process: p, in: in, pipe: r, lines: lines}, nil
 }
 
 // do sends an order and waits for its answer.
@@ -139,18 +141,18 @@ func (p *part) do(o order) (answer, error) {
 		return answer{}, err
 	}
 	if _, err := p.in.Write(append(line, '\n')); err != nil {
-		return answer{}, errors.Join(fmt.Errorf("cannot send an order to %s: %w", p.name, err), p.alive())
+		return answer{}, errors.Join(fmt.Errorf("cannot send an order to %s: %w", p.Name, err), p.Alive())
 	}
 	if !p.lines.Scan() {
-		return answer{}, errors.Join(fmt.Errorf("%s does not answer", p.name), p.lines.Err(), p.alive())
+		return answer{}, errors.Join(fmt.Errorf("%s does not answer", p.Name), p.lines.Err(), p.Alive())
 	}
 
 	var w answer
 	if err := json.Unmarshal(p.lines.Bytes(), &w); err != nil {
-		return answer{}, fmt.Errorf("%s: %w", p.name, err)
+		return answer{}, fmt.Errorf("%s: %w", p.Name, err)
 	}
 	if w.Error != "" {
-		return answer{}, fmt.Errorf("%s: %s", p.name, w.Error)
+		return answer{}, fmt.Errorf("%s: %s", p.Name, w.Error)
 	}
 
 	return w, nil
@@ -160,9 +162,9 @@ func (p *part) do(o order) (answer, error) {
 func (p *part) dismiss() {
 	_ = p.in.Close() // fails when the part has ended
 	select {
-	case <-p.end:
+	case <-p.End:
 	case <-time.After(5 * time.Second):
-		p.stop()
+		p.Stop()
 	}
 	_ = p.pipe.Close() // the only writer has ended
 }

@@ -15,6 +15,7 @@ import (
 	_ "modernc.org/sqlite" // the driver of the peer, the same as that of our database
 
 	"github.com/gozzard/gozzard"
+	"github.com/gozzard/gozzard/bench/child"
 	"github.com/gozzard/gozzard/internal/wire"
 )
 
@@ -89,7 +90,7 @@ type single struct {
 }
 
 func (b *bench) singleBlock(ctx context.Context, s *single) error {
-	cpu, wall, err := spent(s.f.server, func() error { return b.singles(ctx, s.f, s.bodies, s.rounds, &s.ours) })
+	cpu, wall, err := child.Spent(s.f.server, func() error { return b.singles(ctx, s.f, s.bodies, s.rounds, &s.ours) })
 	if err != nil {
 		return err
 	}
@@ -102,7 +103,7 @@ func (b *bench) singleBlock(ctx context.Context, s *single) error {
 
 	s.commits += commits
 	s.pair.Rounds = s.rounds
-	cpu, wall, err = spent(s.bare.server.process, func() error {
+	cpu, wall, err = child.Spent(s.bare.server.Process, func() error {
 		w, err := s.bare.server.do(s.pair)
 		s.pairs = append(s.pairs, w.Took...)
 		return err

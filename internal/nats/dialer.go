@@ -29,6 +29,9 @@ func (d dialer) Dial(network, address string) (net.Conn, error) {
 	if d.link.opts.TLS == nil {
 		nd.Control = onlyLoopback
 	}
+	if from := d.link.opts.From; from.IsValid() {
+		nd.LocalAddr = net.TCPAddrFromAddrPort(netip.AddrPortFrom(from, 0))
+	}
 
 	ctx, giveUp := context.WithCancel(context.Background())
 	defer giveUp()

@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"net/netip"
 	"sync/atomic"
 	"time"
 
@@ -32,6 +33,8 @@ type LinkOptions struct {
 	// Open checks the signature of a message and returns the command in it, or an error if the message is not from
 	// the server. Nothing is decoded before. nil: commands are not signed, for tests.
 	Open func([]byte) ([]byte, error)
+
+	From netip.Addr // the local address of connections; zero: any
 
 	Command func(*gozzard.Command) // called for each command in the order of arrival, one at a time
 	Up      func()                 // called after each connect, when commands and reports can be sent; may be nil

@@ -20,6 +20,7 @@ import (
 // FleetOptions says how large a simulated fleet is and which server it serves.
 type FleetOptions struct {
 	Hosts  int
+	First  int // number of the first host, so that several programs can share one fleet
 	Cloud  int
 	Server string // address for agents
 	Secret string
@@ -29,6 +30,10 @@ type FleetOptions struct {
 	Dir       string // state folders of the agents
 	Log       *slog.Logger
 	Fatal     func(error)
+
+	// Setup prepares the i-th host and its state folder before its agent starts, and may change how it connects. nil:
+	// a host on which nothing runs, that connects with the secret.
+	Setup func(i int, dir string, h *Host, link *nats.LinkOptions) error
 }
 
 // MaxFleet is how many hosts one simulated fleet can have. Each has its own address in 127.1.0.0/16.
@@ -39,9 +44,12 @@ func Addr(cloud, i int) gozzard.HostAddr {
 	return gozzard.HostAddr{Cloud: cloud, IP: netip.AddrFrom4([4]byte{127, 1, byte(1 + i/250), byte(1 + i%250)})}
 }
 
+// AgentID is the agent of the i-th simulated host.
+func AgentID(i int) gozzard.AgentID { return gozzard.AgentID(fmt.Sprintf("sim-%05d", i)) }
+
 // RunFleet runs simulated hosts until ctx ends: the real agent with its journal and link, over machines in memory.
 func RunFleet(ctx context.Context, o FleetOptions) error {
-	if o.Hosts < 1 || o.Hosts > MaxFleet {
+	if o.Hosts < 1 || o.First < 0 || o.First+o.Hosts > MaxFleet {
 		return fmt.Errorf("cannot simulate %d hosts: 1 to %d are possible", o.Hosts, MaxFleet)
 	}
 
@@ -56,7 +64,7 @@ func RunFleet(ctx context.Context, o FleetOptions) error {
 	errs := make([]error, o.Hosts)
 	for i := range o.Hosts {
 		wg.Go(func() {
-			if errs[i] = runHost(ctx, o, ring, i); errs[i] != nil {
+			if errs[i] = runHost(ctx, o, ring, o.First+i); errs[i] != nil {
 				cancel()
 			}
 		})
@@ -92,10 +100,20 @@ func opener(ring *signing.KeyRing, id gozzard.AgentID, i int) func([]byte) ([]by
 }
 
 func runHost(ctx context.Context, o FleetOptions, ring *signing.KeyRing, i int) error {
-	addr := Addr(o.Cloud, i)
-	id := gozzard.AgentID(fmt.Sprintf("sim-%05d", i))
+	// Set up the machine.
+	id, addr, machine := AgentID(i), Addr(o.Cloud, i), NewHost()
+	dir := filepath.Join(o.Dir, string(id))
+	lo := nats.LinkOptions{URL: o.Server, Agent: id, Cloud: o.Cloud, Secret: o.Secret, Log: o.Log,
+		Open: opener(ring, id, i)}
+	if o.Setup != nil {
+		if err := o.Setup(i, dir, machine, &lo); err != nil {
+			return err
+		}
+	}
+
+	// Open the agent and its link.
 	a, err := agent.New(agent.Options{
-		Dir: filepath.Join(o.Dir, string(id)), Host: NewHost(), Log: o.Log, Fatal: o.Fatal, SampleEvery: time.Minute,
+		Dir: dir, Host: machine, Log: o.Log, Fatal: o.Fatal, SampleEvery: time.Minute,
 		Simulated: true,
 		Info: gozzard.HostInfo{
 			Agent: id, Addrs: []gozzard.HostAddr{addr}, Hostname: string(id), OS: "linux", Arch: "sim",
@@ -107,15 +125,13 @@ func runHost(ctx context.Context, o FleetOptions, ring *signing.KeyRing, i int) 
 		return err
 	}
 
-	link, err := nats.NewLink(nats.LinkOptions{
-		URL: o.Server, Agent: id, Cloud: o.Cloud, Secret: o.Secret, Log: o.Log,
-		Open:    opener(ring, id, i),
-		Command: a.Receive, Up: a.Connected, Down: a.Disconnected,
-	})
+	lo.Command, lo.Up, lo.Down = a.Receive, a.Connected, a.Disconnected
+	link, err := nats.NewLink(lo)
 	if err != nil {
 		return err
 	}
 
+	// Run both.
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
 	var wg sync.WaitGroup

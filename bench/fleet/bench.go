@@ -1,0 +1,111 @@
+//go:build linux
+
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"time"
+)
+
+// The ways in which agents connect.
+const (
+	wayPlain = "plain"
+	wayTLS   = "tls"
+)
+
+type options struct {
+	sizes     []int
+	ways      []string
+	processes int           // on each host
+	rest      time.Duration // how long the fleet at rest is measured
+	settle    time.Duration // between the last joined agent and the rest
+	binary    string        // "" builds one
+	profiles  string        // "" writes none
+	progress  io.Writer
+	small     bool // -quick
+}
+
+// quick makes the run small.
+func (o *options) quick() {
+	o.sizes, o.processes, o.rest, o.small = []int{20}, 3, time.Second, true
+}
+
+// bench is one run.
+type bench struct {
+	options
+	dir string // on the disk: the databases of the servers
+	shm string // in memory: the state of simulated agents
+	res *results
+}
+
+// run measures every size in every way. The results are nil if it failed before the first measurement.
+func run(ctx context.Context, o options) (_ *results, err error) {
+	// Make the folders.
+	b := &bench{options: o, res: newResults(o)}
+	if !o.small {
+		b.settle = 35 * time.Second // every agent has sent a full report and the heap is that of the rest
+	}
+	if b.dir, err = os.MkdirTemp("", "gozzard-fleet-"); err != nil {
+		return nil, fmt.Errorf("cannot make a folder: %w", err)
+	}
+	defer func() { err = errors.Join(err, os.RemoveAll(b.dir)) }()
+	if b.shm, err = os.MkdirTemp("/dev/shm", "gozzard-fleet-"); err != nil {
+		return nil, fmt.Errorf("cannot make a folder in memory: %w", err)
+	}
+	defer func() { err = errors.Join(err, os.RemoveAll(b.shm)) }()
+	if o.profiles != "" {
+		if err := os.MkdirAll(o.profiles, 0o755); err != nil {
+			return nil, fmt.Errorf("cannot make the folder of the profiles: %w", err)
+		}
+	}
+
+	// Build the program.
+	if b.binary == "" {
+		if b.binary, err = b.build(ctx); err != nil {
+			return nil, err
+		}
+	}
+
+	// Measure.
+	began := time.Now()
+	for _, way := range o.ways {
+		if way != wayPlain && way != wayTLS {
+			return nil, fmt.Errorf("agents cannot connect by %q: use %s or %s", way, wayPlain, wayTLS)
+		}
+		for _, n := range o.sizes {
+			if err := b.measure(ctx, way, n); err != nil {
+				return b.res, fmt.Errorf("%d agents, %s: %w", n, way, err)
+			}
+			b.res.Took = time.Since(began)
+		}
+	}
+	return b.res, nil
+}
+
+func (b *bench) say(format string, args ...any) {
+	// A run does not stop because its progress cannot be printed.
+	_, _ = fmt.Fprintf(b.progress, time.Now().Format("15:04:05 ")+format+"\n", args...)
+}
+
+// build builds the program without cgo, as a release does.
+func (b *bench) build(ctx context.Context) (string, error) {
+	b.say("building the program")
+	mod, err := exec.CommandContext(ctx, "go", "env", "GOMOD").Output()
+	if err != nil {
+		return "", fmt.Errorf("cannot find the module: %w", err)
+	}
+	out := filepath.Join(b.dir, "gozzard")
+	cmd := exec.CommandContext(ctx, "go", "build", "-trimpath", "-o", out, "./cmd/gozzard")
+	cmd.Dir, cmd.Env = filepath.Dir(strings.TrimSpace(string(mod))), append(os.Environ(), "CGO_ENABLED=0")
+	if text, err := cmd.CombinedOutput(); err != nil {
+		return "", fmt.Errorf("cannot build the program: %w\n%s", err, text)
+	}
+	return out, nil
+}

@@ -1,0 +1,77 @@
+//go:build linux
+
+// Command fleet measures what a large fleet costs its server: CPU at rest, memory for each agent, and the time until all
+// agents are back after the server was killed. It runs the real program on loopback with simulated hosts (the real agent
+// and link, with signatures and sessions, over machines in memory), with and without TLS, and beside it in the same run
+// bare NATS with as many connections and messages.
+package main
+
+import (
+	"context"
+	"flag"
+	"fmt"
+	"os"
+	"os/signal"
+	"strconv"
+	"strings"
+	"syscall"
+	"time"
+)
+
+func main() {
+	if served, code := serveRole(os.Args[1:]); served {
+		os.Exit(code)
+	}
+
+	sizes := flag.String("sizes", "1000,10000,19000", "numbers of agents, by commas")
+	ways := flag.String("ways", "plain,tls", "how agents connect, by commas: plain, tls")
+	processes := flag.Int("processes", 20, "processes on each host")
+	rest := flag.Duration("rest", time.Minute, "how long the fleet at rest is measured")
+	quick := flag.Bool("quick", false, "small counts, to see that everything works; the figures mean nothing")
+	out := flag.String("out", "", "file for the tables; default bench/fleet/RESULTS.md, none with -quick")
+	binary := flag.String("binary", os.Getenv("GOZZARD_BINARY"), "a gozzard that is built already; default: build one")
+	profiles := flag.String("profiles", "", "folder for CPU and heap profiles of the server, with a table of the top costs")
+	flag.Parse()
+
+	o := options{processes: *processes, rest: *rest, binary: *binary, profiles: *profiles,
+		ways: strings.Split(*ways, ","), progress: os.Stderr}
+	for _, text := range strings.Split(*sizes, ",") {
+		n, err := strconv.Atoi(text)
+		if err != nil || n < 1 || flag.NArg() > 0 {
+			fmt.Fprintln(os.Stderr, "fleet: -sizes needs numbers above 0, and there are no other arguments")
+			os.Exit(2)
+		}
+		o.sizes = append(o.sizes, n)
+	}
+	if *quick {
+		o.quick()
+	}
+	path := *out
+	if path == "" && !*quick {
+		path = "bench/fleet/RESULTS.md"
+	}
+
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
+	defer stop()
+	if err := measureTo(ctx, o, path); err != nil {
+		fmt.Fprintln(os.Stderr, "fleet:", err)
+		os.Exit(1)
+	}
+}
+
+// measureTo runs the measurements, prints the tables and writes them to path if it is not empty.
+func measureTo(ctx context.Context, o options, path string) error {
+	res, err := run(ctx, o)
+	if res != nil {
+		fmt.Print(res.markdown())
+	}
+	if err != nil {
+		return err
+	}
+	if path != "" {
+		if err := os.WriteFile(path, []byte(res.markdown()), 0o644); err != nil {
+			return fmt.Errorf("cannot write the results: %w", err)
+		}
+	}
+	return res.Fault()
+}

@@ -1,0 +1,159 @@
+//go:build linux
+
+package main
+
+import (
+	"context"
+	"fmt"
+	"net/http"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/gozzard/gozzard/bench/child"
+)
+
+// cost is what a fleet costs its server.
+type cost struct {
+	empty, full int64         // memory without agents, and with all of them at rest
+	cpu         time.Duration // in a second at rest
+}
+
+func (c *cost) perAgent(n int) float64 { return float64(c.full-c.empty) / float64(n) / 1024 }
+
+// measure measures one fleet.
+func (b *bench) measure(ctx context.Context, way string, n int) error {
+	b.say("%d agents, %s: preparing", n, way)
+	s, err := b.prepare(ctx, way, n)
+	if err != nil {
+		return err
+	}
+	m := measured{way: way, agents: n}
+	name := fmt.Sprintf("%s-%d-", way, n)
+
+	// Let all agents join.
+	if err := s.start(ctx); err != nil {
+		return err
+	}
+	defer func() { s.Stop() }()
+	if m.ours.empty, err = s.RSS(); err != nil {
+		return err
+	}
+	began := time.Now()
+	agents, err := b.startAgents(s, n)
+	if err != nil {
+		return err
+	}
+	defer func() { stopAll(agents) }()
+	if err := s.awaitStatus(ctx, n*b.processes, agents...); err != nil {
+		return err
+	}
+	m.joined = time.Since(began)
+	b.say("%d agents, %s: all there after %s", n, way, m.joined.Round(100*time.Millisecond))
+
+	// Measure them at rest.
+	err = s.profile(name+"rest", func() error { return b.restOf(ctx, s, &m) })
+	if err != nil {
+		return err
+	}
+	b.say("%d agents, %s: %s/s at rest, %.1f KB each, %.0f messages/s in, %.0f out", n, way,
+		m.ours.cpu.Round(100*time.Microsecond), m.ours.perAgent(n), m.in, m.out)
+
+	// Kill the server.
+	s.Kill()
+	began = time.Now()
+	if err := s.start(ctx); err != nil {
+		return err
+	}
+	m.serving = time.Since(began)
+	err = s.profile(name+"return", func() error { return s.awaitStatus(ctx, n*b.processes, agents...) })
+	if err != nil {
+		return err
+	}
+	m.back = time.Since(began)
+	if m.backCPU, err = s.CPU(); err != nil {
+		return err
+	}
+	b.say("%d agents, %s: back after %s (serving after %s), %s of CPU", n, way, m.back.Round(100*time.Millisecond),
+		m.serving.Round(10*time.Millisecond), m.backCPU)
+	stopAll(agents)
+	agents = nil
+	s.Stop()
+
+	// Measure bare NATS.
+	if m.bare, err = b.measureBare(ctx, way, n, m.in); err != nil {
+		return fmt.Errorf("bare NATS: %w", err)
+	}
+	b.say("%d agents, %s: bare NATS %s/s at rest, %.1f KB each", n, way, m.bare.cpu.Round(100*time.Microsecond),
+		m.bare.perAgent(n))
+	return b.res.add(b, m)
+}
+
+// startAgents starts the simulated hosts, some in each process.
+func (b *bench) startAgents(s *testServer, n int) (list []*child.Process, err error) {
+	for first := 0; first < n; first += maxAgents {
+		p, err := b.startPart("agents", order{Way: s.way, Server: s.agents, Data: s.data, Dir: b.agentsDir(s, first),
+			Template: filepath.Join(b.shm, "template"), First: first, N: min(maxAgents, n-first), Processes: b.processes})
+		if err != nil {
+			stopAll(list)
+			return nil, err
+		}
+		list = append(list, p)
+	}
+	return list, nil
+}
+
+// restOf measures our server at rest, and counts its messages meanwhile.
+func (b *bench) restOf(ctx context.Context, s *testServer, m *measured) error {
+	in, out, err := s.messages(ctx)
+	if err != nil {
+		return err
+	}
+	began := time.Now()
+	if err := b.atRest(ctx, s.Process, &m.ours); err != nil {
+		return err
+	}
+	took := time.Since(began).Seconds()
+	in2, out2, err := s.messages(ctx)
+	m.in, m.out = (in2-in)/took, (out2-out)/took
+	return err
+}
+
+// atRest lets a server settle and then measures it.
+func (b *bench) atRest(ctx context.Context, p *child.Process, c *cost) error {
+	sleep(ctx, b.settle)
+	cpu, wall, err := child.Spent(p, func() error { sleep(ctx, b.rest); return ctx.Err() })
+	if err != nil {
+		return err
+	}
+	c.cpu = time.Duration(float64(cpu) / wall.Seconds())
+	c.full, err = p.RSS()
+	return err
+}
+
+func sleep(ctx context.Context, d time.Duration) {
+	select {
+	case <-ctx.Done():
+	case <-time.After(d):
+	}
+}
+
+// messages counts the messages of agents and to agents so far.
+func (s *testServer) messages(ctx context.Context) (in, out float64, err error) {
+	text, err := s.call(ctx, http.MethodGet, "/metrics", nil)
+	if err != nil {
+		return 0, 0, err
+	}
+	for line := range strings.Lines(string(text)) {
+		name, value, _ := strings.Cut(strings.TrimSpace(line), " ")
+		n, _ := strconv.ParseFloat(value, 64) // comments have none
+		switch name {
+		case `gozzard_fabric_messages_total{what="results"}`, `gozzard_fabric_messages_total{what="statuses"}`:
+			in += n
+		case `gozzard_fabric_messages_total{what="sent"}`:
+			out += n
+		}
+	}
+	return in, out, nil
+}
