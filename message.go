@@ -91,7 +91,7 @@ type Report struct {
 	Round    uint64     // ReportStatus: number of the full report, 0 when it is not one
 	Part     uint32
 	Parts    uint32
-	Beat     uint64 // ReportHeartbeat
+	Beat     uint64 // ReportHeartbeat, and the last part of a full report: the number that the answer names
 
 	Events []Event   // ReportEvents, in the order of Seq
 	Logs   *LogChunk // ReportLogs

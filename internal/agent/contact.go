@@ -27,6 +27,7 @@ type contact struct {
 	opened     time.Time // when a session was last opened for operations
 	lastHeard  time.Time // like heard, but kept when a new session begins
 	beat       uint64    // the number of the last heartbeat
+	beatAt     time.Time // when it was sent
 	sent       [beatsKept]time.Time
 	trips      [beatsKept]time.Duration // how long the answers of the last heartbeats took; 0 means not known
 }
@@ -97,7 +98,7 @@ func (c *contact) welcome(session, lsn uint64, now time.Time) {
 	c.opened, c.lastHeard = now, c.heard
 }
 
-// nextBeat numbers a heartbeat. It returns 0 if none may be sent.
+// nextBeat numbers a heartbeat, or a full report that is one too. It returns 0 if none may be sent.
 func (c *contact) nextBeat(now time.Time) (session, beat uint64) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -106,7 +107,15 @@ func (c *contact) nextBeat(now time.Time) (session, beat uint64) {
 	}
 	c.beat++
 	c.sent[c.beat%beatsKept], c.trips[c.beat%beatsKept] = now, 0
+	c.beatAt = now
 	return c.session, c.beat
+}
+
+// sinceBeat is how long ago the last heartbeat was sent.
+func (c *contact) sinceBeat(now time.Time) time.Duration {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return now.Sub(c.beatAt)
 }
 
 // renew extends the lease, counted from the time at which the answered heartbeat was sent. So an answer that waited in

@@ -93,7 +93,10 @@ func (a *Agent) Disconnected() {
 
 // sendHeartbeats sends heartbeats until ctx ends. It uses neither the disk nor anything that waits for the disk.
 func (a *Agent) sendHeartbeats(ctx context.Context, link Link) {
-	t := time.NewTimer(a.o.Heartbeat)
+	// The jitter keeps a fleet from acting at the same moment. It only shortens the time.
+	every := func() time.Duration { return time.Duration(float64(a.o.Heartbeat) * (0.9 + 0.1*a.o.Rand())) }
+	period := every()
+	t := time.NewTimer(period)
 	defer t.Stop()
 
 	for {
@@ -102,10 +105,15 @@ func (a *Agent) sendHeartbeats(ctx context.Context, link Link) {
 			return
 		case <-a.beatNow:
 		case <-t.C:
+			// A full report that was sent meanwhile is a heartbeat too.
+			if wait := period - a.contact.sinceBeat(a.o.Now()); wait > 0 {
+				t.Reset(wait)
+				continue
+			}
 		}
 
-		// The jitter keeps a fleet from acting at the same moment. It only shortens the time.
-		t.Reset(time.Duration(float64(a.o.Heartbeat) * (0.9 + 0.1*a.o.Rand())))
+		period = every()
+		t.Reset(period)
 
 		session, beat := a.contact.nextBeat(a.o.Now())
 		if beat == 0 {
@@ -304,6 +312,9 @@ func (a *Agent) handleRoundAck(cmd *gozzard.Command) {
 	}
 	p.ackedFrom = 0
 	p.round = a.o.Now().Add(a.jitter(p.interval))
+	if cmd.Beat == 0 { // a server that does not take a full report for a heartbeat
+		signal(a.beatNow)
+	}
 }
 
 // compact shortens the journal. Operations wait meanwhile; heartbeats do not.

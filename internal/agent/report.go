@@ -220,6 +220,11 @@ func (a *Agent) sendRound(link Link, round uint64) {
 		r := a.newReport(gozzard.ReportStatus)
 		r.Round, r.Part, r.Parts = round, uint32(i), uint32(parts)
 		r.Statuses = all[i*maxStatuses : min(len(all), (i+1)*maxStatuses)]
+		if i == parts-1 { // the server answers it, so it is a heartbeat too
+			if session, beat := a.contact.nextBeat(a.o.Now()); session == r.Session {
+				r.Beat = beat
+			}
+		}
 		if err := link.Send(r); err != nil {
 			a.log.Debug("cannot send a full report", "err", err)
 			return

@@ -38,6 +38,8 @@ type rig struct {
 	noRound bool   // full reports are not acknowledged
 	deaf    bool   // events are not acknowledged
 
+	oldRounds bool // full reports are no heartbeats, as for an older server
+
 	interval time.Duration // sent with the Welcome
 }
 
@@ -129,6 +131,9 @@ func (r *rig) Send(rep *gozzard.Report) error {
 			return nil
 		}
 		cmd.AckRound = rep.Round
+		if !r.oldRounds {
+			cmd.Beat = rep.Beat
+		}
 	case gozzard.ReportEvents:
 		if r.deaf {
 			return nil

@@ -76,7 +76,7 @@ func TestHelloIsRepeatedUntilItsWelcome(t *testing.T) {
 		if n := len(r.taken(gozzard.ReportHello)); n > 0 {
 			t.Errorf("%d HELLOs in an open session", n)
 		}
-		if n := len(r.taken(gozzard.ReportHeartbeat)); n < 6 || n > 8 {
+		if n := len(r.taken(gozzard.ReportHeartbeat)); n < 3 || n > 6 { // the full reports are heartbeats too
 			t.Errorf("%d heartbeats in 31 s", n)
 		}
 	})
@@ -161,6 +161,47 @@ func TestLeaseHoldsWhileHeartbeatsAreAnswered(t *testing.T) {
 		r.do(start)
 		if r.last(start.ID).Outcome.Code != gozzard.CodeOK {
 			t.Errorf("said %v", phases(r.said(start.ID)))
+		}
+	})
+}
+
+// A full report is a heartbeat: its answer renews the lease, and no heartbeat follows it for a while.
+func TestFullReportsAreHeartbeats(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		r := newRig(t)
+		r.interval = 4 * time.Second
+		r.start()
+		r.connect()
+		pass(10 * time.Second)
+		r.forget()
+		r.set(func() { r.noBeats = true })
+		pass(5 * time.Minute)
+
+		if n := len(r.taken(gozzard.ReportHello)); n > 0 {
+			t.Errorf("%d HELLOs although every full report was answered", n)
+		}
+		if n := len(r.taken(gozzard.ReportHeartbeat)); n > 0 {
+			t.Errorf("%d heartbeats beside full reports every 4 s", n)
+		}
+	})
+}
+
+// An older server answers full reports without the number of the heartbeat: heartbeats follow, and the lease holds.
+func TestHeartbeatsToAnOlderServer(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		r := newRig(t)
+		r.interval, r.oldRounds = 4*time.Second, true
+		r.start()
+		r.connect()
+		pass(10 * time.Second)
+		r.forget()
+		pass(5 * time.Minute)
+
+		if n := len(r.taken(gozzard.ReportHello)); n > 0 {
+			t.Errorf("%d HELLOs although every heartbeat was answered", n)
+		}
+		if n := len(r.taken(gozzard.ReportHeartbeat)); n < 40 {
+			t.Errorf("%d heartbeats in 5 min", n)
 		}
 	})
 }
@@ -276,7 +317,7 @@ func TestSlowDiskDoesNotStopHeartbeats(t *testing.T) {
 		if n := r.host.Commands(key, gozzard.ActionStart); n != 0 {
 			t.Errorf("ran %d times before its intent was durable", n)
 		}
-		if n := len(r.taken(gozzard.ReportHeartbeat)); n < 7 {
+		if n := len(r.taken(gozzard.ReportHeartbeat)); n < 4 { // one in 6.5 s, unless a full report was one
 			t.Errorf("%d heartbeats in 39 s", n)
 		}
 
@@ -296,9 +337,8 @@ func TestLateAnswerRenewsLittle(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		r := online(t)
 		r.set(func() { r.noBeats = true })
-		pass(5 * time.Second)
 		r.forget()
-		pass(5 * time.Second)
+		pass(7 * time.Second)
 		beats := r.taken(gozzard.ReportHeartbeat)
 		if len(beats) == 0 {
 			t.Fatal("no heartbeat")

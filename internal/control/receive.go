@@ -101,6 +101,6 @@ func (p *Plane) receiveStatus(from gozzard.AgentID, cloud int, r *gozzard.Report
 	}
 	if p.o.Live.Full(from, r.Round, r.Part, r.Parts, r.Statuses) {
 		p.protocols.spoken(from, r)
-		p.acknowledge(from, cloud, &gozzard.Command{Session: r.Session, AckRound: r.Round})
+		p.acknowledge(from, cloud, &gozzard.Command{Session: r.Session, AckRound: r.Round, Beat: r.Beat})
 	}
 }
