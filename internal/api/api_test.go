@@ -66,7 +66,7 @@ func TestMetrics(t *testing.T) {
 	s.metrics.AttemptSettled(gozzard.ActionStart, gozzard.AttemptFailed, gozzard.CodeAlreadyRunning)
 	s.metrics.AttemptSettled(gozzard.ActionReload, gozzard.AttemptFailed, gozzard.CodeNotRunning)
 	s.metrics.ObserveStore("accept", time.Millisecond, io.EOF)
-	s.metrics.ObserveFabric("send", time.Millisecond)
+	s.metrics.ObserveFabric("send")(time.Millisecond)
 	s.metrics.ReportRefused("session")
 
 	local := func(r *http.Request) {

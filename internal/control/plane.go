@@ -169,6 +169,12 @@ func (p *Plane) silent(agent gozzard.AgentID, since time.Time) {
 	p.o.Log.Info("host is silent", "agent", agent, "since", since)
 }
 
+// Disconnected says that the server closed the connection of an agent: its host is offline from now on, until the agent
+// opens a session again. Its attempts are decided by the lease, as for any host that went silent.
+func (p *Plane) Disconnected(agent gozzard.AgentID) {
+	p.o.Live.SetOnline(agent, false, p.o.Now())
+}
+
 // seedStatus is what is known of a registered process before its agent has reported it.
 func seedStatus(rec *record.Process) gozzard.Status {
 	return gozzard.Status{

@@ -181,6 +181,27 @@ func TestServerRestart(t *testing.T) {
 	}
 }
 
+func TestDisconnectedHostIsOfflineAtOnce(t *testing.T) {
+	r := newRig(t)
+	online := func() bool {
+		list := r.plane.Hosts(caller)
+		return len(list) == 1 && list[0].Online
+	}
+	r.hello(me, 1, journalA)
+	r.until("the host is not online", online)
+
+	r.plane.Disconnected(me)
+	if online() {
+		t.Error("the host is online after its connection was closed")
+	}
+	r.heartbeat(me, 1) // it was on its way
+	if online() {
+		t.Error("a heartbeat of the closed connection made the host online")
+	}
+	r.hello(me, 2, journalA)
+	r.until("the host is not back", online)
+}
+
 func TestSilenceAndLateTruth(t *testing.T) {
 	r := newRigWith(t, 600*time.Millisecond)
 	r.hello(me, 1, journalA)

@@ -18,8 +18,14 @@ import (
 const MinSecret = 32
 
 const (
+	// The broker pings only connections that have been silent for this long; agents that send heartbeats are not.
 	pingInterval = 10 * time.Second
 	maxPingsOut  = 2
+
+	// A client pings without regard to what it sends, and each ping costs the broker a read and a write. Clients notice
+	// within 30 s that the broker is gone, as with more pings and more of them unanswered.
+	clientPing     = 15 * time.Second
+	clientPingsOut = 1
 
 	// The timeout of authentication too. A short one would make a fleet that reconnects at once fail for ever.
 	dialTimeout  = 30 * time.Second

@@ -9,16 +9,47 @@ import (
 const (
 	busyInterval = 2 * time.Second
 	busyChecked  = 16 // connections with the most messages
+
+	suspicion = 8 // agents are looked at from this part of the limits of one
+	moreLooks = 5 // and this many times, because most connections need two looks
 )
 
 // busyAgents finds agents that publish to subjects they may not use. The broker drops those messages one by one, at
 // the cost of a processor, and the hub never counts them. Such agents show up among the busiest connections.
 type busyAgents struct {
-	at   time.Time
-	sent map[uint64]traffic // by connection
+	at    time.Time
+	sent  map[uint64]traffic // by connection; nil: nothing is suspected
+	total traffic            // of all connections together that did not reach the hub, since the start
+	looks int                // that are left
+}
+
+// suspects reports whether agents send much that does not reach the hub. Only then find looks at each connection: a list
+// of all costs a large fleet more than its heartbeats do. passed is what the hub received and sent since the start.
+func (a *busyAgents) suspects(s *server.Server, l *limiter, passed traffic, now time.Time) bool {
+	v, err := s.Varz(nil)
+	if err != nil { // no error is known
+		return true
+	}
+
+	// Compare what all agents sent with what arrived. A part of what one of them may send is enough for a look.
+	before := a.total
+	a.total = traffic{messages: v.InMsgs - passed.messages, bytes: v.InBytes - passed.bytes}
+	since := traffic{messages: suspicion * (a.total.messages - before.messages),
+		bytes: suspicion * (a.total.bytes - before.bytes)}
+	if l.limits.exceededBy(since, now.Sub(a.at).Seconds()) {
+		a.looks = moreLooks
+	}
+	if a.looks > 0 {
+		a.looks--
+		return true
+	}
+
+	a.at, a.sent = now, nil
+	return false
 }
 
 // find returns the peers that have sent more than the limits allow since the last call, besides what reached the hub.
+// The first call after a quiet time only counts.
 func (a *busyAgents) find(s *server.Server, l *limiter, now time.Time) (busy []string) {
 	conns, err := s.Connz(&server.ConnzOptions{Sort: server.ByInMsgs, Limit: busyChecked, Username: true})
 	if err != nil { // only if the options are wrong

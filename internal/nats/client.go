@@ -18,8 +18,8 @@ func commonOptions() []natsgo.Option {
 		natsgo.IgnoreAuthErrorAbort(),
 		natsgo.NoEcho(),
 		natsgo.Timeout(dialTimeout),
-		natsgo.PingInterval(pingInterval),
-		natsgo.MaxPingsOutstanding(maxPingsOut),
+		natsgo.PingInterval(clientPing),
+		natsgo.MaxPingsOutstanding(clientPingsOut),
 	}
 }
 

@@ -58,7 +58,13 @@ func (h *Hub) banBusyAgents(stop <-chan struct{}) {
 			return
 		case <-tick.C:
 		}
-		for _, name := range busy.find(h.opts.Broker.server, h.limiter, h.limiter.now()) {
+
+		st, now := h.conn.Stats(), h.limiter.now()
+		passed := traffic{messages: int64(st.InMsgs + st.OutMsgs), bytes: int64(st.InBytes + st.OutBytes)}
+		if !busy.suspects(h.opts.Broker.server, h.limiter, passed, now) {
+			continue
+		}
+		for _, name := range busy.find(h.opts.Broker.server, h.limiter, now) {
 			d := h.limiter.muteBusy(name)
 			h.opts.Refused(RuleFlood)
 			h.ban(name, d)

@@ -90,12 +90,26 @@ func (l *Link) follow(ctx context.Context, conn *natsgo.Conn, ev *events) error 
 			if !connected || ctx.Err() != nil {
 				continue
 			}
-			if err := flush(ctx, conn); err != nil { // the connection is lost again: its event follows
-				l.opts.Log.Debug("connection to the server was lost during its setup", "err", err)
+			if err := flush(ctx, conn); err != nil {
+				l.setupFailed(ctx, conn, err)
 				continue
 			}
 			up = true
 			l.connected()
+		}
+	}
+}
+
+// setupFailed handles a connection on which the broker did not answer in time. If the connection is lost again, its
+// event follows. If it is not, it is given up: without an event this link would stay down for ever.
+func (l *Link) setupFailed(ctx context.Context, conn *natsgo.Conn, err error) {
+	if ctx.Err() != nil {
+		return
+	}
+	l.opts.Log.Info("the server did not answer on a new connection in time", "err", err)
+	if conn.IsConnected() {
+		if err := l.Reconnect(); err != nil {
+			l.opts.Log.Debug("cannot reconnect", "err", err)
 		}
 	}
 }

@@ -39,7 +39,7 @@ const (
 	// outboxLinger is how long a message that is not urgent waits for others: an answer to a heartbeat, or the
 	// confirmation that a verdict is durable. A fleet of thousands always has some, and most signed messages are of
 	// this kind.
-	outboxLinger = 5 * time.Millisecond
+	outboxLinger = 20 * time.Millisecond
 )
 
 // outbox signs and sends commands in the order of their arrival. It signs all waiting commands together.

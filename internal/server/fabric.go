@@ -74,6 +74,13 @@ func (s *Server) openFabric(context.Context) (err error) {
 	return nil
 }
 
+// cut ends the connections of an agent that may not be connected any more. Its host is offline at once, not only when its
+// lease is over.
+func (s *Server) cut(agent gozzard.AgentID, cloud int) {
+	s.fabric.Cut(agent, cloud)
+	s.plane.Disconnected(agent)
+}
+
 // receive hands the reports of agents to the control plane. It is called while the server runs.
 func (s *Server) receive(from gozzard.AgentID, cloud int, r *gozzard.Report) {
 	if s.restore.Holds() { // the agent sends HELLO again
@@ -135,12 +142,12 @@ func (f *natsFabric) Close() {
 // dispatcher measures how long it takes to hand over a command.
 type dispatcher struct {
 	fabric  Fabric
-	observe func(call string, took time.Duration)
+	observe func(took time.Duration)
 }
 
 // Send implements control.Dispatcher.
 func (d dispatcher) Send(to gozzard.AgentID, cloud int, cmd *gozzard.Command) error {
 	began := time.Now()
-	defer func() { d.observe("send", time.Since(began)) }()
+	defer func() { d.observe(time.Since(began)) }()
 	return d.fabric.Send(to, cloud, cmd)
 }

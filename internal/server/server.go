@@ -219,7 +219,7 @@ func (s *Server) openPlane(ctx context.Context) (err error) {
 		gone = func(a gozzard.AgentID) bool { return s.trust.registry.StateOf(a) == enrol.StateRemoved }
 	}
 	s.plane.Plane, err = control.New(ctx, control.Options{
-		Store: s.store, Topology: s.store, Dispatch: dispatcher{s.fabric, s.metrics.ObserveFabric}, Live: s.fleet,
+		Store: s.store, Topology: s.store, Dispatch: dispatcher{s.fabric, s.metrics.ObserveFabric("send")}, Live: s.fleet,
 		Log: o.Log, Interval: o.Interval, Keep: o.Keep, Now: o.Now, Addrs: addrs, Gone: gone,
 		Hold:   s.holdRoot,
 		Rights: s.rightsLater, FoldQuery: s.refusals.FoldQuery,
@@ -233,6 +233,7 @@ func (s *Server) openPlane(ctx context.Context) (err error) {
 
 	if s.trust.registry != nil {
 		s.trust.registry.OnReaddress(s.plane.Readdress)
+		s.trust.registry.OnCut(s.cut)
 		if err := s.forgetRemoved(ctx); err != nil {
 			return err
 		}
