@@ -75,11 +75,16 @@ func (p *Process) Alive() error {
 	default:
 		return nil
 	}
+	return fmt.Errorf("%s ended: %s\n%s", p.Name, p.cmd.ProcessState, p.Tail())
+}
+
+// Tail is the end of the program's log.
+func (p *Process) Tail() []byte {
 	text, err := os.ReadFile(p.Log)
 	if err != nil {
-		return fmt.Errorf("%s ended: %s (no log: %w)", p.Name, p.cmd.ProcessState, err)
+		return fmt.Append(nil, "no log: ", err)
 	}
-	return fmt.Errorf("%s ended: %s\n%s", p.Name, p.cmd.ProcessState, text[max(0, len(text)-2000):])
+	return text[max(0, len(text)-2000):]
 }
 
 // CPU is the CPU time of the program, user and system. The kernel counts it in steps of 10 ms.

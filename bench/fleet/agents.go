@@ -34,7 +34,7 @@ func machineOf(i int) string { return fmt.Sprintf("machine-%05d", i) }
 
 // runAgents is a part: simulated hosts.
 func runAgents(ctx context.Context, o order) error {
-	log := slog.New(slog.NewTextHandler(os.Stderr, &slog.HandlerOptions{Level: slog.LevelError}))
+	log := slog.New(slog.NewTextHandler(os.Stderr, &slog.HandlerOptions{Level: slog.LevelWarn}))
 	fo := sim.FleetOptions{Hosts: o.N, First: o.First, Server: o.Server, Dir: o.Dir, Log: log,
 		Fatal: func(err error) { log.Error("cannot go on", "err", err); os.Exit(1) }}
 

@@ -23,12 +23,17 @@ type cost struct {
 func (c *cost) perAgent(n int) float64 { return float64(c.full-c.empty) / float64(n) / 1024 }
 
 // measure measures one fleet.
-func (b *bench) measure(ctx context.Context, way string, n int) error {
+func (b *bench) measure(ctx context.Context, way string, n int) (err error) {
 	b.say("%d agents, %s: preparing", n, way)
 	s, err := b.prepare(ctx, way, n)
 	if err != nil {
 		return err
 	}
+	defer func() {
+		if err != nil {
+			err = fmt.Errorf("%w\nthe log of the server ends with:\n%s", err, s.Tail())
+		}
+	}()
 	m := measured{way: way, agents: n}
 	name := fmt.Sprintf("%s-%d-", way, n)
 

@@ -10,7 +10,9 @@ import (
 	"github.com/gozzard/gozzard/internal/record"
 )
 
-const helloWorkers = 8
+// helloWorkers is how many sessions are opened at a time. They share transactions of the record, so a fleet that comes
+// back is recorded in batches of this many.
+const helloWorkers = 256
 
 // hello is a HELLO that waits for a worker: it needs the record, and the fabric must not wait for that.
 type hello struct {
@@ -86,6 +88,7 @@ func (p *Plane) openSession(ctx context.Context, h hello) error {
 		return nil
 	}
 
+	p.launchCommitted() // delivery then knows every attempt that was recorded before this session
 	p.logLift(h.from, &rec)
 	p.noteClaims(h.from, r.Hello.Host.Addrs, info.Addrs)
 

@@ -44,7 +44,7 @@ type Options struct {
 	Quota    int           // attempts of one app without a verdict; 0: no limit
 	Admit    Admission     // of operations; nil: all are admitted
 
-	HelloRate float64 // sessions opened in a second; 500, below 0 no limit
+	HelloRate float64 // sessions opened in a second; 2000, below 0 no limit
 
 	Events  int           // events kept in memory, the newest; 100,000
 	Refresh time.Duration // between repeats of what agents get anyway, such as pools; 5 min
@@ -70,7 +70,7 @@ func (o *Options) setDefaults() {
 		o.Events = 100_000
 	}
 	if o.HelloRate == 0 {
-		o.HelloRate = 500
+		o.HelloRate = 2000
 	}
 	if o.Window == 0 {
 		o.Window = 16 << 10

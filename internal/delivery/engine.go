@@ -14,7 +14,7 @@ import (
 // Store is the part of the record that delivery needs. Its writes are compare-and-sets; a write that does not fit the
 // record changes nothing and is no error.
 type Store interface {
-	// Open lists the attempts of an agent that are not final.
+	// Open lists the attempts of an agent that are not final. The engine has them all, and asks only if it has any.
 	Open(ctx context.Context, agent gozzard.AgentID) ([]gozzard.Attempt, error)
 
 	// Dispatch marks attempts as sent in a session: from pending only, and only while that session is the agent's
@@ -98,7 +98,8 @@ type Engine struct {
 	queue *queue
 
 	// By agent: held while its session is opened, or what waits for it is dispatched, one at a time.
-	agentLocks [64]sync.Mutex
+	// So many that the sessions of a fleet that comes back rarely wait for each other.
+	agentLocks [4096]sync.Mutex
 
 	wake        chan struct{} // the sender
 	settlements chan reported

@@ -41,7 +41,7 @@ func (e *Engine) Reconcile(ctx context.Context, h Hello) error {
 
 // reconcile does it once.
 func (e *Engine) reconcile(ctx context.Context, h *Hello) error {
-	open, err := e.o.Store.Open(ctx, h.Agent)
+	open, err := e.openAttempts(ctx, h.Agent)
 	if err != nil {
 		return err
 	}
@@ -74,6 +74,19 @@ func (e *Engine) reconcile(ctx context.Context, h *Hello) error {
 	e.acknowledgeOld(h, open)
 
 	return e.requeue(ctx, requeue)
+}
+
+// openAttempts reads the open attempts of an agent from the record. Most agents of a fleet that comes back have none, and
+// the record is not asked about those.
+func (e *Engine) openAttempts(ctx context.Context, id gozzard.AgentID) ([]gozzard.Attempt, error) {
+	e.mu.Lock()
+	g := e.queue.agents[id]
+	none := g == nil || len(g.attempts) == 0
+	e.mu.Unlock()
+	if none {
+		return nil, nil
+	}
+	return e.o.Store.Open(ctx, id)
 }
 
 // decide gives the row that a HELLO means for an attempt; ok is false when the attempt stays as it is. report is nil

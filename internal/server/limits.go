@@ -25,7 +25,7 @@ type Limits struct {
 
 // DefaultLimits are the limits of `gozzard server`.
 func DefaultLimits() Limits {
-	return Limits{Options: ratelimit.Default(), InFlight: 100_000, Agent: nats.DefaultLimits(), HelloRate: 500,
+	return Limits{Options: ratelimit.Default(), InFlight: 100_000, Agent: nats.DefaultLimits(), HelloRate: 2000,
 		AgentConnections: 50_000}
 }
 

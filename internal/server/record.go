@@ -1,6 +1,7 @@
 package server
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -136,10 +137,28 @@ type pageChecks struct {
 	options *Options
 	done    func(at time.Time, damaged int)
 	found   atomic.Pointer[string] // what is damaged; nil: nothing is known to be
+
+	structure atomic.Pointer[string] // what the check of the structure found; nil: nothing
+}
+
+// checkStructure checks a large record once, beside the work of the server: see sqlstore.Store.CheckStructure.
+func (p *pageChecks) checkStructure(ctx context.Context) {
+	fault, err := p.store.CheckStructure(ctx)
+	switch {
+	case ctx.Err() != nil:
+	case err != nil:
+		p.options.Log.Error("cannot check the structure of the record", "err", err)
+	case fault != nil:
+		text := fault.Error()
+		p.structure.Store(&text)
+		p.options.Log.Error("the record is damaged: its disk or another program changed it; the server goes on. Restore a backup",
+			"record", p.options.recordPath(), "damage", text)
+	}
 }
 
 // Run checks until ctx ends.
 func (p *pageChecks) Run(ctx context.Context) error {
+	p.checkStructure(ctx)
 	tick := time.NewTicker(pagesEvery)
 	defer tick.Stop()
 	for {
@@ -154,7 +173,7 @@ func (p *pageChecks) Run(ctx context.Context) error {
 
 // Detail says what is damaged; "" when nothing is known to be.
 func (p *pageChecks) Detail() string {
-	if s := p.found.Load(); s != nil {
+	if s := cmp.Or(p.found.Load(), p.structure.Load()); s != nil {
 		return "the record is damaged: " + *s + "; the server goes on: restore a backup (gozzard doctor shows the details)"
 	}
 	return ""

@@ -60,6 +60,7 @@ func openLocked(ctx context.Context, path string, o Options, lock *databaseLock)
 
 	// Open the connection of the writer. That needs some disk space too, for the shared memory file and for a
 	// migration.
+	large := isLarge(path)
 	r := &reserve{o: o, path: path + ".reserve"}
 	write, sums, err := prepareSQLite(ctx, path, o)
 	if err != nil && d.classify(err) == failFull {
@@ -93,7 +94,7 @@ func openLocked(ctx context.Context, path string, o Options, lock *databaseLock)
 
 	m := &sqliteMaintenance{reserve: r, presence: files, classify: d.classify}
 	s := newStore(o, d, read, write, m, func() error { return errors.Join(sums.close(), lock.release()) })
-	s.sums = sums
+	s.sums, s.unchecked = sums, large
 	return s, nil
 }
 
@@ -132,8 +133,27 @@ func openReaders(ctx context.Context, path string) (*sql.DB, error) {
 	return read, nil
 }
 
-// inspect checks an existing database without changing a byte of it: that it is intact, that it is ours and that this
-// program knows its schema. A file that is missing or empty passes.
+// checkedAtOpen is the size of the largest database that is checked before it is opened. The check reads every page, and
+// a fleet waits meanwhile; larger ones are checked beside the work, by CheckStructure.
+const checkedAtOpen = 16 << 20
+
+// isLarge reports whether a database is checked after it is opened.
+func isLarge(path string) bool {
+	st, err := os.Stat(path)
+	return err == nil && st.Size() > checkedAtOpen
+}
+
+// CheckStructure checks a large database, which was not checked when it was opened. fault is what is damaged; err is why
+// the check could not run.
+func (s *Store) CheckStructure(ctx context.Context) (fault, err error) {
+	if !s.unchecked {
+		return nil, nil
+	}
+	return structureFault(ctx, s.read.db)
+}
+
+// inspect checks an existing database without changing a byte of it: that it is intact if it is not large, that it is
+// ours and that this program knows its schema. A file that is missing or empty passes.
 func inspect(ctx context.Context, path string) (err error) {
 	st, err := os.Stat(path)
 	if errors.Is(err, os.ErrNotExist) || err == nil && st.Size() == 0 {
@@ -150,8 +170,10 @@ func inspect(ctx context.Context, path string) (err error) {
 
 	defer func() { err = errors.Join(err, db.Close()) }()
 
-	if err := checkIntact(ctx, db, path); err != nil {
-		return err
+	if !isLarge(path) {
+		if err := checkIntact(ctx, db, path); err != nil {
+			return err
+		}
 	}
 
 	// Reject a database of another program.
@@ -196,25 +218,33 @@ func openReadOnly(path string) (*sql.DB, error) {
 	return db, nil
 }
 
-// checkIntact runs SQLite's quick check and says whether an error means damage.
+// checkIntact rejects a damaged database.
 func checkIntact(ctx context.Context, db *sql.DB, path string) error {
-	var found string
-	err := db.QueryRowContext(ctx, "PRAGMA quick_check(1)").Scan(&found)
-	if err == nil && found == "ok" {
-		return nil
-	}
-
-	var e *sqlite.Error
-	if err != nil && (!errors.As(err, &e) ||
-		e.Code()&0xff != sqlite3.SQLITE_NOTADB && e.Code()&0xff != sqlite3.SQLITE_CORRUPT) {
+	fault, err := structureFault(ctx, db)
+	if err != nil {
 		return fmt.Errorf("cannot check the database %s: %w", path, err)
 	}
-	if err == nil {
-		err = errors.New(found)
+	if fault != nil {
+		return fmt.Errorf("the database %s is damaged; it was not changed: restore it from a backup, "+
+			"or move it away to start with an empty one (%w)", path, fault)
 	}
+	return nil
+}
 
-	return fmt.Errorf("the database %s is damaged; it was not changed: restore it from a backup, "+
-		"or move it away to start with an empty one (%w)", path, err)
+// structureFault runs SQLite's quick check. fault is what is damaged; err is why the check could not run.
+func structureFault(ctx context.Context, db *sql.DB) (fault, err error) {
+	var found string
+	err = db.QueryRowContext(ctx, "PRAGMA quick_check(1)").Scan(&found)
+	var e *sqlite.Error
+	switch {
+	case err == nil && found == "ok":
+		return nil, nil
+	case err == nil:
+		return errors.New(found), nil
+	case errors.As(err, &e) && (e.Code()&0xff == sqlite3.SQLITE_NOTADB || e.Code()&0xff == sqlite3.SQLITE_CORRUPT):
+		return err, nil
+	}
+	return nil, err
 }
 
 // createPrivate creates the database file before SQLite does, readable by its owner only: callers' commands are in it.

@@ -106,6 +106,35 @@ func TestDamaged(t *testing.T) {
 	}
 }
 
+// A large database is opened without a check of all its pages. The check beside the work finds the damage.
+func TestLargeIsCheckedAfterOpen(t *testing.T) {
+	path := filled(t)
+	raw(t, path, `CREATE TABLE padding (x BLOB)`, `INSERT INTO padding VALUES (zeroblob(20000000))`)
+	check := func() error {
+		s := openSQLite(t, path, sqlstore.Options{})
+		fault, err := s.CheckStructure(t.Context())
+		if err := errors.Join(err, s.Close()); err != nil {
+			t.Fatal(err)
+		}
+		return fault
+	}
+	if fault := check(); fault != nil {
+		t.Fatalf("an intact database: %v", fault)
+	}
+
+	f, err := os.OpenFile(path, os.O_RDWR, 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer f.Close()
+	if _, err := f.WriteAt(bytes.Repeat([]byte{0xA5}, 4096), 2500*4096); err != nil {
+		t.Fatal(err)
+	}
+	if check() == nil {
+		t.Fatal("no damage was found")
+	}
+}
+
 func TestNotADatabase(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "record.db")
 	if err := os.WriteFile(path, []byte(strings.Repeat("not a database\n", 1000)), 0o600); err != nil {

@@ -48,6 +48,7 @@ type Store struct {
 	read       *reader
 	w          *writer
 	items      itemCache
+	unchecked  bool         // see CheckStructure
 	sums       *pageSums    // nil: this kind of database looks after its pages by itself
 	release    func() error // releases what belongs to the kind of database, after both pools are closed
 	specCursor []byte       // the last definition that pruneSpecs looked at; only the writer uses it
