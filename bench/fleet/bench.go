@@ -66,8 +66,8 @@ func run(ctx context.Context, o options) (_ *results, err error) {
 		}
 	}
 
-	// Build the program.
-	if b.binary == "" {
+	// Build the program. A server that writes profiles is a part of this one.
+	if b.binary == "" && o.profiles == "" {
 		if b.binary, err = b.build(ctx); err != nil {
 			return nil, err
 		}
