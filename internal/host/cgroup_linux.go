@@ -38,8 +38,9 @@ type cgroups struct {
 	base   string
 	shared bool // the agent itself is in the group above, so that no controller can be handed down from there
 
-	mu    sync.Mutex      // orders making and removing folders
-	inUse map[string]bool // run folders of running commands, which may be empty for a moment
+	mu    sync.Mutex          // orders making and removing folders
+	inUse map[string]bool     // run folders of running commands, which may be empty for a moment
+	runs  map[string][]string // names of the run folders by folder of the key, as they were last listed or made
 }
 
 // runGroup is the group of one command.
@@ -51,7 +52,8 @@ type runGroup struct {
 // openCgroups makes the folder of the instance and checks that a program can be started inside. The error says what
 // is missing.
 func openCgroups(p subtree, instance string) (*cgroups, error) {
-	c := &cgroups{base: filepath.Join(p.top, "gozzard", instance), shared: p.shared, inUse: map[string]bool{}}
+	c := &cgroups{base: filepath.Join(p.top, "gozzard", instance), shared: p.shared, inUse: map[string]bool{},
+		runs: map[string][]string{}}
 
 	// Make the folder.
 	err := os.MkdirAll(c.base, 0o755)
@@ -125,12 +127,13 @@ func (c *cgroups) make(folder, name string) (*runGroup, error) {
 	if err := os.MkdirAll(dir, 0o755); err != nil {
 		return nil, fmt.Errorf("cannot make cgroup: %w", err)
 	}
-	fd, err := os.OpenFile(dir, unix.O_PATH|unix.O_DIRECTORY|unix.O_CLOEXEC, 0)
+	fd, err := retryOpen(dir, unix.O_PATH|unix.O_DIRECTORY, 0)
 	if err != nil {
 		return nil, fmt.Errorf("cannot open cgroup: %w", err)
 	}
 	c.inUse[dir] = true
-	return &runGroup{dir: dir, fd: fd}, nil
+	c.runs[folder] = append(c.runs[folder], name)
+	return &runGroup{dir: dir, fd: os.NewFile(uintptr(fd), dir)}, nil
 }
 
 // release ends the use of a group by its command. It reports whether the group was empty and is removed.
@@ -141,8 +144,36 @@ func (c *cgroups) release(g *runGroup) (gone bool) {
 	if removeTree(g.dir) != nil {
 		return false // it has members, which keep running
 	}
-	_ = os.Remove(filepath.Dir(g.dir)) // fails while other runs of the process have groups
+	folder, name := filepath.Split(g.dir)
+	c.forget(filepath.Base(folder), name)
 	return true
+}
+
+// forget notes that a run folder is removed, and removes the folder of its key after the last one. The caller holds mu.
+func (c *cgroups) forget(folder, run string) {
+	left := slices.DeleteFunc(c.runs[folder], func(name string) bool { return name == run })
+	if c.runs[folder] = left; len(left) > 0 {
+		return
+	}
+	delete(c.runs, folder)
+	_ = unix.Rmdir(filepath.Join(c.base, folder)) // fails while there are runs that were not listed
+}
+
+// runNames lists the run folders of a key. Only this agent makes them, so the list that it has is right while the number
+// of links agrees: every folder below counts as one.
+func (c *cgroups) runNames(folder string) []string {
+	dir := filepath.Join(c.base, folder)
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	var st unix.Stat_t
+	if err := unix.Stat(dir, &st); err != nil || st.Nlink == 2 {
+		delete(c.runs, folder)
+		return nil
+	}
+	if len(c.runs[folder])+2 != int(st.Nlink) {
+		c.runs[folder] = folders(dir)
+	}
+	return slices.Clone(c.runs[folder])
 }
 
 // tidy removes groups that have become empty.
@@ -152,16 +183,35 @@ func (c *cgroups) tidy() {
 		if !k.IsDir() {
 			continue
 		}
-		dir := filepath.Join(c.base, k.Name())
-		c.mu.Lock()
-		for _, run := range folders(dir) {
-			if p := filepath.Join(dir, run); !c.inUse[p] {
-				_ = removeTree(p)
-			}
-		}
-		_ = os.Remove(dir)
-		c.mu.Unlock()
+		_ = c.sweep(k.Name()) // what has members stays
 	}
+}
+
+// sweep removes the run folders of a key that no running command uses, and the folder of the key after the last one.
+func (c *cgroups) sweep(folder string) error {
+	names := c.runNames(folder)
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if len(names) == 0 {
+		if len(c.runs[folder]) == 0 {
+			_ = unix.Rmdir(filepath.Join(c.base, folder)) // it may not exist
+		}
+		return nil
+	}
+
+	var errs []error
+	for _, run := range names {
+		p := filepath.Join(c.base, folder, run)
+		if c.inUse[p] {
+			continue
+		}
+		if err := removeTree(p); err != nil {
+			errs = append(errs, fmt.Errorf("cannot remove cgroup: %w", err))
+			continue
+		}
+		c.forget(folder, run)
+	}
+	return errors.Join(errs...)
 }
 
 // members returns the processes of a key. Processes of other commands do not count: a version command that runs
@@ -169,7 +219,7 @@ func (c *cgroups) tidy() {
 func (c *cgroups) members(k gozzard.Key) ([]int, error) {
 	dir := filepath.Join(c.base, keyFolder(k))
 	var pids []int
-	for _, run := range folders(dir) {
+	for _, run := range c.runNames(keyFolder(k)) {
 		if !strings.HasPrefix(run, keptPrefix) {
 			continue
 		}
@@ -193,18 +243,7 @@ func (c *cgroups) clear(k gozzard.Key) error {
 	if err := killGroup(dir, clearWait); err != nil {
 		return err
 	}
-
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	for _, run := range folders(dir) {
-		if p := filepath.Join(dir, run); !c.inUse[p] {
-			if err := removeTree(p); err != nil {
-				return fmt.Errorf("cannot remove cgroup: %w", err)
-			}
-		}
-	}
-	_ = os.Remove(dir) // fails while a command is running, because its group stays
-	return nil
+	return c.sweep(keyFolder(k))
 }
 
 // exists reports whether the group of a run exists.
@@ -290,18 +329,8 @@ func killMember(dir string, pid int) error {
 	return err
 }
 
-// writeExisting writes to a control file and never creates one.
-func writeExisting(path, text string) error {
-	f, err := os.OpenFile(path, os.O_WRONLY, 0)
-	if err != nil {
-		return err
-	}
-	_, err = f.WriteString(text)
-	return errors.Join(err, f.Close())
-}
-
 func isPopulated(dir string) (bool, error) {
-	b, err := os.ReadFile(filepath.Join(dir, "cgroup.events"))
+	b, err := readControl(filepath.Join(dir, "cgroup.events"))
 	if isAbsent(err) {
 		return false, nil
 	}
@@ -313,7 +342,7 @@ func isAbsent(err error) bool { return errors.Is(err, fs.ErrNotExist) || errors.
 
 // treeProcs appends the processes of a group and of the groups below it.
 func treeProcs(dir string, pids []int) ([]int, error) {
-	b, err := os.ReadFile(filepath.Join(dir, "cgroup.procs"))
+	b, err := readControl(filepath.Join(dir, "cgroup.procs"))
 	if err != nil && !isAbsent(err) {
 		return pids, fmt.Errorf("cannot read cgroup: %w", err)
 	}

@@ -108,7 +108,7 @@ func (h *Host) prepare(r supervise.Run) (*command, error) {
 		Path: shell, Args: []string{shell, "-c", r.Command}, Dir: dir.path(),
 		Env: slices.Concat(environment(r, runAs), own, // of equal names the last one counts
 			mark{agent: h.instance, key: r.Key, run: name}.environment()),
-		Stdout: c.out.file, Stderr: c.out.file, SysProcAttr: attr,
+		Stdin: h.null, Stdout: c.out.file, Stderr: c.out.file, SysProcAttr: attr,
 	}
 	if c.prog != nil {
 		c.plain, c.cmd.Path, c.cmd.Args = true, c.prog.path, c.prog.words
@@ -128,8 +128,8 @@ func (c *command) withoutShell() *exec.Cmd {
 	if !ok {
 		return nil
 	}
-	plain := &exec.Cmd{Path: args[0], Args: args, Dir: c.cmd.Dir, Stdout: c.cmd.Stdout, Stderr: c.cmd.Stderr,
-		SysProcAttr: c.cmd.SysProcAttr}
+	plain := &exec.Cmd{Path: args[0], Args: args, Dir: c.cmd.Dir, Stdin: c.cmd.Stdin, Stdout: c.cmd.Stdout,
+		Stderr: c.cmd.Stderr, SysProcAttr: c.cmd.SysProcAttr}
 	plain.Env = append(slices.Clip(c.cmd.Env), "PWD="+c.dir.real) // as the shell does
 	return plain
 }

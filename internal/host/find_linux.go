@@ -263,9 +263,12 @@ func (h *Host) compare(pid int, w wanted) (c identity.Candidate, reason string) 
 func (h *Host) misfit(pid int, st *procfs.Stat, w wanted) (name, text string) {
 	var differs []string
 	if w.name != "" {
-		if n := h.namesOf(pid, st); !n.match(w.name) {
-			name = n.shown()
-			differs = append(differs, fmt.Sprintf("runs as %s, definition says %s", name, w.name))
+		// The name that the kernel stores is read already, and usually it is the right one.
+		if n := (names{comm: st.Comm()}); n.comm != w.name {
+			if n = h.namesOf(pid, st); !n.match(w.name) {
+				name = n.shown()
+				differs = append(differs, fmt.Sprintf("runs as %s, definition says %s", name, w.name))
+			}
 		}
 	}
 

@@ -161,7 +161,10 @@ func (h *Host) clearGroup(q supervise.Query) error {
 		return err
 	}
 
-	// Usually the kernel kills the whole group at once.
+	// Usually nothing is left, or the kernel kills the whole group at once.
+	if h.groups.isEmpty(q.Key) {
+		return h.groups.sweep(keyFolder(q.Key))
+	}
 	pids, err := h.groups.members(q.Key)
 	if err != nil {
 		return err

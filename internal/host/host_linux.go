@@ -60,6 +60,8 @@ type Host struct {
 	watch   *watcher
 	ledger  *ledger
 	guard   *guard
+	null    *os.File      // what commands read
+	turns   chan struct{} // one element for each start in progress
 	shells  shells
 	fronts  fronts
 	sampler sampler
@@ -95,7 +97,7 @@ func New(o Options) (*Host, error) {
 		self: ownAccount(), instance: o.Instance,
 		setuid: o.AllowSetuid, permit: o.Permit, programs: o.Programs,
 		oomScore: oomScore("/proc/self/oom_score_adj"),
-		shells:   shells{pids: map[int]*command{}}, fronts: fronts{byProc: map[supervise.Proc]*front{}},
+		shells:   shells{pids: map[int]*command{}, starting: map[chan struct{}]bool{}}, fronts: fronts{byProc: map[supervise.Proc]*front{}},
 		accounts: newAccounts(), closing: make(chan struct{}), tidied: make(chan struct{}),
 	}
 	if h.unnamed = o.Unnamed; h.unnamed == nil {
@@ -132,6 +134,11 @@ func New(o Options) (*Host, error) {
 		return nil, fmt.Errorf("cannot use this host: %w", err)
 	}
 	if h.watch, err = newWatcher(); err != nil {
+		return nil, fmt.Errorf("cannot use this host: %w", err)
+	}
+
+	h.turns = make(chan struct{}, max(4, 2*runtime.NumCPU()))
+	if h.null, err = os.Open(os.DevNull); err != nil {
 		return nil, fmt.Errorf("cannot use this host: %w", err)
 	}
 
@@ -229,7 +236,7 @@ func (h *Host) Close() error {
 		<-h.tidied
 		h.finishAbandoned()
 		h.guard.close()
-		err = errors.Join(h.watch.close(), h.ledger.close())
+		err = errors.Join(h.watch.close(), h.ledger.close(), h.null.Close())
 		if h.groups != nil {
 			h.groups.close()
 			h.limits.close(h.groups)

@@ -34,6 +34,7 @@ const (
 	logFiles    = 5 // number of rotated files
 	expireEvery = time.Hour
 	maxLogSize  = 1 << 40 // no process prints that much between two checks: it has set the size
+	logPerms    = 0o622
 	currentLog  = "current.log"
 	logNote     = "note"
 	logBounds   = "bounds"
@@ -144,15 +145,20 @@ func (l *logs) create(folder string, own bounds) (*procLog, *os.File, error) {
 	if err := os.MkdirAll(dir, 0o700); err != nil {
 		return nil, nil, fmt.Errorf("cannot make folder for log: %w", err)
 	}
-	f, err := os.OpenFile(path, os.O_WRONLY|os.O_APPEND|os.O_CREATE|unix.O_NOFOLLOW, 0o600)
+	fd, err := retryOpen(path, unix.O_WRONLY|unix.O_APPEND|unix.O_CREAT|unix.O_NOFOLLOW, 0o600)
 	if err != nil {
-		return nil, nil, fmt.Errorf("cannot open log: %w", err)
+		return nil, nil, fmt.Errorf("cannot open log: %w", &os.PathError{Op: "open", Path: path, Err: err})
 	}
+	f := os.NewFile(uintptr(fd), path)
 
 	// Set its permission, and its time, so that no sweep removes it.
 	p, err := l.get(folder)
 	fi, statErr := f.Stat()
-	if err = errors.Join(err, statErr, f.Chmod(0o622), os.Chtimes(path, time.Time{}, time.Now())); err != nil {
+	err = errors.Join(err, statErr, os.Chtimes(path, time.Time{}, time.Now()))
+	if err == nil && fi.Mode().Perm() != logPerms {
+		err = f.Chmod(logPerms)
+	}
+	if err != nil {
 		return nil, nil, errors.Join(fmt.Errorf("cannot open log: %w", err), f.Close())
 	}
 

@@ -18,6 +18,7 @@ import (
 const (
 	trimEvery = 250 * time.Millisecond // how often the output of a running command is trimmed
 	killWait  = 5 * time.Second        // how long killed processes may take to end
+	turnWait  = 500 * time.Millisecond // how long a start waits for those before it
 
 	backgroundPoll = 5 * time.Millisecond // first pause between checks for background processes
 )
@@ -35,11 +36,8 @@ func (h *Host) Run(ctx context.Context, r supervise.Run) (supervise.Result, erro
 	}
 
 	// Start the command.
-	c, err := h.prepare(r)
+	c, err := h.launch(r)
 	if err != nil {
-		return supervise.Result{}, err
-	}
-	if err := h.start(c); err != nil {
 		return supervise.Result{}, err
 	}
 
@@ -55,6 +53,9 @@ func (h *Host) Run(ctx context.Context, r supervise.Run) (supervise.Result, erro
 	every := frontEvery
 	if r.Front > 0 && r.Keeps {
 		front, hurry = time.After(r.Front), r.Hurry
+		if r.Front < frontEvery { // a caller waits for it
+			every = hurryEvery
+		}
 	}
 	tick := time.NewTicker(trimEvery)
 	defer tick.Stop()
@@ -89,6 +90,29 @@ func (h *Host) Run(ctx context.Context, r supervise.Run) (supervise.Result, erro
 			}
 		}
 	}
+}
+
+// launch starts a command when it is its turn. More starts at a time than the machine has processors for only slow each
+// other down. A start that takes long, say from a file server that does not answer, does not hold up the others.
+func (h *Host) launch(r supervise.Run) (*command, error) {
+	select {
+	case h.turns <- struct{}{}:
+		defer func() { <-h.turns }()
+	default:
+		wait := time.NewTimer(turnWait)
+		defer wait.Stop()
+		select {
+		case h.turns <- struct{}{}:
+			defer func() { <-h.turns }()
+		case <-wait.C:
+		}
+	}
+
+	c, err := h.prepare(r)
+	if err != nil {
+		return nil, err
+	}
+	return c, h.start(c)
 }
 
 // endsProcess reports whether a command is meant to end the process. Callers write "./stop.sh &" and expect it to

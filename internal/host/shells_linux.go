@@ -1,6 +1,8 @@
 package host
 
 import (
+	"maps"
+	"slices"
 	"sync"
 
 	"github.com/gozzard/gozzard"
@@ -9,23 +11,28 @@ import (
 // shells are the shells of running commands. Only the waiting command collects its shell, and a shell does not
 // count as the process before it became another program.
 type shells struct {
-	starting sync.RWMutex // held for reading while a shell exists that is not in pids yet
 	mu       sync.Mutex
 	pids     map[int]*command
+	starting map[chan struct{}]bool // starts in progress: a shell may exist that is not in pids yet
 }
 
 // start runs fn, which starts the shell of c and returns its pid. Many can start at the same time.
 func (s *shells) start(c *command, fn func() (int, error)) error {
-	s.starting.RLock()
-	defer s.starting.RUnlock()
+	done := make(chan struct{})
+	s.mu.Lock()
+	s.starting[done] = true
+	s.mu.Unlock()
+
 	pid, err := fn()
-	if err != nil {
-		return err
-	}
+
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.pids[pid] = c
-	return nil
+	delete(s.starting, done)
+	close(done)
+	if err == nil {
+		s.pids[pid] = c
+	}
+	return err
 }
 
 // ended forgets the shell of c. Its pid may already belong to another process.
@@ -37,14 +44,23 @@ func (s *shells) ended(c *command) {
 	}
 }
 
-// of returns the command whose shell has a pid, or nil. It waits for starts in progress, so that a shell that was
-// seen elsewhere is known here.
+// of returns the command whose shell has a pid, or nil. It waits for the starts that are in progress now, so that a shell
+// that was seen elsewhere is known here. Later starts do not wait for it, nor it for them.
 func (s *shells) of(pid int) *command {
-	if c := s.known(pid); c != nil {
+	s.mu.Lock()
+	c := s.pids[pid]
+	var wait []chan struct{}
+	if c == nil {
+		wait = slices.Collect(maps.Keys(s.starting))
+	}
+	s.mu.Unlock()
+
+	for _, done := range wait {
+		<-done
+	}
+	if len(wait) == 0 {
 		return c
 	}
-	s.starting.Lock()
-	defer s.starting.Unlock()
 	return s.known(pid)
 }
 

@@ -28,7 +28,7 @@ func (a *actor) command(ctx context.Context, l launch) (Result, gozzard.Outcome)
 	r := Run{Key: a.key, Spec: a.spec, Op: l.id, Action: action, Command: text, Timeout: commandTimeout(a.spec.Policy)}
 	r.Keeps = action != gozzard.ActionStop && action != gozzard.ActionKill
 	if action == gozzard.ActionStart {
-		r.Front = frontAfter(a.spec.Policy)
+		r.Front = frontAfter(a.spec.Policy, text)
 	}
 
 	var hurry chan struct{}

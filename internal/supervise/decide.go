@@ -2,6 +2,7 @@ package supervise
 
 import (
 	"math"
+	"strings"
 	"time"
 
 	"github.com/gozzard/gozzard"
@@ -29,6 +30,10 @@ const (
 	// fork and exec a process has the name of its parent, and on a busy host that is no short moment.
 	nameGrace = 3 * time.Second
 
+	// execFront is how long a program must run that was executed in place of its command, if there is no start check. A
+	// program that cannot run at all, say for a wrong flag, ends within this time.
+	execFront = 50 * time.Millisecond
+
 	maxWindow = 24 * time.Hour // the limit for numbers in a definition
 )
 
@@ -48,8 +53,13 @@ func window(secs int) time.Duration {
 func commandTimeout(p gozzard.Policy) time.Duration { return max(window(p.OpTimeout), time.Second) }
 
 // frontAfter is how long a start command must run before it may count as the process itself: until the start check
-// is over, but not until the command's time-out.
-func frontAfter(p gozzard.Policy) time.Duration {
+// is over, but not until the command's time-out. Without a start check a command that executes the program in its place is
+// the process as soon as the program runs. Any other command gets a second: it may be a launcher that has the name of the
+// daemon, and that may still fail.
+func frontAfter(p gozzard.Policy, command string) time.Duration {
+	if p.StartCheckSecs <= 0 && !mayEnd(p) && strings.HasPrefix(command, "exec ") {
+		return execFront
+	}
 	return min(max(window(p.StartCheckSecs), time.Second), commandTimeout(p)*9/10)
 }
 

@@ -2,6 +2,7 @@ package supervise
 
 import (
 	"log/slog"
+	"time"
 
 	"github.com/gozzard/gozzard"
 )
@@ -35,3 +36,6 @@ const MaxPullUps = maxPullUps
 
 // FewLines is a log about one process.
 func FewLines(log *slog.Logger) *slog.Logger { return slog.New(newFewLines(log.Handler())) }
+
+// FrontAfter is how long a start command must run before it counts as the process.
+func FrontAfter(p gozzard.Policy, command string) time.Duration { return frontAfter(p, command) }

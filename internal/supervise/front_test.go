@@ -85,6 +85,26 @@ func TestForegroundWindows(t *testing.T) {
 	}
 }
 
+// TestFrontWithoutCheck: without a start check the program that a command executes in its place is the process as soon as
+// it runs. A launcher, and a program that may end, are waited for.
+func TestFrontWithoutCheck(t *testing.T) {
+	for _, c := range []struct {
+		command string
+		policy  gozzard.Policy
+		want    time.Duration
+	}{
+		{"exec /opt/game/gamed -f", gozzard.Policy{OpTimeout: 60}, 50 * time.Millisecond},
+		{"/opt/game/gamed", gozzard.Policy{OpTimeout: 60}, time.Second},
+		{"executor", gozzard.Policy{OpTimeout: 60}, time.Second},
+		{"exec /opt/game/gamed -f", gozzard.Policy{OpTimeout: 60, StartCheckSecs: 1}, time.Second},
+		{"exec /opt/game/job", gozzard.Policy{OpTimeout: 60, Kind: gozzard.KindOneShot}, time.Second},
+	} {
+		if got := supervise.FrontAfter(c.policy, c.command); got != c.want {
+			t.Errorf("%q with %+v: %v, want %v", c.command, c.policy, got, c.want)
+		}
+	}
+}
+
 func TestHangingCommandIsNoForegroundProcess(t *testing.T) {
 	bubble(t, func(r *rig) {
 		out := r.want(gozzard.ActionStart, start("hang"), gozzard.CodeCommandFailed, false)

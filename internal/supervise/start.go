@@ -271,12 +271,15 @@ func (a *actor) checkAlive(ctx context.Context, t launched) gozzard.Outcome {
 	check := window(a.spec.Policy.StartCheckSecs)
 	commandEnded := time.Now()
 	end := commandEnded.Add(check)
-	if t.res.Front { // it has been up since the command began, or since the command started it
+	settled, looked := end, false // until then what runs may be a launcher
+	if t.res.Front {              // it has been up since the command began, or since the command started it
 		a.lookAgain()
+		looked = a.running()
 		end = t.began.Add(check)
 		if late := a.upSince.Sub(t.began); a.running() && late > justLooked {
 			end = end.Add(late)
 		}
+		settled = t.began.Add(max(check, mainAfter))
 	}
 	latest := commandEnded.Add(max(check, checkGrace))
 	yieldAt := commandEnded.Add(checkGrace)
@@ -294,9 +297,10 @@ func (a *actor) checkAlive(ctx context.Context, t launched) gozzard.Outcome {
 		// Look at the process.
 		var f Found
 		var err error
-		if over || !a.running() {
+		if (over || !a.running()) && !(looked && a.running()) {
 			f, err = a.look()
 		}
+		looked = false
 
 		// Give what the command started time to get its name.
 		until := latest
@@ -311,8 +315,11 @@ func (a *actor) checkAlive(ctx context.Context, t launched) gozzard.Outcome {
 		// Decide, or wait.
 		switch {
 		case over && a.running():
-			if now.Before(end) {
-				a.settleAt = end
+			if settled.Before(end) {
+				settled = end
+			}
+			if now.Before(settled) {
+				a.settleAt = settled
 			}
 			return ok()
 		case !a.running() && (yielding || a.cannotAppear(t, f) || !now.Before(until)):
