@@ -37,6 +37,9 @@ type command struct {
 	exited chan struct{}
 	unhook func() // ends the watch of the shell
 
+	watcher *watcher
+	watched atomic.Pointer[watch] // of its shell, by the pidfd that belongs to cmd; nil without
+
 	waited    sync.Once
 	collected atomic.Bool // its pid may belong to another process
 	err       error
@@ -46,7 +49,10 @@ type command struct {
 func (c *command) wait() error {
 	c.waited.Do(func() {
 		c.collected.Store(true)
-		c.err = c.cmd.Wait()
+		c.err = c.cmd.Wait() // closes its pidfd
+		if x := c.watched.Load(); x != nil {
+			c.watcher.check(x)
+		}
 	})
 	return c.err
 }
@@ -79,7 +85,7 @@ func (h *Host) prepare(r supervise.Run) (*command, error) {
 		return nil, err
 	}
 
-	c := &command{run: r, runAs: runAs, dir: dir, exited: make(chan struct{})}
+	c := &command{run: r, runAs: runAs, dir: dir, watcher: h.watch, exited: make(chan struct{})}
 	if c.prog, err = h.openProgram(r, dir, runAs.name, cred); err != nil {
 		h.discard(c)
 		return nil, err
@@ -214,25 +220,47 @@ func (h *Host) start(c *command) error {
 		}
 	}
 
-	// Watch for the end of the shell.
-	pid, fd := c.cmd.Process.Pid, -1
-	if h.hasPidfd {
-		if fd, err = openPidfd(pid); err != nil { // no descriptor is left: the process is polled instead
-			h.log.Warn("command is watched without pidfd", "pid", pid, "err", err)
-		}
-	}
-	running := func() bool {
-		st, err := h.proc.Stat(pid) // not collected yet, so the pid still belongs to it
-		return err == nil && !st.Dead()
-	}
-	c.unhook, err = h.watch.add(pid, fd, running, func() { close(c.exited) })
-	if err != nil {
+	if err := h.watchShell(c); err != nil {
 		h.leave(c)
 		return err
 	}
 
 	// Check that it runs as the right account.
 	return h.checkStarted(c)
+}
+
+// watchShell watches for the end of the shell. Usually it shares the pidfd that the library has opened at the start, so
+// that a process in the foreground costs one descriptor.
+func (h *Host) watchShell(c *command) error {
+	pid := c.cmd.Process.Pid
+	running := func() bool {
+		if c.collected.Load() {
+			return false
+		}
+		st, err := h.proc.Stat(pid) // not collected yet, so the pid still belongs to it
+		return err == nil && !st.Dead()
+	}
+	gone := func() { close(c.exited) }
+
+	// Share the pidfd. If the shell is collected at this moment, its watch is looked at.
+	x, err := h.watch.addLent(pid, c.cmd.Process.WithHandle, running, gone)
+	if err == nil {
+		c.unhook = func() { h.watch.end(x) }
+		if c.watched.Store(x); c.collected.Load() {
+			h.watch.check(x)
+		}
+		return nil
+	}
+
+	// Else open one. Without any the process is polled.
+	fd := -1
+	if h.hasPidfd && errors.Is(err, os.ErrNoHandle) {
+		if fd, err = openPidfd(pid); err != nil {
+			h.log.Warn("command is watched without pidfd", "pid", pid, "err", err)
+		}
+	}
+	c.unhook, err = h.watch.add(pid, fd, running, gone)
+	return err
 }
 
 // checkStarted checks a command that was just started and kills it at once when it does not run as the right

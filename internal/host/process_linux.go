@@ -128,6 +128,20 @@ func (h *Host) signal(p supervise.Proc, s unix.Signal) error {
 // Watch calls exited once, from the watching goroutine, when the process has ended, also when it has ended before.
 // exited must be quick and must not end its own watch; stop waits for a call that is in progress.
 func (h *Host) Watch(p supervise.Proc, exited func(supervise.Exit)) (stop func(), err error) {
+	// A process in the foreground is watched already, by its command.
+	alive := func() bool { return h.Alive(p) }
+	if c := h.fronts.get(p); c != nil {
+		if x := c.watched.Load(); x != nil {
+			stop, ok := h.watch.join(x, alive, func() {
+				h.ended.Store(true)
+				exited(h.collect(p))
+			})
+			if ok {
+				return stop, nil
+			}
+		}
+	}
+
 	fd, err := h.hold(p)
 	switch {
 	case errors.Is(err, unix.EMFILE), errors.Is(err, unix.ENFILE): // polling is better than no watch
@@ -136,7 +150,7 @@ func (h *Host) Watch(p supervise.Proc, exited func(supervise.Exit)) (stop func()
 		return nil, fmt.Errorf("cannot watch pid %d: %w", p.PID, err)
 	}
 
-	return h.watch.add(p.PID, fd, func() bool { return h.Alive(p) }, func() {
+	return h.watch.add(p.PID, fd, alive, func() {
 		h.ended.Store(true)
 		e := h.collect(p)
 		if !e.Known {

@@ -34,9 +34,12 @@ type watcher struct {
 type watch struct {
 	id    uint64
 	pid   int
-	pidfd int // -1 without
+	pidfd int                       // -1 without
+	lend  func(func(uintptr)) error // calls back with a pidfd that belongs to another part; nil if there is none
 	alive func() bool
 	gone  func()
+
+	joined []*watch // are called back after this one, and need no pidfd
 }
 
 func newWatcher() (*watcher, error) {
@@ -99,26 +102,78 @@ func (w *watcher) add(pid, pidfd int, alive func() bool, gone func()) (stop func
 		return nil, errClosed
 	}
 
-	// Ask the kernel to report the end of the process. Ids begin at 1: 0 is the eventfd.
-	w.next++
-	x := &watch{id: w.next, pid: pid, pidfd: pidfd, alive: alive, gone: gone}
-	if pidfd >= 0 {
-		ev := unix.EpollEvent{Events: unix.EPOLLIN, Fd: int32(uint32(x.id)), Pad: int32(uint32(x.id >> 32))}
-		if err := unix.EpollCtl(w.epoll, unix.EPOLL_CTL_ADD, pidfd, &ev); err != nil {
-			closeFD(pidfd)
-			return nil, fmt.Errorf("cannot watch pid %d: %w", pid, err)
-		}
-	}
-
-	// Record the watch. Without pidfd the loop must begin to poll.
-	w.watches[x.id] = x
-	w.pids[pid]++
+	// Ask the kernel to report the end of the process.
+	x := &watch{pid: pid, pidfd: pidfd, alive: alive, gone: gone}
+	w.record(x)
 	if pidfd < 0 {
 		w.polled[x.id] = x
 		w.ring()
+	} else if err := w.register(x, pidfd); err != nil {
+		w.drop(x)
+		return nil, err
 	}
 
 	return func() { w.end(x) }, nil
+}
+
+// addLent is add with the pidfd of another part, which lend calls back with while it is open. That part may close it when
+// the process has ended, and must call check then.
+func (w *watcher) addLent(pid int, lend func(func(uintptr)) error, alive func() bool, gone func()) (*watch, error) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if w.closed {
+		return nil, errClosed
+	}
+
+	x := &watch{pid: pid, pidfd: -1, lend: lend, alive: alive, gone: gone}
+	w.record(x)
+	var failed error
+	err := lend(func(fd uintptr) { failed = w.register(x, int(fd)) })
+	if err = errors.Join(err, failed); err != nil {
+		w.drop(x)
+		return nil, err
+	}
+	return x, nil
+}
+
+// join adds another callback about the process of a watch. It returns false if the process has ended.
+func (w *watcher) join(x *watch, alive func() bool, gone func()) (stop func(), ok bool) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if w.closed || w.watches[x.id] != x || w.firing == x {
+		return nil, false
+	}
+	y := &watch{pid: x.pid, pidfd: -1, alive: alive, gone: gone}
+	w.record(y)
+	x.joined = append(x.joined, y)
+	return func() { w.end(y) }, true
+}
+
+// check makes the loop look at a watch, because its pidfd may be closed before the loop has seen the end of the process.
+func (w *watcher) check(x *watch) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if !w.closed && w.watches[x.id] == x {
+		w.polled[x.id] = x
+		w.ring()
+	}
+}
+
+// record gives a watch its id. Ids begin at 1: 0 is the eventfd. The caller holds mu.
+func (w *watcher) record(x *watch) {
+	w.next++
+	x.id = w.next
+	w.watches[x.id] = x
+	w.pids[x.pid]++
+}
+
+// register makes the kernel report the end of the process of a watch.
+func (w *watcher) register(x *watch, pidfd int) error {
+	ev := unix.EpollEvent{Events: unix.EPOLLIN, Fd: int32(uint32(x.id)), Pad: int32(uint32(x.id >> 32))}
+	if err := unix.EpollCtl(w.epoll, unix.EPOLL_CTL_ADD, pidfd, &ev); err != nil {
+		return fmt.Errorf("cannot watch pid %d: %w", x.pid, err)
+	}
+	return nil
 }
 
 // end ends a watch, after a call that is in progress.
@@ -133,7 +188,8 @@ func (w *watcher) end(x *watch) {
 	}
 }
 
-// drop forgets a watch. Closing the pidfd removes it from the epoll set, because there is no other copy.
+// drop forgets a watch. Closing the pidfd removes it from the epoll set, because there is no other copy. What has joined
+// the watch is polled from now on.
 func (w *watcher) drop(x *watch) {
 	delete(w.watches, x.id)
 	delete(w.polled, x.id)
@@ -141,6 +197,15 @@ func (w *watcher) drop(x *watch) {
 		delete(w.pids, x.pid)
 	}
 	closeFD(x.pidfd)
+	if x.lend != nil { // fails when the other part has closed it, which has the same effect
+		_ = x.lend(func(fd uintptr) { _ = unix.EpollCtl(w.epoll, unix.EPOLL_CTL_DEL, int(fd), nil) })
+	}
+	for _, y := range x.joined {
+		if w.watches[y.id] == y {
+			w.polled[y.id] = y
+			w.ring()
+		}
+	}
 }
 
 // watching reports whether the exit of a pid is watched.
@@ -239,12 +304,18 @@ func (w *watcher) fire(id uint64) {
 
 	// Forget the watch.
 	w.mu.Lock()
-	w.firing = nil
+	joined := x.joined
+	w.firing, x.joined = nil, nil
 	if w.watches[id] == x {
 		w.drop(x)
 	}
 	w.fired.Broadcast()
 	w.mu.Unlock()
+
+	// Call back for what has joined it.
+	for _, y := range joined {
+		w.fire(y.id)
+	}
 }
 
 // openPidfd returns -1 when there is no such process or no pidfd is available; then only the start time identifies
