@@ -1,6 +1,7 @@
 package host
 
 import (
+	"os"
 	"sync"
 	"time"
 
@@ -20,6 +21,18 @@ const (
 	lookedPerSample  = 128 << 10
 )
 
+// bareFor is how long the descriptors of a process are only counted if it had no file to measure and no socket, and their
+// number stays the same. A count is one call; a list needs several for each descriptor. A process that has replaced one
+// descriptor by another is seen after this time.
+const bareFor = time.Minute
+
+// bare is a process without a file to measure and without a socket.
+type bare struct {
+	start uint64
+	count int32
+	at    time.Time // of the list
+}
+
 // sampler holds the data for the next usage value, and the buffers of a pass. The buffers grow to the size of the
 // machine once; after that a sample allocates only its answer.
 type sampler struct {
@@ -36,6 +49,8 @@ type sampler struct {
 	next  []int32       // place of the next sibling
 	todo  []int32
 
+	self    int          // pid of this program
+	bare    map[int]bare // by pid
 	fds     []procfs.FD
 	seen    map[fileID]struct{} // of one tree
 	sockets []socketOf
@@ -65,7 +80,7 @@ type rootSample struct {
 func newSampler(fs procfs.FS) sampler {
 	return sampler{
 		roots: map[supervise.Proc]*rootSample{}, at: map[int]int32{}, pass: fs.NewPass(),
-		seen: map[fileID]struct{}{}, bytes: map[uint64]int64{}, answer: make([]byte, 64<<10),
+		self: os.Getpid(), bare: map[int]bare{}, seen: map[fileID]struct{}{}, bytes: map[uint64]int64{}, answer: make([]byte, 64<<10),
 	}
 }
 
@@ -132,6 +147,11 @@ func (h *Host) Sample(procs []supervise.Proc) []supervise.Usage {
 	for p, r := range s.roots {
 		if s.round-r.round > 100 || !s.sees(p) {
 			delete(s.roots, p)
+		}
+	}
+	for pid, b := range s.bare {
+		if !s.sees(supervise.Proc{PID: pid, Start: b.start}) {
+			delete(s.bare, pid)
 		}
 	}
 
@@ -212,7 +232,7 @@ func (s *sampler) tree(root int32, index int, budget *int, pageSize int64, ours 
 		u.MemKB += st.RSS * pageSize >> 10
 		u.Procs++
 		looked = looked && *budget > 0
-		u.FD += s.descriptors(st.PID, index, looked, budget, &u.Disk, ours)
+		u.FD += s.descriptors(st, index, looked, budget, &u.Disk, ours)
 		for c := s.first[place]; c >= 0; c = s.next[c] {
 			s.todo = append(s.todo, c)
 		}
@@ -230,30 +250,38 @@ func (s *sampler) tree(root int32, index int, budget *int, pageSize int64, ours 
 
 // descriptors counts the descriptors of one process and, if they are examined, adds its files and records its
 // sockets.
-func (s *sampler) descriptors(pid, root int, look bool, budget *int, disk *int64, ours func(fileID) bool) int32 {
-	// Only count what is not examined.
-	if !look {
-		n, err := s.pass.CountFDs(pid)
+func (s *sampler) descriptors(st *procfs.Stat, root int, look bool, budget *int, disk *int64,
+	ours func(fileID) bool) int32 {
+	// Only count what is not examined, and what had nothing to examine.
+	b, known := s.bare[st.PID]
+	known = known && b.start == st.Start && time.Since(b.at) < bareFor
+	if !look || known {
+		n, err := s.pass.CountFDs(st.PID)
 		if err != nil { // ended, or not readable
 			return 0
 		}
-		return int32(n)
+		if !look || int32(n) == b.count {
+			return int32(n)
+		}
 	}
 
 	// List the descriptors.
 	s.fds = s.fds[:0]
-	n, err := s.pass.FDs(pid, min(*budget, lookedPerProcess), &s.fds)
+	limit := min(*budget, lookedPerProcess)
+	n, err := s.pass.FDs(st.PID, limit, &s.fds)
 	if err != nil {
 		return 0
 	}
 	*budget -= min(n, lookedPerProcess)
 
 	// Add each file and socket once.
+	isBare := n <= limit && st.PID != s.self // the list of this program has the folder that is read
 	for _, fd := range s.fds {
 		if !fd.Socket && !fd.Write {
 			continue
 		}
 		id := fileID{fd.Dev, fd.Inode}
+		isBare = isBare && !fd.Socket && ours(id)
 		if _, ok := s.seen[id]; ok {
 			continue
 		}
@@ -266,6 +294,12 @@ func (s *sampler) descriptors(pid, root int, look bool, budget *int, disk *int64
 		}
 	}
 
+	// Remember a process that need only be counted for a while.
+	if isBare {
+		s.bare[st.PID] = bare{start: st.Start, count: int32(n), at: time.Now()}
+	} else {
+		delete(s.bare, st.PID)
+	}
 	return int32(n)
 }
 

@@ -7,6 +7,7 @@ import (
 	"os/exec"
 	"path/filepath"
 	"testing"
+	"time"
 
 	"github.com/gozzard/gozzard/internal/host"
 	"github.com/gozzard/gozzard/internal/supervise"
@@ -76,6 +77,32 @@ func TestSampleLeavesOutTheLog(t *testing.T) {
 	p := f.daemon(k, s, script).Proc
 	f.eventually("the file is held", func() bool { return exists(f.dir + "/flag") })
 	if u := f.Sample([]supervise.Proc{p})[0]; u.Disk != 5000 || u.Procs < 1 {
+		t.Errorf("%+v", u)
+	}
+}
+
+// TestSampleSeesTheFirstFile: the descriptors of a process that has only its log open are counted and not listed. The
+// first file that it opens is measured all the same.
+func TestSampleSeesTheFirstFile(t *testing.T) {
+	f := newHost(t)
+	path := f.script("svc", "while [ ! -e flag ]; do sleep 0.01; done; exec 3>data; head -c 1000000 /dev/zero >&3; touch done; sleep 1000")
+	found := f.front(f.key("a"), f.spec("svc"), "exec "+path)
+	procs := []supervise.Proc{found.Proc}
+	for range 3 {
+		if u := f.Sample(procs)[0]; u.Disk != 0 || u.FD == 0 {
+			t.Errorf("%+v", u)
+		}
+	}
+
+	if err := os.WriteFile(filepath.Join(f.dir, "flag"), nil, 0o644); err != nil {
+		t.Fatal(err)
+	}
+	for end := time.Now().Add(30 * time.Second); !exists(filepath.Join(f.dir, "done")); time.Sleep(time.Millisecond) {
+		if time.Now().After(end) {
+			t.Fatal("the process has written nothing")
+		}
+	}
+	if u := f.Sample(procs)[0]; u.Disk < 1_000_000 {
 		t.Errorf("%+v", u)
 	}
 }
