@@ -19,7 +19,7 @@ import (
 )
 
 var (
-	overloadHosts = flag.Int("faults.overload.hosts", 250, "simulated hosts of V15")
+	overloadHosts = flag.Int("faults.overload.hosts", 150, "simulated hosts of V15")
 	overloadTime  = flag.Duration("faults.overload", 6*time.Second, "how long V15 overloads the server")
 )
 
@@ -38,7 +38,7 @@ type overload struct {
 }
 
 // overloadNames is on how many processes of each host callers operate: operations on one process run one after another.
-const overloadNames = 20
+const overloadNames = 10
 
 // overloadRounds is how often V15 tries. Other programs on the machine take processor time at any moment, so one round may
 // say too little about the server. A load that feeds itself fails in every round.
