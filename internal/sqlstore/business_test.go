@@ -132,20 +132,20 @@ func firstSchema(t *testing.T, path string) {
 		t.Fatal(err)
 	}
 
-	texts := []string{`PRAGMA foreign_keys = 0`}
+	texts := []string{`PRAGMA foreign_keys = 0`, dropAudit15}
 	for rows.Next() {
 		var name string
 		if err := rows.Scan(&name); err != nil {
 			t.Fatal(err)
 		}
-		texts = append(texts, `DROP TABLE `+name)
+		texts = append(texts, `DROP TABLE IF EXISTS `+name)
 	}
 
 	if err := rows.Err(); err != nil {
 		t.Fatal(err)
 	}
 
-	raw(t, path, append(texts, dropAudit15, `ALTER TABLE host_journals DROP COLUMN laid`, `ALTER TABLE audit DROP COLUMN hash`,
+	raw(t, path, append(texts, `ALTER TABLE host_journals DROP COLUMN laid`, `ALTER TABLE audit DROP COLUMN hash`,
 		`ALTER TABLE audit DROP COLUMN hosts_hash`, `ALTER TABLE items DROP COLUMN adopt`,
 		`ALTER TABLE items DROP COLUMN account`,
 		`DELETE FROM counters WHERE name <> 'number'`, `DELETE FROM schema_version WHERE version_id > 1`)...)
