@@ -67,22 +67,8 @@ func (env *cliEnv) chart(ctx context.Context, o *chartOptions, name string) erro
 	if from.IsZero() || !from.Before(to) || to.Sub(from) > 30*24*time.Hour+time.Hour {
 		return usage("--since %q: use a time within the last 30 days", o.since)
 	}
-	if err := o.oneProcess.check(); err != nil {
-		return err
-	}
 
-	// Find the process.
-	c, err := env.connect()
-	if err != nil {
-		return err
-	}
-	defer c.Close()
-	key, host, err := o.find(ctx, c, name)
-	if err != nil {
-		return err
-	}
-
-	// Read its history.
+	// Choose how many points fit.
 	width, _ := env.size()
 	points := o.points
 	switch {
@@ -92,14 +78,18 @@ func (env *cliEnv) chart(ctx context.Context, o *chartOptions, name string) erro
 	default:
 		points = min(max(width-axisWidth, 10), gozzard.MaxHistoryPoints)
 	}
-	h, err := c.History(ctx, key, host, from, to.Add(time.Second), points)
-	if err != nil {
-		return withExitCode(err)
-	}
-	if o.output.structured() {
-		return o.output.write(env.out, h)
-	}
-	return env.drawHistory(key, &h)
+
+	// Read them, and draw them.
+	return o.with(ctx, env, name, func(c *client.Client, key gozzard.Key, host string) error {
+		h, err := c.History(ctx, key, host, from, to.Add(time.Second), points)
+		if err != nil {
+			return err
+		}
+		if o.output.structured() {
+			return o.output.write(env.out, h)
+		}
+		return env.drawHistory(key, &h)
+	})
 }
 
 // drawHistory prints the charts.

@@ -51,35 +51,20 @@ are not shown.`,
 
 // logs prints the last lines of a process, and with --follow the ones that come.
 func (env *cliEnv) logs(ctx context.Context, o *logOptions, name string) error {
-	// Check the flags.
 	if o.lines < 1 || o.lines > 10_000 {
 		return usage("--lines must be 1 to 10000")
 	}
-	if err := o.oneProcess.check(); err != nil {
-		return err
-	}
 
-	// Find the process.
-	c, err := env.connect()
-	if err != nil {
-		return err
-	}
-	defer c.Close()
-	key, host, err := o.find(ctx, c, name)
-	if err != nil {
-		return err
-	}
-
-	// Print its log.
-	chunk, err := c.Log(ctx, key, host, o.lines, -1)
-	if err != nil {
-		return withExitCode(err)
-	}
-	if err := env.printLog(chunk.Text); err != nil || !o.follow {
-		return err
-	}
-
-	return env.followLog(ctx, c, key, host, chunk.Next)
+	return o.with(ctx, env, name, func(c *client.Client, key gozzard.Key, host string) error {
+		chunk, err := c.Log(ctx, key, host, o.lines, -1)
+		if err != nil {
+			return err
+		}
+		if err := env.printLog(chunk.Text); err != nil || !o.follow {
+			return err
+		}
+		return env.followLog(ctx, c, key, host, chunk.Next)
+	})
 }
 
 // followLog prints new output until Ctrl-C. While the host or the server is away it waits.

@@ -32,12 +32,22 @@ func (o *oneProcess) register(f *pflag.FlagSet) {
 		"`HOST` as cloud:ip, an IP address or an agent id; required when the process is on several hosts")
 }
 
-func (o *oneProcess) check() error {
-	if o.host == "" {
-		return nil
+// with calls ask with the only process and host that match the flags, and with a client for them.
+func (o *oneProcess) with(ctx context.Context, env *cliEnv, name string,
+	ask func(c *client.Client, key gozzard.Key, host string) error) error {
+	if o.host != "" {
+		if _, err := parseHostFlag(o.host); err != nil {
+			return err
+		}
 	}
-	_, err := parseHostFlag(o.host)
-	return err
+
+	return env.withClient(func(c *client.Client) error {
+		key, host, err := o.find(ctx, c, name)
+		if err != nil {
+			return err
+		}
+		return ask(c, key, host)
+	})
 }
 
 // find finds the only process and host that match the flags. It asks the server, unless the flags name both.
@@ -57,7 +67,7 @@ func (o *oneProcess) find(ctx context.Context, c *client.Client, name string) (g
 	page, err := c.Processes(ctx, q, 0, 5)
 	switch {
 	case err != nil:
-		return gozzard.Key{}, "", withExitCode(err)
+		return gozzard.Key{}, "", err
 	case page.Count == 0:
 		return gozzard.Key{}, "", &exitError{exitNoMatch,
 			fmt.Errorf("no process %s found; run \"gozzard ps\" to see all", printable(name))}
