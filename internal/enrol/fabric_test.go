@@ -316,12 +316,47 @@ func TestRenewal(t *testing.T) {
 	wantKind(t, "a renewal after a month", errors.Unwrap(keep.Renew(t.Context())), gozzard.ErrUnauthenticated)
 }
 
+// TestJoinedAgain: an agent that runs while its host joins again uses the new certificate from its next connection on. The
+// old one would put the host in quarantine.
+func TestJoinedAgain(t *testing.T) {
+	r := newRig(t)
+	dir := t.TempDir()
+	m, err := r.join(r.token(enrol.TokenRequest{}), "a", 1, dir)
+	must(t, err)
+	keep := enrol.NewRenewer(m, "machine", nil)
+	if _, err := r.attack(keep.TLS(), natsgo.Name("machine/1")); err != nil {
+		t.Fatal(err)
+	}
+
+	_, err = r.join(r.token(enrol.TokenRequest{Agent: "a"}), "a", 1, dir)
+	must(t, err)
+	if _, err := r.attack(keep.TLS(), natsgo.Name("machine/1")); err != nil {
+		t.Errorf("after joining again: %v", err)
+	}
+	must(t, keep.Renew(t.Context()))
+	if s := r.registry.StateOf("a"); s != enrol.StateActive {
+		t.Errorf("it is %s", s)
+	}
+
+	// The enrolment of another agent is not taken over.
+	_, err = r.join(r.token(enrol.TokenRequest{}), "b", 2, dir)
+	must(t, err)
+	if _, err := r.attack(keep.TLS(), natsgo.Name("machine/1")); err != nil || keep.Renew(t.Context()) != nil {
+		t.Errorf("after another agent joined: %v", err)
+	}
+}
+
 // TestLostAnswer: a host that does not get the answer to a renewal has a certificate that is still valid.
 func TestLostAnswer(t *testing.T) {
 	r := newRig(t)
-	m := r.member("a", 1)
+	dir := t.TempDir()
+	m, err := r.join(r.token(enrol.TokenRequest{}), "a", 1, dir)
+	must(t, err)
+	before, err := os.ReadFile(filepath.Join(dir, "enrolment.json"))
+	must(t, err)
 	same := *m
 	must(t, enrol.NewRenewer(&same, "machine", nil).Renew(t.Context())) // the host does not get the answer
+	must(t, os.WriteFile(filepath.Join(dir, "enrolment.json"), before, 0o600))
 	keep := enrol.NewRenewer(m, "machine", nil)
 	e := r.link(m, "machine")
 	eventually(t, "the agent", e.isUp)

@@ -11,6 +11,7 @@ import (
 	"fmt"
 	"log/slog"
 	"math/rand/v2"
+	"path/filepath"
 	"sync"
 	"time"
 )
@@ -49,8 +50,44 @@ func NewRenewer(m *Membership, machine string, log *slog.Logger) *Renewer {
 // the last connection that was made with it.
 func (k *Renewer) TLS() *tls.Config {
 	c := k.callTLS()
-	c.ClientSessionCache = &k.tickets
+	c.ClientSessionCache = rereadFirst{k}
 	return c
+}
+
+// rereadFirst is the cache of tickets. The library asks it at the beginning of every connection.
+type rereadFirst struct{ k *Renewer }
+
+// Get implements tls.ClientSessionCache.
+func (c rereadFirst) Get(server string) (*tls.ClientSessionState, bool) {
+	c.k.reread()
+	return c.k.tickets.Get(server)
+}
+
+// Put implements tls.ClientSessionCache.
+func (c rereadFirst) Put(server string, s *tls.ClientSessionState) { c.k.tickets.Put(server, s) }
+
+// reread takes over the membership in the state folder when the host has joined again while the agent runs. The server
+// takes the replaced certificate for a copy of the host, and would put the host in quarantine.
+func (k *Renewer) reread() {
+	k.mu.Lock()
+	now := k.m
+	k.mu.Unlock()
+	m, err := LoadMembership(filepath.Dir(now.path))
+	if err != nil { // left, or damaged: what is in memory was good
+		return
+	}
+	if m.Identity == now.Identity || m.Agent != now.Agent || m.Cloud != now.Cloud {
+		return
+	}
+
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	if k.m != now { // it was renewed meanwhile
+		return
+	}
+	k.m = m
+	k.tickets.clear()
+	k.log.Info("this host has joined again: using its new certificate", "expires", m.NotAfter())
 }
 
 // callTLS is the configuration of connections to the API. Each connection uses the current certificate and the current
@@ -165,6 +202,7 @@ func (k *Renewer) Renew(ctx context.Context) error {
 // renew is one renewal. moved reports that the new certificate is of another authority than the one before.
 func (k *Renewer) renew(ctx context.Context) (moved bool, err error) {
 	// Create a key.
+	k.reread()
 	k.mu.Lock()
 	m := *k.m
 	k.mu.Unlock()

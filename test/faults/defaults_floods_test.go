@@ -23,7 +23,7 @@ import (
 func agentsAreLimited(t *testing.T, f *plainFleet) {
 	help := f.gozzard(t, "server", "--help")
 	for flag, want := range map[string]string{"rate-agent": "500", "rate-agent-bytes": "2.097152e\\+06",
-		"rate-hello": "500"} {
+		"rate-hello": "2000"} {
 		if !regexp.MustCompile(`--` + flag + ` .*\(default ` + want + `\)`).MatchString(help) {
 			t.Errorf("--%s is not %s without being set", flag, want)
 		}

@@ -231,7 +231,7 @@ func (f *scope) awaitTrust(agent, state string) {
 
 func (f *scope) awaitAlive(i int) {
 	f.t.Helper()
-	ft.Until(f.t, time.Minute, func() string { return "host " + f.Addr(i) + " is not online" },
+	ft.Until(f.t, 2*time.Minute, func() string { return "host " + f.Addr(i) + " is not online" }, // pauses grow
 		func() bool { return f.Alive(f.s, i) })
 }
 
