@@ -35,21 +35,22 @@ type size struct {
 	changes          int // a second
 	viewers          int
 	settle           time.Duration // with changes, before the frames are measured
-	scroll           time.Duration
+	repeats          int           // of scrolling and filtering: the median counts
+	scroll           time.Duration // in each repeat
 	remember         time.Duration // with changes, before the memory is measured
 	catchUp          time.Duration // of viewers
 	view             time.Duration
 }
 
 func wholeSize() size {
-	return size{hosts: 1000, processes: 1000, changes: 20_000, viewers: 200, settle: 3 * time.Second,
-		scroll: 10 * time.Second, remember: 10 * time.Second, catchUp: 2 * time.Second, view: 15 * time.Second}
+	return size{hosts: 1000, processes: 1000, changes: 20_000, viewers: 200, settle: 5 * time.Second,
+		repeats: 3, scroll: 5 * time.Second, remember: 10 * time.Second, catchUp: 2 * time.Second, view: 15 * time.Second}
 }
 
 // quickSize is only large enough to see that everything works.
 func quickSize() size {
 	return size{hosts: 20, processes: 50, changes: 100, viewers: 5, settle: 100 * time.Millisecond,
-		scroll: time.Second, remember: 100 * time.Millisecond, catchUp: 100 * time.Millisecond, view: time.Second}
+		repeats: 1, scroll: time.Second, remember: 100 * time.Millisecond, catchUp: 100 * time.Millisecond, view: time.Second}
 }
 
 func main() {

@@ -7,6 +7,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"net/http"
+	"time"
 
 	"github.com/gozzard/gozzard/bench/sheet"
 )
@@ -43,22 +44,38 @@ func (f *bigFleet) measureTask(ctx context.Context, o options, s *sheet.Sheet, t
 	add(t, what+", from the address to the screen", first, "ms", firstTableLimit)
 	add(t, fmt.Sprintf("95 of 100 frames of this page while scrolling (%.0f frames)", moved.Count), moved.P95, "ms", frameLimit)
 
-	// Say how far the task was.
-	if text, err = f.call(ctx, http.MethodGet, "/api/v1/tasks/"+started.ID+"?show=none", nil); err != nil {
+	// Say how far the task was, and wait for its end: what is measured next must not include it.
+	now, err := f.task(ctx, started.ID, "")
+	if err != nil {
 		return err
 	}
-	var task struct {
-		Counts struct {
-			Done, Failed, Running int
-		} `json:"counts"`
+	s.Note("The task of %d targets: %d were done and %d still ran when its page was measured.", started.Targets, now.Counts.Done,
+		now.Counts.Running)
+	for !now.Final {
+		if now, err = f.task(ctx, started.ID, "&wait=30s"); err != nil {
+			return err
+		}
 	}
-	if err := json.Unmarshal(text, &task); err != nil {
-		return err
-	}
-	s.Note("The task of %d targets: %d were done and %d still ran when its page was measured.", started.Targets, task.Counts.Done,
-		task.Counts.Running)
-	if task.Counts.Failed > 0 {
-		s.AddFault("%d targets of the task failed", task.Counts.Failed)
+	time.Sleep(o.settle) // the simulated hosts still report what the task did
+	if now.Counts.Failed > 0 {
+		s.AddFault("%d targets of the task failed", now.Counts.Failed)
 	}
 	return nil
+}
+
+// taskState is what is read of a task.
+type taskState struct {
+	Final  bool `json:"final"`
+	Counts struct {
+		Done, Failed, Running int
+	} `json:"counts"`
+}
+
+// task asks how far a task is.
+func (f *bigFleet) task(ctx context.Context, id, query string) (now taskState, err error) {
+	text, err := f.call(ctx, http.MethodGet, "/api/v1/tasks/"+id+"?show=none"+query, nil)
+	if err != nil {
+		return now, err
+	}
+	return now, json.Unmarshal(text, &now)
 }

@@ -122,7 +122,7 @@ function marks(n: number, fits: ((i: number) => boolean) | null): Uint8Array | n
  */
 export function matching(t: Table, f: Filter, only: Uint8Array | null = null): Uint32Array {
   const m = decide(t, f);
-  const out = new Uint32Array(t.count);
+  const out = spare(0, t.count);
   let n = 0;
   for (let id = 0; id < t.top; id++) {
     const state = t.state[id];
@@ -136,7 +136,17 @@ export function matching(t: Table, f: Filter, only: Uint8Array | null = null): U
     if (only && !only[id]) continue;
     out[n++] = id;
   }
-  return n === out.length ? out : out.slice(0, n);
+  return out.slice(0, n);
+}
+
+const spares = [new Uint32Array(0), new Uint32Array(0)];
+
+/**
+ * Room for n numbers that is used again. A million rows need 8 MB for each look, and the browser frees such blocks late.
+ */
+function spare(i: number, n: number): Uint32Array {
+  if (spares[i].length < n) spares[i] = new Uint32Array(n + (n >>> 5));
+  return spares[i].subarray(0, n);
 }
 
 type WordMarks = { names: Uint8Array; hosts: Uint8Array; places: Uint8Array }[];
@@ -210,29 +220,22 @@ export const stateOrder = ["crash_loop", "failed", "unhealthy", "backing_off", "
 export function sortRows(t: Table, ids: Uint32Array, key: SortKey, down: boolean): void {
   const { column, rank } = rankOf(t, key);
   const n = ids.length;
-  let from: Uint32Array = ids, to: Uint32Array = new Uint32Array(n);
-  let keys = new Uint32Array(n), sorted = new Uint32Array(n);
+  const rise = (id: number) => { const value = column[id]; return rank ? rank[value] : value > 0 ? value : 0; };
   let most = 0;
-  for (let i = 0; i < n; i++) {
-    const value = column[ids[i]];
-    const r = rank ? rank[value] : value > 0 ? value : 0;
-    keys[i] = r;
-    if (r > most) most = r;
-  }
-  if (down) for (let i = 0; i < n; i++) keys[i] = most - keys[i];
+  for (let i = 0; i < n; i++) most = Math.max(most, rise(ids[i]));
+  const keyOf = down ? (id: number) => most - rise(id) : rise;
 
   const at = new Uint32Array(2049);
+  let from = ids, to = spare(1, n);
   for (let shift = 0; shift === 0 || (shift < 32 && most >>> shift > 0); shift += 11) {
     at.fill(0);
-    for (let i = 0; i < n; i++) at[((keys[i] >>> shift) & 2047) + 1]++;
+    for (let i = 0; i < n; i++) at[((keyOf(from[i]) >>> shift) & 2047) + 1]++;
     for (let b = 1; b < 2049; b++) at[b] += at[b - 1];
     for (let i = 0; i < n; i++) {
-      const place = at[(keys[i] >>> shift) & 2047]++;
-      to[place] = from[i];
-      sorted[place] = keys[i];
+      const id = from[i];
+      to[at[(keyOf(id) >>> shift) & 2047]++] = id;
     }
     [from, to] = [to, from];
-    [keys, sorted] = [sorted, keys];
   }
   if (from !== ids) ids.set(from);
 }
