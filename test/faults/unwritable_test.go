@@ -287,9 +287,8 @@ func TestA20DeletedState(t *testing.T) {
 	f := startFleet(t, s, agent, "gzdeleted", 4)
 	id := read(t, filepath.Join(dir, "agent-id"))
 
-	if err := os.RemoveAll(dir); err != nil {
-		t.Fatal(err)
-	}
+	ft.Until(t, 30*time.Second, func() string { return "the folder cannot be deleted" }, // the agent writes into it meanwhile
+		func() bool { return os.RemoveAll(dir) == nil })
 	cameBack(t, f.ds[0])
 	for i, op := range []int{1, 9} { // stop, kill
 		d := f.ds[1+i]

@@ -64,12 +64,8 @@ export function Enter({ code }: { code: string }) {
   const [failed, setFailed] = useState(false);
   useEffect(() => {
     history.replaceState(null, "", href("/enter")); // the code is not kept in the history of the browser
-    post<Session>("/session/enter", { code }).then(async (s) => {
-      session.value = s;
-      await readSession();
-      hadSession = true;
-      go(href("/"), true);
-    }).catch(() => setFailed(true));
+    // The page is loaded again: with a session of before in this browser it may have data of that one already.
+    post<Session>("/session/enter", { code }).then(() => location.replace(href("/")), () => setFailed(true));
   }, []);
   return (
     <main class="alone">
