@@ -120,9 +120,11 @@ func (a *actor) setOrphans(orphans []Proc) {
 	switch {
 	case !wanted:
 	case a.spec.Policy.Orphans == gozzard.OrphansWait:
-		text += "; it is started again when they have ended"
+		text = fmt.Sprintf("its main process has ended, but other processes of it still run: %s; it is started again when they "+
+			"have ended", pidList(orphans))
 	default:
-		text += fmt.Sprintf("; they are killed and it is started again in %s", spell(orphanGrace))
+		text = fmt.Sprintf("its main process has ended, but other processes of it still run: %s; they are killed and it is "+
+			"started again in %s", pidList(orphans), spell(orphanGrace))
 	}
 	if at := time.Now().Add(orphanGrace); wanted && a.pullAt.Before(at) {
 		a.pullAt = at

@@ -86,6 +86,18 @@ test("filters find rows", () => {
   assert.deepEqual(found("nothing-fits"), []);
 });
 
+test("filters find processes of a business as they are shown", async () => {
+  const t = await Table.read(parts(snapshot([0, 1, 2, 3]), 64));
+  t.names.space.push("GSEKIT_BIZ_2", "GSEKIT_BIZ_2");
+  t.names.name.push("web_1", "web_2");
+  t.name[0] = 2;
+  t.name[2] = 3;
+  for (const [text, want] of [["name:web", [0, 2]], ["name:web_2", [2]], ['name:"web #2"', [2]], ["web #2", [2]], ["ns:商城", [0, 2]],
+    ["ns:GSEKIT_BIZ_2", [0, 2]], ["GSEKIT_BIZ_2/web_1", [0]], ["ns:web", []], ["state:FAILED", [2]]] as const) {
+    assert.deepEqual([...matching(t, parseFilter(text))], [...want], text);
+  }
+});
+
 test("the text of a filter stands for it", () => {
   for (const text of ["state:failed,running web", "biz:\"my shop\" x", "[a, b].*.*.*.4[6, 8, 9]", "managed:no stale:yes"]) {
     assert.deepEqual(parseFilter(formatFilter(parseFilter(text))), parseFilter(text));

@@ -1,4 +1,5 @@
 // Filters and sorts rows. A filter is decided once for each entry of a dictionary, then rows are compared by number.
+import { businessParts, ownName, ownSpace } from "./names.ts";
 import { flagManaged, flagStale, type Table } from "./table.ts";
 
 /** What the filter box and the chips say. Every field that is not empty must fit; a field fits when one value does. */
@@ -167,15 +168,37 @@ const known = new WeakMap<Table, Texts>();
 function textsOf(t: Table): Texts {
   let k = known.get(t);
   if (!k) known.set(t, k = { names: [], hosts: [], places: [] });
-  for (let i = k.names.length; i < t.names.name.length; i++) k.names.push(`${t.names.space[i]} ${t.names.name[i]}`.toLowerCase());
+  for (let i = k.names.length; i < t.names.name.length; i++) {
+    const space = t.names.space[i], name = t.names.name[i];
+    k.names.push(`${space}/${name} ${ownName(space, name)}`.toLowerCase());
+  }
   for (let i = k.hosts.length; i < t.hosts.ip.length; i++) k.hosts.push(`${t.hosts.cloud[i]}:${t.hosts.ip[i]} ${t.hosts.agent[i]}`.toLowerCase());
   for (let i = k.places.length; i < t.places.length; i++) k.places.push(t.places[i].slice(1).join(" ").toLowerCase());
   return k;
 }
 
+/** Whether a name fits: as it is recorded, as it is shown (web #2), or as the document of its business has it (web). */
+function nameFits(patterns: string[]): (space: string, name: string) => boolean {
+  if (!patterns.length) return () => true;
+  const fits = anyOf(patterns);
+  return (space, name) => fits(name) || fits(ownName(space, name)) || fits(businessParts(space, name)?.alias ?? name);
+}
+
+/** Whether a namespace fits: as it is recorded, or by the name of its business. */
+function spaceFits(t: Table, patterns: string[]): (space: string) => boolean {
+  if (!patterns.length) return () => true;
+  const fits = anyOf(patterns), known = new Map<string, boolean>();
+  return (space) => {
+    let fit = known.get(space);
+    if (fit === undefined) known.set(space, fit = fits(space) || fits(ownSpace(t, space)));
+    return fit;
+  };
+}
+
 /** Decides a filter about every entry of the dictionaries. */
 export function decide(t: Table, f: Filter) {
-  const names = f.names.length || f.spaces.length ? [anyOf(f.names), anyOf(f.spaces)] : null;
+  const named = nameFits(f.names), inSpace = spaceFits(t, f.spaces);
+  const states = f.states.map((s) => s.toLowerCase().replaceAll("-", "_"));
   const bizs = anyOf(f.bizs), sets = anyOf(f.sets), modules = anyOf(f.modules);
   const hosts = anyOf(f.hosts);
   const texts = f.words.length ? textsOf(t) : null;
@@ -190,9 +213,9 @@ export function decide(t: Table, f: Filter) {
 
   return {
     flagMask, flagValue,
-    states: marks(t.states.length, f.states.length ? (i) => f.states.includes(t.states[i]) : null),
-    names: marks(t.names.name.length, names && ((i) =>
-      (!f.names.length || names[0](t.names.name[i])) && (!f.spaces.length || names[1](t.names.space[i])))),
+    states: marks(t.states.length, states.length ? (i) => states.includes(t.states[i]) : null),
+    names: marks(t.names.name.length, f.names.length || f.spaces.length ? (i) =>
+      inSpace(t.names.space[i]) && named(t.names.space[i], t.names.name[i]) : null),
     hosts: marks(t.hosts.ip.length, f.hosts.length || f.clouds.length ? (i) =>
       (!f.clouds.length || f.clouds.includes(String(t.hosts.cloud[i]))) &&
       (!f.hosts.length || hosts(t.hosts.ip[i]) || hosts(`${t.hosts.cloud[i]}:${t.hosts.ip[i]}`) || hosts(t.hosts.agent[i])) : null),
