@@ -10,6 +10,7 @@ import { t } from "./words.ts";
 interface Ways { password: boolean; provider: boolean; link: boolean }
 
 let hadSession = false; // the session ended while the page was open
+session.subscribe((s) => { hadSession ||= Boolean(s); });
 
 /** Asks for name and password, and for the code of the second factor when the server wants it. */
 export function SignIn() {
@@ -29,7 +30,6 @@ export function SignIn() {
     try {
       session.value = await post<Session>("/session", { user, password, ...(needsCode ? { code } : {}) });
       await readSession();
-      hadSession = true;
       if (place.value.path === "/sign-in") go(href("/"), true);
     } catch (err) {
       if (!(err instanceof Failure)) throw err;
