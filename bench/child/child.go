@@ -48,6 +48,22 @@ func Start(dir, name string, cmd *exec.Cmd) (*Process, error) {
 	return p, nil
 }
 
+// Build builds a program of this module into dir without cgo and without symbols, as a release does, and returns its path.
+func Build(ctx context.Context, dir, name, folder string) (string, error) {
+	mod, err := exec.CommandContext(ctx, "go", "env", "GOMOD").Output()
+	if err != nil {
+		return "", fmt.Errorf("cannot find the module: %w", err)
+	}
+
+	path := filepath.Join(dir, name)
+	cmd := exec.CommandContext(ctx, "go", "build", "-trimpath", "-ldflags", "-s -w", "-o", path, folder)
+	cmd.Dir, cmd.Env = filepath.Dir(strings.TrimSpace(string(mod))), append(os.Environ(), "CGO_ENABLED=0")
+	if text, err := cmd.CombinedOutput(); err != nil {
+		return "", fmt.Errorf("cannot build %s: %w\n%s", name, err, text)
+	}
+	return path, nil
+}
+
 // Stop sends SIGTERM, and SIGKILL if the program does not end.
 func (p *Process) Stop() {
 	_ = p.cmd.Process.Signal(syscall.SIGTERM) // fails when it has ended already

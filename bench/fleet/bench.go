@@ -8,10 +8,9 @@ import (
 	"fmt"
 	"io"
 	"os"
-	"os/exec"
-	"path/filepath"
-	"strings"
 	"time"
+
+	"github.com/gozzard/gozzard/bench/child"
 )
 
 // The ways in which agents connect.
@@ -68,13 +67,13 @@ func run(ctx context.Context, o options) (_ *results, err error) {
 
 	// Build the program. A server that writes profiles is a part of this one.
 	if b.binary == "" && o.profiles == "" {
-		if b.binary, err = b.build(ctx); err != nil {
+		b.say("building the program")
+		if b.binary, err = child.Build(ctx, b.dir, "gozzard", "./cmd/gozzard"); err != nil {
 			return nil, err
 		}
 	}
 
 	// Measure.
-	began := time.Now()
 	for _, way := range o.ways {
 		if way != wayPlain && way != wayTLS {
 			return nil, fmt.Errorf("agents cannot connect by %q: use %s or %s", way, wayPlain, wayTLS)
@@ -83,7 +82,6 @@ func run(ctx context.Context, o options) (_ *results, err error) {
 			if err := b.measure(ctx, way, n); err != nil {
 				return b.res, fmt.Errorf("%d agents, %s: %w", n, way, err)
 			}
-			b.res.Took = time.Since(began)
 		}
 	}
 	return b.res, nil
@@ -92,20 +90,4 @@ func run(ctx context.Context, o options) (_ *results, err error) {
 func (b *bench) say(format string, args ...any) {
 	// A run does not stop because its progress cannot be printed.
 	_, _ = fmt.Fprintf(b.progress, time.Now().Format("15:04:05 ")+format+"\n", args...)
-}
-
-// build builds the program without cgo, as a release does.
-func (b *bench) build(ctx context.Context) (string, error) {
-	b.say("building the program")
-	mod, err := exec.CommandContext(ctx, "go", "env", "GOMOD").Output()
-	if err != nil {
-		return "", fmt.Errorf("cannot find the module: %w", err)
-	}
-	out := filepath.Join(b.dir, "gozzard")
-	cmd := exec.CommandContext(ctx, "go", "build", "-trimpath", "-o", out, "./cmd/gozzard")
-	cmd.Dir, cmd.Env = filepath.Dir(strings.TrimSpace(string(mod))), append(os.Environ(), "CGO_ENABLED=0")
-	if text, err := cmd.CombinedOutput(); err != nil {
-		return "", fmt.Errorf("cannot build the program: %w\n%s", err, text)
-	}
-	return out, nil
 }

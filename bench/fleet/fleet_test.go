@@ -29,7 +29,7 @@ func TestQuickRun(t *testing.T) {
 		t.Error(err)
 	}
 
-	text := res.markdown()
+	text := res.Text()
 	for _, want := range []string{"Server CPU at rest", "Memory of the server", "From kill -9", "20 agents, plain",
 		"20 agents, tls", "Profile: rest"} {
 		if !strings.Contains(text, want) {

@@ -11,12 +11,15 @@ import (
 	"flag"
 	"fmt"
 	"os"
-	"os/signal"
 	"strconv"
 	"strings"
-	"syscall"
 	"time"
+
+	"github.com/gozzard/gozzard/bench/sheet"
 )
+
+// limit is the time that the whole run may take.
+const limit = 90 * time.Minute
 
 func main() {
 	if served, code := serveRole(os.Args[1:]); served {
@@ -51,27 +54,5 @@ func main() {
 		path = "bench/fleet/RESULTS.md"
 	}
 
-	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
-	defer stop()
-	if err := measureTo(ctx, o, path); err != nil {
-		fmt.Fprintln(os.Stderr, "fleet:", err)
-		os.Exit(1)
-	}
-}
-
-// measureTo runs the measurements, prints the tables and writes them to path if it is not empty.
-func measureTo(ctx context.Context, o options, path string) error {
-	res, err := run(ctx, o)
-	if res != nil {
-		fmt.Print(res.markdown())
-	}
-	if err != nil {
-		return err
-	}
-	if path != "" {
-		if err := os.WriteFile(path, []byte(res.markdown()), 0o644); err != nil {
-			return fmt.Errorf("cannot write the results: %w", err)
-		}
-	}
-	return res.Fault()
+	os.Exit(sheet.Command("fleet", path, limit, func(ctx context.Context) (*results, error) { return run(ctx, o) }))
 }

@@ -98,7 +98,7 @@ func (r *results) addTop(b *bench, m measured, name, kind, flag string) error {
 	return nil
 }
 
-func (r *results) markdown() string {
+func (r *results) Text() string {
 	return r.Markdown(sheet.Head{
 		Title: "A large fleet beside its limits", Command: "make bench-fleet",
 		Shared:   " (server, simulated agents, bare NATS), loopback",

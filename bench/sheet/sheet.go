@@ -49,6 +49,9 @@ func (t *Table) Add(what, ours, peer, ratio, goal string) {
 	t.lines = append(t.lines, [5]string{what, ours, peer, ratio, goal})
 }
 
+// Done sets the time that the run took.
+func (s *Sheet) Done() { s.Took = time.Since(s.At) }
+
 // Note adds a note.
 func (s *Sheet) Note(format string, args ...any) {
 	s.notes = append(s.notes, fmt.Sprintf(format, args...))

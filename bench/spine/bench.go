@@ -8,12 +8,12 @@ import (
 	"fmt"
 	"io"
 	"os"
-	"os/exec"
-	"path/filepath"
 	"regexp"
 	"slices"
 	"strings"
 	"time"
+
+	"github.com/gozzard/gozzard/bench/child"
 )
 
 // size is how much a run measures.
@@ -78,7 +78,8 @@ func run(ctx context.Context, o options) (_ *results, err error) {
 	defer func() { err = errors.Join(err, os.RemoveAll(b.shm)) }()
 
 	if b.binary == "" {
-		if b.binary, err = b.build(ctx); err != nil {
+		b.say("building the program")
+		if b.binary, err = child.Build(ctx, b.dir, "gozzard", "./cmd/gozzard"); err != nil {
 			return nil, err
 		}
 	}
@@ -106,22 +107,6 @@ func (b *bench) wants(name string) bool {
 func (b *bench) say(format string, args ...any) {
 	// A run does not stop because its progress cannot be printed.
 	_, _ = fmt.Fprintf(b.progress, time.Now().Format("15:04:05 ")+format+"\n", args...)
-}
-
-// build builds the program without cgo, as a release does.
-func (b *bench) build(ctx context.Context) (string, error) {
-	b.say("building the program")
-	mod, err := exec.CommandContext(ctx, "go", "env", "GOMOD").Output()
-	if err != nil {
-		return "", fmt.Errorf("cannot find the module: %w", err)
-	}
-	out := filepath.Join(b.dir, "gozzard")
-	cmd := exec.CommandContext(ctx, "go", "build", "-trimpath", "-o", out, "./cmd/gozzard")
-	cmd.Dir, cmd.Env = filepath.Dir(strings.TrimSpace(string(mod))), append(os.Environ(), "CGO_ENABLED=0")
-	if text, err := cmd.CombinedOutput(); err != nil {
-		return "", fmt.Errorf("cannot build the program: %w\n%s", err, text)
-	}
-	return out, nil
 }
 
 // lookThroughLogs reports every warning in a server's log as a fault: a figure is worthless if something failed

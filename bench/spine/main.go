@@ -11,9 +11,8 @@ import (
 	"flag"
 	"fmt"
 	"os"
-	"os/signal"
-	"syscall"
-	"time"
+
+	"github.com/gozzard/gozzard/bench/sheet"
 )
 
 func main() {
@@ -43,34 +42,5 @@ func main() {
 		path = "bench/spine/RESULTS.md"
 	}
 
-	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
-	defer stop()
-
-	if err := measureTo(ctx, o, path); err != nil {
-		fmt.Fprintln(os.Stderr, "spine:", err)
-		os.Exit(1)
-	}
-}
-
-// measureTo runs the measurements, prints the tables and writes them to path if it is not empty.
-func measureTo(ctx context.Context, o options, path string) error {
-	ctx, cancel := context.WithTimeout(ctx, o.size.limit)
-	defer cancel()
-	began := time.Now()
-	res, err := run(ctx, o)
-	if res != nil {
-		res.Took = time.Since(began)
-		fmt.Print(res.markdown())
-	}
-
-	if err != nil {
-		return err
-	}
-	if path != "" {
-		if err := os.WriteFile(path, []byte(res.markdown()), 0o644); err != nil {
-			return fmt.Errorf("cannot write the results: %w", err)
-		}
-	}
-
-	return res.Fault()
+	os.Exit(sheet.Command("spine", path, o.size.limit, func(ctx context.Context) (*results, error) { return run(ctx, o) }))
 }

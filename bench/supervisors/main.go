@@ -15,12 +15,11 @@ import (
 	"flag"
 	"fmt"
 	"os"
-	"os/signal"
 	"slices"
 	"strconv"
 	"strings"
-	"syscall"
-	"time"
+
+	"github.com/gozzard/gozzard/bench/sheet"
 )
 
 func main() {
@@ -62,13 +61,7 @@ func main() {
 		path = "bench/supervisors/RESULTS.md"
 	}
 
-	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
-	defer stop()
-
-	if err := measureTo(ctx, o, path); err != nil {
-		fmt.Fprintln(os.Stderr, "supervisors:", err)
-		os.Exit(1)
-	}
+	os.Exit(sheet.Command("supervisors", path, o.size.limit, func(ctx context.Context) (*results, error) { return run(ctx, o) }))
 }
 
 // choose parses the two lists of the command line.
@@ -91,33 +84,6 @@ func (o *options) choose(counts, only string) error {
 			return fmt.Errorf("-only: no supervisor is called %q", s)
 		}
 		o.only = append(o.only, s)
-	}
-
-	return nil
-}
-
-// measureTo runs the measurements, prints the table and writes it to path if it is not empty. After an error it prints
-// what was measured before.
-func measureTo(ctx context.Context, o options, path string) error {
-	ctx, cancel := context.WithTimeout(ctx, o.size.limit)
-	defer cancel()
-	began := time.Now()
-	res, err := run(ctx, o)
-	if res == nil {
-		return err
-	}
-
-	res.took = time.Since(began)
-	text := res.markdown()
-	fmt.Print(text)
-
-	if err != nil {
-		return err
-	}
-	if path != "" {
-		if err := os.WriteFile(path, []byte(text), 0o644); err != nil {
-			return fmt.Errorf("cannot write the results: %w", err)
-		}
 	}
 
 	return nil

@@ -27,7 +27,7 @@ func TestQuickRun(t *testing.T) {
 		t.Logf("%s was skipped: %s", name, why)
 	}
 
-	t.Log("\n" + res.markdown())
+	t.Log("\n" + res.Text())
 
 	for _, n := range res.size.counts {
 		for r := range rowCount {

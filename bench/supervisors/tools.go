@@ -11,6 +11,8 @@ import (
 	"strings"
 	"sync"
 	"time"
+
+	"github.com/gozzard/gozzard/bench/child"
 )
 
 // tools are the programs that the run measures.
@@ -183,21 +185,8 @@ func (b *bench) gatherOwn(ctx context.Context) error {
 	return nil
 }
 
-// build builds a program without cgo and without symbols, as a release does.
-func (b *bench) build(ctx context.Context, name, folder string) error {
-	t := b.tools
+func (b *bench) build(ctx context.Context, name, folder string) (err error) {
 	b.say("building %s", name)
-	mod, err := exec.CommandContext(ctx, "go", "env", "GOMOD").Output()
-	if err != nil {
-		return fmt.Errorf("cannot find the module: %w", err)
-	}
-
-	t.paths[name] = filepath.Join(t.dir, name)
-	cmd := exec.CommandContext(ctx, "go", "build", "-trimpath", "-ldflags", "-s -w", "-o", t.paths[name], folder)
-	cmd.Dir, cmd.Env = filepath.Dir(strings.TrimSpace(string(mod))), append(os.Environ(), "CGO_ENABLED=0")
-	if out, err := cmd.CombinedOutput(); err != nil {
-		return fmt.Errorf("cannot build %s: %w\n%s", name, err, out)
-	}
-
-	return nil
+	b.tools.paths[name], err = child.Build(ctx, b.tools.dir, name, folder)
+	return err
 }

@@ -19,7 +19,7 @@ type results struct {
 
 func newResults(s size) *results { return &results{size: s, Sheet: sheet.Sheet{At: time.Now()}} }
 
-func (r *results) markdown() string {
+func (r *results) Text() string {
 	command := "go run ./bench/topology"
 	if r.size.name != "full" {
 		command += " -" + r.size.name

@@ -23,7 +23,7 @@ func TestQuickRun(t *testing.T) {
 		t.Error(err)
 	}
 
-	text := res.markdown()
+	text := res.Text()
 	t.Log("\n" + text)
 
 	for _, want := range []string{

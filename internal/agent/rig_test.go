@@ -83,7 +83,7 @@ func (r *rig) connect() {
 	r.t.Helper()
 	r.a.Connected()
 	synctest.Wait()
-	time.Sleep(time.Second)
+	time.Sleep(time.Second) // on the clock of the test: what the session sends later has been sent
 	synctest.Wait()
 }
 

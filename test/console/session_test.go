@@ -33,15 +33,7 @@ func TestRevokedSession(t *testing.T) {
 	})
 
 	t.Run("token", func(t *testing.T) {
-		token, err := f.Client.CreateUserToken(t.Context(), "alice", "of a script", 1)
-		if err != nil {
-			t.Fatal(err)
-		}
-		c, err := client.New(f.Cred.URL, client.Credentials{Token: token.Token})
-		if err != nil {
-			t.Fatal(err)
-		}
-		t.Cleanup(c.Close)
+		token, c := withToken(t, f, "alice")
 		p := f.Open(t)
 		p.Go(linkOf(t, c))
 		ends(t, f, p, token.ID)
@@ -174,15 +166,7 @@ func TestTS16PlantedInABrowser(t *testing.T) {
 	}
 
 	// Links: by a page, and a second time.
-	token, err := f.Client.CreateUserToken(t.Context(), "attacker", "", 1)
-	if err != nil {
-		t.Fatal(err)
-	}
-	c, err := client.New(f.Cred.URL, client.Credentials{Token: token.Token})
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(c.Close)
+	_, c := withToken(t, f, "attacker")
 	p := f.Open(t)
 	p.SignIn("victim", password)
 	p.Wait("link", "People")
@@ -245,4 +229,20 @@ func TestNextPerson(t *testing.T) {
 		tab.Until("the process is stopped", `!document.querySelector(".ps-rows .state-running")`)
 		tab.WaitNoText(jewel)
 	}
+}
+
+// withToken makes a token for a person, and a client that uses it.
+func withToken(t *testing.T, f *console.Fleet, name string) (client.UserToken, *client.Client) {
+	t.Helper()
+	token, err := f.Client.CreateUserToken(t.Context(), name, "of a script", 1)
+	if err != nil {
+		t.Fatal(err)
+	}
+
+	c, err := client.New(f.Cred.URL, client.Credentials{Token: token.Token})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(c.Close)
+	return token, c
 }
