@@ -143,6 +143,7 @@ func TestPhrasesAreComplete(t *testing.T) {
 					t.Errorf("%s: a phrase has two texts", s.path)
 					return true
 				}
+
 				chinese, _ := formatOf(pair.Elts[0])
 				english, _ := formatOf(pair.Elts[1])
 				if chinese == "" || english == "" || !language.SameVerbs(english, chinese) {
@@ -153,6 +154,7 @@ func TestPhrasesAreComplete(t *testing.T) {
 			return true
 		})
 	}
+
 	if names != pairs || pairs < 40 {
 		t.Errorf("there are %d phrases and %d pairs of texts", names, pairs)
 	}

@@ -116,6 +116,7 @@ func TestSampleCountsBytesOfSockets(t *testing.T) {
 			t.Logf("%s: %v", address, err)
 			continue
 		}
+
 		before := f.Sample(procs)[0].Net
 		client, err := net.Dial("tcp", l.Addr().String())
 		if err != nil {
@@ -125,6 +126,7 @@ func TestSampleCountsBytesOfSockets(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
+
 		const n = 1 << 20
 		sent := make(chan error, 1)
 		go func() {
@@ -137,6 +139,7 @@ func TestSampleCountsBytesOfSockets(t *testing.T) {
 		if err := <-sent; err != nil {
 			t.Fatal(err)
 		}
+
 		f.eventually("both ends are counted", func() bool { // the last bytes are acknowledged a moment later
 			u := f.Sample(procs)
 			got := u[0].Net - before

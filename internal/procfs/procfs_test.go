@@ -120,6 +120,7 @@ func TestProcessFiles(t *testing.T) {
 	write(t, root, "42/fd/0", "")
 	write(t, root, "42/fd/1", "")
 	write(t, root, "self/x", "")
+
 	f := procfs.New(root)
 	pids, err := f.PIDs(nil)
 	if err != nil || !cmp.Equal(pids, []int{42}) {

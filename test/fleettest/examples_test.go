@@ -70,11 +70,13 @@ func (x *shop) copyExamples(account string) {
 		if err != nil || rel == "." {
 			return err
 		}
+
 		to := filepath.Join(x.dir, rel)
 		defer ft.Chown(x, to, account)
 		if d.IsDir() {
 			return os.Mkdir(to, 0o755)
 		}
+
 		b, err := os.ReadFile(path)
 		if err != nil {
 			return err
@@ -84,6 +86,7 @@ func (x *shop) copyExamples(account string) {
 		for port, free := range x.ports {
 			text = strings.ReplaceAll(text, port, free)
 		}
+
 		fi, err := d.Info()
 		if err != nil {
 			return err
