@@ -46,6 +46,7 @@ type Refusal struct {
 	Act   string // such as "login:locked"
 	About string // such as the app whose secret was wrong; never a text that a stranger wrote
 	App   string // the app that sent the request, if its secret was right and only its user is rejected
+	Visit bool   // the request only wanted to read and had no credentials: the audit says nothing about it
 }
 
 // Refused adds to an error what the audit says about it. Errors of other types stay as they are.

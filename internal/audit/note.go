@@ -9,7 +9,7 @@ import (
 
 // The acts of rows about refusals. They are stored, so they cannot change.
 const (
-	ActFailed   = "login:failed"  // wrong or missing credentials
+	ActFailed   = "login:failed"  // wrong credentials, or none for a change
 	ActLocked   = "login:locked"  // too many of those: further ones are not looked at for a while
 	ActRight    = "refused:right" // the caller is known and has no right to do it
 	ActLimit    = "refused:limit" // a limit or quota rejects it
@@ -57,7 +57,7 @@ func Note(ctx context.Context, caller gozzard.Caller, act, about string) {
 // for every error that they answer with.
 func Refused(ctx context.Context, caller gozzard.Caller, err error) {
 	var e *gozzard.Error
-	if !errors.As(err, &e) {
+	if !errors.As(err, &e) || e.Refusal.Visit {
 		return
 	}
 

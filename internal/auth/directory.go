@@ -304,7 +304,8 @@ func (b *Directory) CheckApp(c Credentials) (App, error) {
 func (b *Directory) checkApp(c Credentials) (App, error) {
 	// Reject incomplete credentials.
 	if c.App == "" {
-		return App{}, b.refuse("app_missing", gozzard.ErrUnauthenticated, "%s: required", c.names().App)
+		err := b.refuse("app_missing", gozzard.ErrUnauthenticated, "%s: required", c.names().App)
+		return App{}, failedAs(err, Failure{None: c.Secret == "" && c.Token == "" && c.User == "" && c.Signature == nil})
 	}
 	if c.Secret == "" && c.Signature == nil {
 		return App{}, b.refuse("app_missing", gozzard.ErrUnauthenticated, "%s: required", c.names().Secret)

@@ -28,6 +28,9 @@ type Failure struct {
 
 	// Proven says that the app sent its right secret, and only the token of its user was wrong.
 	Proven bool
+
+	// None says that there were no credentials at all, which is no guess.
+	None bool
 }
 
 // failed is an error about wrong credentials that says whose they were.
@@ -68,6 +71,10 @@ func gateOf(ctx context.Context) Gate {
 // always accepted, however many wrong ones came before.
 func Guarded(r *http.Request, identify func() (App, error)) error {
 	app, err := identify()
+	if visits(r, err) {
+		return gozzard.Refused(err, gozzard.Refusal{Visit: true})
+	}
+
 	g := gateOf(r.Context())
 	switch {
 	case g == nil:
@@ -81,6 +88,13 @@ func Guarded(r *http.Request, identify func() (App, error)) error {
 	}
 
 	return err
+}
+
+// visits reports whether a request without any credentials only wanted to read. A browser sends such a request at every
+// open of the console, before a person logs in: it is no failed login.
+func visits(r *http.Request, err error) bool {
+	read := r.Method == http.MethodGet || r.Method == http.MethodHead
+	return read && failureOf(err).None && len(r.Header.Values("Authorization")) == 0
 }
 
 // Login identifies a user in another way than by the credentials of a request. The attempt counts at the same gate.

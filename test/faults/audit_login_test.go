@@ -74,6 +74,59 @@ func TestTR1FailedLoginsAreFound(t *testing.T) {
 	}
 }
 
+// TestTR1VisitsAreNoFailedLogins: a browser that opens the console has no credentials yet. However often it does, it gets the
+// answer 401 and leaves no row. Wrong credentials for the same path do.
+func TestTR1VisitsAreNoFailedLogins(t *testing.T) {
+	t.Parallel() // it mostly waits
+	f := startPlain(t, "127.0.0.1")
+	send := func(method, path string, set func(http.Header)) {
+		t.Helper()
+		req, err := http.NewRequestWithContext(t.Context(), method, f.cred.URL+path, http.NoBody)
+		if err != nil {
+			t.Fatal(err)
+		}
+		set(req.Header)
+		res, err := f.http.Do(req)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if res.Body.Close() != nil || res.StatusCode != http.StatusUnauthorized {
+			t.Errorf("%s %s: HTTP %d", method, path, res.StatusCode)
+		}
+	}
+
+	// More visits in a minute than wrong credentials are allowed, then a wrong secret.
+	for range 10 {
+		for _, path := range []string{"/api/v1/session", "/api/v1/processes"} {
+			send(http.MethodGet, path, func(http.Header) {})
+			send(http.MethodHead, path, func(http.Header) {})
+		}
+	}
+	send(http.MethodGet, "/api/v1/session", func(h http.Header) {
+		h.Set("X-Bkapi-Authorization", `{"bk_app_code":"admin","bk_app_secret":"wrong"}`)
+	})
+
+	// Rows of visits would be written before the row of the wrong secret.
+	var rows []client.AuditRow
+	hasRows := func(n int) func() bool {
+		return func() bool {
+			out := f.gozzard(t, "audit", "list", "--action", "login:failed", "-o", "json")
+			if err := json.Unmarshal([]byte(out), &rows); err != nil {
+				t.Fatal(err)
+			}
+			return len(rows) >= n
+		}
+	}
+	ft.Until(t, time.Minute, f.server.Output, hasRows(1))
+	if len(rows) != 1 || rows[0].Outcome != "app admin" {
+		t.Errorf("rows of visits: %+v", rows)
+	}
+
+	// A header with something else than a token is no visit.
+	send(http.MethodGet, "/api/v1/session", func(h http.Header) { h.Set("Authorization", "Basic bm86bm8=") })
+	ft.Until(t, time.Minute, f.server.Output, hasRows(2))
+}
+
 // TestTR13RefusedUserOfAnApp: an app with its right secret names a user that is not known, or sends the session of a
 // person as a token, on both APIs. The rows name the app, and the user that it claimed.
 func TestTR13RefusedUserOfAnApp(t *testing.T) {
