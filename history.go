@@ -3,6 +3,9 @@ package gozzard
 // MaxHistoryPoints is the largest number of points of one History.
 const MaxHistoryPoints = 1000
 
+// HistoryStep is the time between two measurements of an agent, in seconds. Agents store a day of them.
+const HistoryStep = 10
+
 // NotMeasured is the value of a HistoryPoint that nothing was measured for.
 const NotMeasured = -1
 
@@ -14,6 +17,17 @@ type HistoryQuery struct {
 	From   int64
 	To     int64
 	Points int
+}
+
+// Fine is the query with its beginning at a step, if that fits all measurements of its time into its points. The step in
+// which the time begins is half outside: with it, an hour would need 361 points, and the agent would give averages of 20
+// seconds to a caller that asks for 360.
+func (q HistoryQuery) Fine() HistoryQuery {
+	begin := q.From + (HistoryStep-q.From%HistoryStep)%HistoryStep
+	if n := q.To - begin; n > 0 && n <= int64(q.Points)*HistoryStep {
+		q.From = begin
+	}
+	return q
 }
 
 // History is the answer to a HistoryQuery. Point i is about the Step seconds that begin at From + i*Step.

@@ -81,7 +81,7 @@ func (env *cliEnv) chart(ctx context.Context, o *chartOptions, name string) erro
 
 	// Read them, and draw them.
 	return o.with(ctx, env, name, func(c *client.Client, key gozzard.Key, host string) error {
-		h, err := c.History(ctx, key, host, from, to.Add(time.Second), points)
+		h, err := c.History(ctx, key, host, from.Add(time.Second), to.Add(time.Second), points)
 		if err != nil {
 			return err
 		}

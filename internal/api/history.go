@@ -43,7 +43,7 @@ func (a *api) getHistory(w http.ResponseWriter, r *http.Request, caller gozzard.
 	}
 
 	// Ask the agent.
-	h, err := a.Plane.History(r.Context(), caller, target, query)
+	h, err := a.Plane.History(r.Context(), caller, target, query.Fine())
 	if err != nil {
 		return err
 	}

@@ -9,7 +9,7 @@ import (
 
 // The form of a file. The numbers are on disk: another form needs another magic.
 const (
-	fineStep   = 10  // seconds
+	fineStep   = gozzard.HistoryStep
 	coarseStep = 300 // seconds
 
 	blockSteps = 6
