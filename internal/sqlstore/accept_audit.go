@@ -74,7 +74,7 @@ func accountOf(body []byte) string {
 func (a *acceptance) verdicts() gozzard.AuditRow {
 	var v verdicts
 	for i := range a.t.Attempts {
-		v.add(a.t.Attempts[i].State, a.t.Attempts[i].Outcome.Code, 1)
+		v.add(a.t.Attempts[i].Action, a.t.Attempts[i].State, a.t.Attempts[i].Outcome.Code, 1)
 	}
 	t := a.t.Task
 	t.Seq, t.ID = a.seq, gozzard.NewTaskID(a.seq, t.At)

@@ -73,14 +73,15 @@ func auditVerdicts(ctx context.Context, c *conn, tasks []gozzard.Task, now time.
 			var seq gozzard.TaskSeq
 			var state gozzard.AttemptState
 			var code sql.NullString
+			var action int64
 			var n int
-			if err := r.Scan(&seq, &state, &code, &n); err != nil {
+			if err := r.Scan(&seq, &state, &code, &action, &n); err != nil {
 				return err
 			}
 			if counts[seq] == nil {
 				counts[seq] = &verdicts{}
 			}
-			counts[seq].add(state, gozzard.Code(code.String), n)
+			counts[seq].add(gozzard.Action(action), state, gozzard.Code(code.String), n)
 			return nil
 		})
 	if err != nil {
@@ -103,22 +104,31 @@ func auditVerdicts(ctx context.Context, c *conn, tasks []gozzard.Task, now time.
 	return auditRefused(ctx, c, refused, now)
 }
 
-// selectVerdicts counts the attempts of tasks by state and code; code is the SQL that finds the code of an attempt a.
+// selectVerdicts counts the attempts of tasks by state, code and action; code is the SQL that finds the code of an attempt
+// a. Most tasks have one item for all of their attempts, so it is looked up after they are counted.
 func selectVerdicts(code string) *bulk {
-	return withRows(`SELECT a.task_seq, a.state, `+code+`, COUNT(*)
-		FROM v JOIN attempts a ON a.task_seq = v.t GROUP BY 1, 2, 3 ORDER BY 1, 2, 3`, "t BIGINT")
+	return withRows(`SELECT g.t, g.state, g.code, COALESCE(i.action, 0), CAST(SUM(g.n) AS BIGINT)
+		FROM (SELECT a.task_seq AS t, a.item AS item, a.state AS state, `+code+` AS code, COUNT(*) AS n
+			FROM v JOIN attempts a ON a.task_seq = v.t GROUP BY 1, 2, 3, 4) g
+		LEFT JOIN items i ON i.task_seq = g.t AND i.item = g.item
+		GROUP BY 1, 2, 3, 4 ORDER BY 1, 2, 3, 4`, "t BIGINT")
 }
 
 // verdicts are the counts of one task.
 type verdicts struct {
 	states [16]int
+	noted  int // attempts that had nothing to do: they have not failed
 	codes  map[gozzard.Code]int
 }
 
-func (v *verdicts) add(state gozzard.AttemptState, code gozzard.Code, n int) {
-	if int(state) < len(v.states) {
+func (v *verdicts) add(a gozzard.Action, state gozzard.AttemptState, code gozzard.Code, n int) {
+	switch {
+	case state != gozzard.AttemptOK && gozzard.NothingToDo(a, code):
+		v.noted += n
+	case int(state) < len(v.states):
 		v.states[state] += n
 	}
+
 	if v.codes == nil {
 		v.codes = map[gozzard.Code]int{}
 	}
@@ -128,14 +138,17 @@ func (v *verdicts) add(state gozzard.AttemptState, code gozzard.Code, n int) {
 // maxCodes bounds the outcome of a row. There are fewer codes; another number would come from a damaged record.
 const maxCodes = 64
 
-// row is the audit row of the outcome. Its act has the counts by state, as in earlier versions; its outcome has them by
-// code.
+// row is the audit row of the outcome. Its act has the counts by state, as in earlier versions, and those with nothing to
+// do apart; its outcome has them by code.
 func (v *verdicts) row(t *gozzard.Task, now time.Time) gozzard.AuditRow {
 	var states, codes []string
 	for s, n := range v.states {
 		if n > 0 {
 			states = append(states, fmt.Sprintf("%s=%d", gozzard.AttemptState(s), n))
 		}
+	}
+	if v.noted > 0 {
+		states = append(states, fmt.Sprintf("noted=%d", v.noted))
 	}
 	for code, n := range v.codes {
 		codes = append(codes, fmt.Sprintf("%s=%d", code, n))

@@ -29,6 +29,7 @@ func RunAudit(t *testing.T, open func(t *testing.T) AuditRecord) {
 		{"every row is chained", auditChained},
 		{"many at once", auditConcurrent},
 		{"verdicts stay after their task is pruned", auditOfVerdicts},
+		{"nothing to do is no failure", auditOfNothingToDo},
 		{"refusals by policy", auditOfPolicy},
 	} {
 		t.Run(c.name, func(t *testing.T) { c.test(t, open(t)) })
@@ -130,6 +131,37 @@ func auditOfVerdicts(t *testing.T, s AuditRecord) {
 	equal(t, "task", last.TaskID, taskname.Of(n.Task.ID))
 	equal(t, "caller", last.Caller, n.Task.Caller)
 	equal(t, "targets", last.Targets, 5)
+}
+
+// auditOfNothingToDo: an attempt that found nothing to do counts as noted in the audit, as in the list of tasks. The same code
+// of another action is a failure.
+func auditOfNothingToDo(t *testing.T, s AuditRecord) {
+	list := attempts(4)
+	for i, a := range []gozzard.Action{gozzard.ActionStop, gozzard.ActionKill, gozzard.ActionReload, gozzard.ActionStop} {
+		list[i].Action, list[i].State = a, gozzard.AttemptDispatched
+	}
+	n := accept(t, s, list)
+	for i, a := range n.Attempts {
+		row := settlement(a, gozzard.AttemptFailed)
+		row.Outcome = gozzard.Outcome{Code: gozzard.CodeNotRunning}
+		if i == 3 {
+			row.To, row.Outcome.Code = gozzard.AttemptOK, gozzard.CodeOK
+		}
+		settle(t, s, []bool{true}, row)
+	}
+
+	links := followAudit(t, s)
+	equal(t, "act", links[1].Act, "verdicts:ok=1,failed=1,noted=2")
+	equal(t, "outcome", links[1].Outcome, "not_running=3,ok=1")
+
+	// The same for a task that has its verdicts when it is accepted.
+	done := newTask(attempts(1))
+	done.Attempts[0].Action, done.Attempts[0].State = gozzard.ActionStop, gozzard.AttemptFailed
+	done.Attempts[0].Outcome.Code = gozzard.CodeNotRunning
+	_, err := s.Accept(t.Context(), done)
+	must(t, err)
+	links = followAudit(t, s)
+	equal(t, "act", links[len(links)-1].Act, "verdicts:noted=1")
 }
 
 // auditOfPolicy: a task that the policies of hosts rejected has one row about it, however many hosts there are.
