@@ -2,8 +2,11 @@ package control
 
 import (
 	"context"
+	"sync"
 
 	"github.com/gozzard/gozzard"
+	"github.com/gozzard/gozzard/internal/delivery"
+	"github.com/gozzard/gozzard/internal/record"
 )
 
 // TopologyDoor is the door of operations that a change of a topology needs.
@@ -53,20 +56,25 @@ func (p *Plane) checkPermitted(op *gozzard.Operation) error {
 		first.Key.Namespace)
 }
 
-// checkBacklog rejects a request whose attempts would wait longer than their deadlines allow, before it costs anything.
-// A repeated request is answered with its task.
-func (p *Plane) checkBacklog(ctx context.Context, op *gozzard.Operation) error {
-	err := p.delivery.Admit(op.Caller.App)
-	if err == nil {
-		return nil
+// enqueue rejects a request whose attempts would wait longer than their deadlines allow, before it costs anything. Its
+// targets are counted in the same step, until leave: a hundred callers that come together do not all find an empty queue.
+// A repeated request is answered with its task. leave may be called more than once.
+func (p *Plane) enqueue(ctx context.Context, op *gozzard.Operation) (q delivery.Queue, leave func(), err error) {
+	app, n := op.Caller.App, 0
+	for i := range op.Items {
+		n += len(op.Items[i].Targets)
 	}
-	if op.IdempotencyKey != "" {
-		if known, readErr := p.o.Store.HasKey(ctx, op.Caller, op.IdempotencyKey); readErr == nil && known {
-			return nil
-		}
+	n = min(n, record.MaxTargets)
+
+	q, err = p.delivery.Admit(app, n)
+	switch {
+	case err == nil:
+		return q, sync.OnceFunc(func() { p.delivery.Leave(app, n) }), nil
+	case p.repeated(ctx, op):
+		return q, func() {}, nil
 	}
 	p.o.Observe.rejected("backlog")
-	return err
+	return q, nil, err
 }
 
 // admit asks whether a draft may be recorded. A repeated request is answered with its task, whatever the limits are.

@@ -52,8 +52,8 @@ func (d *draft) defined() []gozzard.ProcID {
 	return ids
 }
 
-// draft resolves every target and gives each attempt the state with which it is recorded.
-func (p *Plane) draft(ctx context.Context, op *gozzard.Operation) (*draft, error) {
+// draft resolves every target and gives each attempt the state with which it is recorded. queue is what waits before it.
+func (p *Plane) draft(ctx context.Context, op *gozzard.Operation, queue delivery.Queue) (*draft, error) {
 	// Check the request as a whole.
 	n, acts := 0, []string{}
 	for i := range op.Items {
@@ -76,7 +76,7 @@ func (p *Plane) draft(ctx context.Context, op *gozzard.Operation) (*draft, error
 	now := p.o.Now()
 	d := &draft{
 		seen:  make(map[gozzard.ProcID]string, n),
-		queue: p.delivery.Queue(op.Caller.App),
+		queue: queue,
 		task: &record.NewTask{
 			Task:     gozzard.Task{Caller: op.Caller, Door: op.Door, At: now, Targets: n},
 			Attempts: make([]gozzard.Attempt, 0, n), IdempotencyKey: op.IdempotencyKey, RequestHash: op.RequestHash,

@@ -24,10 +24,15 @@ func (p *Plane) restore(ctx context.Context, op *gozzard.Operation) (gozzard.Tas
 
 // operate is Operate without the pause of the restorer.
 func (p *Plane) operate(ctx context.Context, op *gozzard.Operation) (gozzard.Task, error) {
-	if err := p.checkBacklog(ctx, op); err != nil {
+	// Reject what would wait too long.
+	queue, leave, err := p.enqueue(ctx, op)
+	if err != nil {
 		return gozzard.Task{}, err
 	}
-	d, err := p.draft(ctx, op)
+	defer leave()
+
+	// Find out what it is about.
+	d, err := p.draft(ctx, op, queue)
 	if err == nil {
 		err = p.checkPermitted(op)
 	}
@@ -63,6 +68,7 @@ func (p *Plane) operate(ctx context.Context, op *gozzard.Operation) (gozzard.Tas
 		undo()
 		return gozzard.Task{}, err
 	}
+	leave() // its attempts are counted by Reserve now
 
 	// Record it.
 	if readOnly(op) {

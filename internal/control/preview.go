@@ -12,7 +12,7 @@ import (
 // which definitions would change. It does nothing, and needs the same rights as the operation.
 func (p *Plane) Preview(ctx context.Context, op *gozzard.Operation) ([]record.Preview, error) {
 	// Draft the operation as if it were accepted.
-	d, err := p.draft(ctx, op)
+	d, err := p.draft(ctx, op, p.delivery.Queue(op.Caller.App))
 	if err == nil {
 		err = p.checkPermitted(op)
 	}

@@ -18,8 +18,9 @@ const (
 // backlog has the attempts that wait for their turn to be sent, or are on their way into the record, by app. It measures
 // how many are sent in a second while others wait, so it knows how long an attempt will wait.
 type backlog struct {
-	apps  map[string]int
-	total int
+	apps   map[string]int
+	total  int
+	coming int // of total: not in the queue yet
 
 	rate   float64   // attempts a second that can be sent
 	sent   int       // since the last measurement
@@ -37,16 +38,26 @@ func (b *backlog) add(app string, n int) {
 	}
 }
 
-// measure is called in each tick. Only a time in which some waited all the time says what the server can do.
+// expect counts attempts of an app that are not in the queue yet; n may be negative.
+func (b *backlog) expect(app string, n int) {
+	b.coming += n
+	b.add(app, n)
+}
+
+// queued counts the attempts that could be sent.
+func (b *backlog) queued() int { return b.total - b.coming }
+
+// measure is called in each tick. Only a time in which some waited all the time says what the server can do. Attempts that
+// are on their way into the record say nothing about it: a slow disk delays them.
 func (b *backlog) measure(now time.Time) {
 	took := now.Sub(b.since)
 	if took < rateEvery {
 		return
 	}
-	if waits := b.total > 0; waits && b.waited && took < 5*rateEvery {
+	if waits := b.queued() > 0; waits && b.waited && took < 5*rateEvery {
 		b.rate = max(b.rate+(float64(b.sent)/took.Seconds()-b.rate)/4, rateLeast)
 	}
-	b.sent, b.since, b.waited = 0, now, b.total > 0
+	b.sent, b.since, b.waited = 0, now, b.queued() > 0
 }
 
 // Queue is how long attempts of one app wait for their turn.
@@ -82,16 +93,20 @@ func (q Queue) Allowance(n int) time.Duration {
 	return min(wait*3/2, waitMost)
 }
 
-// admit rejects a call of an app whose attempts would wait longer than their time allows. An app that has nothing
-// waiting is never rejected, however large its call is.
-func (b *backlog) admit(app string) error {
-	wait := b.of(app).wait(0)
+// admit counts the n attempts of a call and gives the queue that was there before them. It rejects a call of an app whose
+// attempts would wait longer than their time allows. An app that has nothing waiting is never rejected, however large
+// its call is.
+func (b *backlog) admit(app string, n int) (Queue, error) {
+	q := b.of(app)
+	wait := q.wait(0)
 	if wait <= waitAllowed {
-		return nil
+		b.expect(app, n)
+		return q, nil
 	}
+
 	retry := (wait - waitAllowed).Round(time.Second) + time.Second
 	e := gozzard.Errorf(gozzard.ErrRateLimited, "app %s has %d attempts waiting to be sent, which takes about %s, and the "+
 		"server is busy: nothing was done, try again in %s", app, b.apps[app], wait.Round(time.Second), retry)
 	e.Retry = retry
-	return e
+	return q, e
 }

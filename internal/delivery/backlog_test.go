@@ -20,17 +20,17 @@ func TestBacklogRejectsEarly(t *testing.T) {
 		b.measure(now)
 	}
 
-	err := b.admit("large") // 30,000 are left
+	_, err := b.admit("large", 1) // 30,000 are left
 	var e *gozzard.Error
 	if !errors.As(err, &e) || e.Kind != gozzard.ErrRateLimited || e.Retry < 15*time.Second || e.Retry > 30*time.Second {
 		t.Errorf("with 30,000 waiting: %v, %+v", err, e)
 	}
-	if err := b.admit("small"); err != nil {
+	if _, err := b.admit("small", 1); err != nil {
 		t.Errorf("another app: %v", err)
 	}
 
 	b.add("large", -25_000)
-	if err := b.admit("large"); err != nil {
+	if _, err := b.admit("large", 1); err != nil {
 		t.Errorf("with 5,000 waiting: %v", err)
 	}
 }
@@ -54,6 +54,29 @@ func TestBacklogMeasuresWhileSomeWait(t *testing.T) {
 	}
 	if b.rate != rateLeast {
 		t.Errorf("nothing was sent, and the rate is %v", b.rate)
+	}
+}
+
+// Attempts that are on their way into the record count for admission, and say nothing about the rate: a disk may be slow.
+func TestBacklogOfASlowRecord(t *testing.T) {
+	b, now := newBacklog(), time.Unix(1_700_000_000, 0)
+	if q, err := b.admit("a", 30_000); err != nil || q.Allowance(0) != 0 {
+		t.Errorf("the first call: %v, waits %v behind itself", err, q.Allowance(0))
+	}
+	if _, err := b.admit("a", 1); err == nil {
+		t.Error("the second call was admitted behind 30,000 attempts")
+	}
+	for range 100 {
+		now = now.Add(time.Second)
+		b.measure(now)
+	}
+	if b.rate != rateFirst {
+		t.Errorf("nothing was in the queue, and the rate is %v", b.rate)
+	}
+
+	b.expect("a", -30_000)
+	if _, err := b.admit("a", 1); err != nil || b.queued() != 0 {
+		t.Errorf("after they left: %v, %d queued", err, b.queued())
 	}
 }
 

@@ -149,11 +149,20 @@ func (e *Engine) Restore(open []gozzard.Attempt, apps map[gozzard.TaskSeq]string
 	})
 }
 
-// Admit rejects a call of an app that has so much waiting that the attempts of the call would miss their deadlines.
-func (e *Engine) Admit(app string) error {
+// Admit rejects a call of an app that has so much waiting that the attempts of the call would miss their deadlines. If it
+// does not, the n attempts of the call wait too, until Leave: of calls that come together each one sees those before it.
+// The queue is the one before the call.
+func (e *Engine) Admit(app string, n int) (Queue, error) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
-	return e.queue.backlog.admit(app)
+	return e.queue.backlog.admit(app, n)
+}
+
+// Leave undoes Admit for a call that was rejected for another reason, or whose attempts are counted by Reserve.
+func (e *Engine) Leave(app string, n int) {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	e.queue.backlog.expect(app, -n)
 }
 
 // Queue is how long attempts of an app wait for their turn.
@@ -171,7 +180,7 @@ func (e *Engine) Reserve(app string, attempts int) error {
 	if err := e.queue.quotas.reserve(app, attempts, e.o.Quota); err != nil {
 		return err
 	}
-	e.queue.backlog.add(app, attempts)
+	e.queue.backlog.expect(app, attempts)
 	return nil
 }
 
@@ -180,7 +189,7 @@ func (e *Engine) Unreserve(app string, attempts int) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	e.queue.quotas.release(app, attempts)
-	e.queue.backlog.add(app, -attempts)
+	e.queue.backlog.expect(app, -attempts)
 }
 
 // Launch takes up the open attempts of an accepted task. Tasks must be launched in the order of their numbers.
@@ -190,10 +199,10 @@ func (e *Engine) Launch(app string, attempts []gozzard.Attempt) {
 			a := &attempts[i]
 			switch a.State {
 			case gozzard.AttemptPending:
-				e.queue.backlog.add(app, -1) // of Reserve
+				e.queue.backlog.expect(app, -1) // of Reserve
 				e.queue.add(a, app, AddedPending, now)
 			case gozzard.AttemptDispatched:
-				e.queue.backlog.add(app, -1)
+				e.queue.backlog.expect(app, -1)
 				e.queue.add(a, app, AddedDispatched, now)
 			}
 		}
