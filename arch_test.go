@@ -62,7 +62,7 @@ var mayImport = map[string][]string{
 	"internal/auditexport": {".", "client", "internal/atomicfile"},
 	"internal/control": {".", "internal/audit", "internal/delivery", "internal/fairlist", "internal/fleet", "internal/record",
 		"internal/topology", "internal/topology/index"},
-	"internal/delivery":       {".", "internal/pace", "internal/statelock"},
+	"internal/delivery":       {".", "internal/pace", "internal/statelock", "internal/turns"},
 	"internal/fleet":          {".", "internal/statelock"},
 	"internal/live":           {".", "client", "internal/fleet", "internal/topology"},
 	"internal/record":         {".", "internal/fleet", "internal/topology"},
@@ -113,7 +113,7 @@ var mayImport = map[string][]string{
 	"internal/nats":    {".", "internal/wire"},
 	"internal/release": {"internal/atomicfile"},
 	"internal/sqlstore": {".", "internal/approval", "internal/auth", "internal/enrol", "internal/record", "internal/taskname", "internal/topology",
-		"internal/upgrade"},
+		"internal/turns", "internal/upgrade"},
 	"internal/wire": {"."},
 
 	// Small and finished.
@@ -127,6 +127,7 @@ var mayImport = map[string][]string{
 	"internal/strictjson": {".", "internal/suggest"},
 	"internal/suggest":    {},
 	"internal/taskname":   {"."},
+	"internal/turns":      {},
 	"internal/yamldoc":    {},
 	"packaging":           {},
 

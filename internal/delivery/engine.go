@@ -101,9 +101,9 @@ type Engine struct {
 	// So many that the sessions of a fleet that comes back rarely wait for each other.
 	agentLocks [4096]sync.Mutex
 
-	wake        chan struct{} // the sender
-	settlements chan reported
-	quit        chan struct{} // closed when Run ends
+	wake     chan struct{} // the sender
+	verdicts verdicts      // on their way into the record
+	quit     chan struct{} // closed when Run ends
 }
 
 // New makes an engine without attempts.
@@ -112,7 +112,7 @@ func New(o Options) *Engine {
 		o.Rand = func() float64 { return 0 }
 	}
 	return &Engine{
-		o: o, seed: maphash.MakeSeed(), wake: make(chan struct{}, 1), settlements: make(chan reported, 8192),
+		o: o, seed: maphash.MakeSeed(), wake: make(chan struct{}, 1), verdicts: newVerdicts(),
 		quit:  make(chan struct{}),
 		queue: newQueue(limits{resend: o.Resend, keep: o.Keep, window: o.Window, random: o.Rand}),
 	}

@@ -91,12 +91,12 @@ func (e *Engine) openAttempts(ctx context.Context, id gozzard.AgentID) ([]gozzar
 
 // decide gives the row that a HELLO means for an attempt; ok is false when the attempt stays as it is. report is nil
 // when the agent does not have the operation.
-func (e *Engine) decide(a *gozzard.Attempt, report *gozzard.OpReport, h *Hello, now time.Time) (row Settlement,
-	ok bool) {
+func (e *Engine) decide(a *gozzard.Attempt, report *gozzard.OpReport, h *Hello, now time.Time) (Settlement,
+	bool) {
 	if report == nil {
 		report = &gozzard.OpReport{ID: a.Op, Ref: a.Ref, Phase: gozzard.PhaseAbsent}
 	} else if report.Phase != gozzard.PhaseAbsent {
-		e.acknowledge(h.Agent, report, &row, false)
+		e.acknowledge(h.Agent, report, &reported{}, false)
 	}
 
 	next, ok := gozzard.Reconcile(a.State, a.Session, !a.Deadline.After(now),

@@ -4,10 +4,17 @@ import (
 	"time"
 
 	"github.com/gozzard/gozzard"
+	"github.com/gozzard/gozzard/internal/turns"
 )
 
-// sendTurn bounds the attempts of one task that are sent in one turn, so that a large task does not delay a small one.
-const sendTurn = 64
+const (
+	// sendTurn bounds the attempts of one task that are sent in one turn, so that a large task does not delay a small one.
+	sendTurn = 64
+
+	// alwaysMay is how many operations an app may have in the air when others use up the window. So the small tasks of an app
+	// do not wait until those of others come back. All apps together get no more than windowLeast that way.
+	alwaysMay = 8
+)
 
 // limits are the settings.
 type limits struct {
@@ -27,11 +34,12 @@ type queue struct {
 	quotas   quotas
 	unsent   unsentOrder
 	due      dueHeap
-	ready    fairQueue // tasks with something to send
+	ready    turns.Queue[*task] // tasks with something to send: apps take turns, and so do the tasks of one app
 	backlog  backlog
 	flow     flow
-	inWindow int // attempts in a state that counts in the window
-	verdicts int // attempts with a verdict on its way into the record
+	inWindow int            // attempts in a state that counts in the window
+	verdicts int            // attempts with a verdict on its way into the record
+	air      map[string]int // both, by app
 	recent   recent
 	work     work // what transitions asked for since drainWork
 }
@@ -39,7 +47,7 @@ type queue struct {
 func newQueue(l limits) *queue {
 	return &queue{limits: l, agents: map[gozzard.AgentID]*agent{}, tasks: map[gozzard.TaskSeq]*task{},
 		attempts: map[gozzard.OpID]*Attempt{}, quotas: quotas{}, unsent: unsentOrder{}, backlog: newBacklog(),
-		flow: newFlow(l.window)}
+		flow: newFlow(l.window), air: map[string]int{}}
 }
 
 // work is what transitions ask for, as values: it is carried out without the lock.
@@ -165,9 +173,11 @@ func (q *queue) moved(a *Attempt, before State) {
 	// The window.
 	if before.inWindow() && !a.state.inWindow() {
 		q.inWindow--
+		q.countAir(a.task.app, -1)
 	}
 	if !before.inWindow() && a.state.inWindow() {
 		q.inWindow++
+		q.countAir(a.task.app, 1)
 	}
 
 	// The quota of the app.
@@ -204,8 +214,10 @@ func (q *queue) setReported(a *Attempt, is bool) {
 	switch {
 	case is && !a.reported:
 		q.verdicts++
+		q.countAir(a.task.app, 1)
 	case !is && a.reported:
 		q.verdicts--
+		q.countAir(a.task.app, -1)
 	}
 	a.reported = is
 }
@@ -222,29 +234,45 @@ func (q *queue) measure(a *Attempt, held time.Duration, now time.Time) {
 // inAir counts the operations between the sender and the record.
 func (q *queue) inAir() int { return q.inWindow + q.verdicts }
 
-// offer puts a task into the fair queue when it has something to send.
+// countAir counts the operations of an app between the sender and the record.
+func (q *queue) countAir(app string, n int) {
+	if q.air[app] += n; q.air[app] <= 0 {
+		delete(q.air, app)
+	}
+}
+
+// maySend reports whether the window has room for an operation of an app.
+func (q *queue) maySend(app string) bool {
+	room, own := q.flow.window()-q.inAir(), q.air[app]
+	return room > 0 || room > -windowLeast && own < alwaysMay && 4*own < q.inAir()
+}
+
+// offer puts a task into the queue of those with something to send, if it has something.
 func (q *queue) offer(t *task) {
 	if !t.queued && len(t.queue) > 0 {
 		t.queued = true
-		q.ready.add(t)
+		q.ready.Add(t.app, t)
 	}
 }
 
 // sendable reports whether nextBatch has something to do.
-func (q *queue) sendable() bool { return len(q.ready.order) > 0 && q.inAir() < q.flow.window() }
+func (q *queue) sendable() bool {
+	_, ok := q.ready.Find(q.maySend)
+	return ok
+}
 
 // nextBatch gives one turn to the next task: it adds what is to be sent, and what cannot be sent because its session
 // ended. It reports whether there was anything.
 func (q *queue) nextBatch(now time.Time) bool {
 	for len(q.work.send)+len(q.work.sendBack) == 0 {
-		if !q.sendable() {
+		t, ok := q.ready.Pick(q.maySend)
+		if !ok {
 			return false
 		}
 
-		t := q.ready.next()
 		t.queued = false
 		n := 0
-		for n < len(t.queue) && n < sendTurn && q.inAir() < q.flow.window() {
+		for n < len(t.queue) && n < sendTurn && q.maySend(t.app) {
 			q.turn(t.queue[n], now)
 			t.queue[n] = nil
 			n++

@@ -9,6 +9,8 @@ import (
 
 const (
 	settleBatch  = 2000                  // verdicts in one write
+	settleShared = 500                   // the same while several apps wait for verdicts: a write delays the next one
+	settleQueue  = 8192                  // verdicts that wait for a write; agents wait when there are more
 	settleMany   = 64                    // verdicts in the last write from which on the next one waits for more
 	settleLinger = 10 * time.Millisecond // how long it waits
 )
@@ -16,6 +18,7 @@ const (
 // reported is a verdict that an agent reported, on its way into the record.
 type reported struct {
 	row     Settlement
+	app     string // "" when this server does not know the operation
 	cloud   int
 	session uint64
 }
@@ -25,14 +28,13 @@ func (e *Engine) Receive(from gozzard.AgentID, cloud int, r *gozzard.Report) {
 	journal := r.Journal // a copy: the rows must not hold the whole report
 	var known []gozzard.OpID
 	for i := range r.Results {
-		row, next := e.accept(from, &r.Results[i], &journal)
+		v, next := e.accept(from, &r.Results[i], &journal)
 		switch next {
 		case reportKnown:
 			known = append(known, r.Results[i].ID)
 		case reportRecord:
-			select {
-			case e.settlements <- reported{row, cloud, r.Session}:
-			case <-e.quit:
+			v.cloud, v.session = cloud, r.Session
+			if !e.verdicts.add(v, e.quit) {
 				return
 			}
 		}
@@ -54,21 +56,21 @@ const (
 )
 
 // accept turns a report about an operation into a row for the record, if it decides something.
-func (e *Engine) accept(from gozzard.AgentID, r *gozzard.OpReport, pos *gozzard.JournalPos) (row Settlement,
+func (e *Engine) accept(from gozzard.AgentID, r *gozzard.OpReport, pos *gozzard.JournalPos) (v reported,
 	next reportNext) {
 	state, final := gozzard.Finalise(r.Phase, r.Outcome.Code)
-	next, mine := e.acknowledge(from, r, &row, final)
+	next, mine := e.acknowledge(from, r, &v, final)
 	if !mine {
 		e.o.Foreign(from)
-		return row, reportNothing
+		return v, reportNothing
 	}
 	if next != reportRecord {
-		return row, next
+		return v, next
 	}
 
-	row.Op, row.Agent, row.Journal = r.ID, from, pos
-	row.To, row.Outcome = e.correct(r.ID, state, outcomeOf(r))
-	return row, reportRecord
+	v.row.Op, v.row.Agent, v.row.Journal = r.ID, from, pos
+	v.row.To, v.row.Outcome = e.correct(r.ID, state, outcomeOf(r))
+	return v, reportRecord
 }
 
 // correct changes the verdict of an agent that did not execute an operation where this server knows more about it.
@@ -93,10 +95,10 @@ func (e *Engine) correct(id gozzard.OpID, to gozzard.AttemptState,
 
 // acknowledge notes that an agent has an operation, and fills in what this server knows of it. mine is false when the
 // operation is another agent's. final says that the report is a verdict.
-func (e *Engine) acknowledge(from gozzard.AgentID, r *gozzard.OpReport, row *Settlement, final bool) (next reportNext,
+func (e *Engine) acknowledge(from gozzard.AgentID, r *gozzard.OpReport, v *reported, final bool) (next reportNext,
 	mine bool) {
 	mine = true
-	row.Ref = r.Ref
+	v.row.Ref = r.Ref
 	if final {
 		next = reportRecord
 	}
@@ -116,7 +118,7 @@ func (e *Engine) acknowledge(from gozzard.AgentID, r *gozzard.OpReport, row *Set
 			return
 		}
 
-		row.Ref, row.Action, row.Key = a.ref, a.op.Action, a.op.Key
+		v.app, v.row.Ref, v.row.Action, v.row.Key = a.task.app, a.ref, a.op.Action, a.op.Key
 		e.queue.apply(a, Event{Kind: Acknowledged}, now)
 		switch {
 		case !final:
@@ -141,8 +143,8 @@ func (e *Engine) settleLoop(ctx context.Context) {
 		select {
 		case <-ctx.Done():
 			return
-		case r := <-e.settlements:
-			batch = e.gather(append(batch, r), many)
+		case <-e.verdicts.wake:
+			batch = e.gather(batch, many)
 		}
 
 		if err := e.settle(ctx, batch); err != nil && ctx.Err() == nil {
@@ -154,33 +156,34 @@ func (e *Engine) settleLoop(ctx context.Context) {
 // gather adds the verdicts that are there. When there are many it waits a little for more: each write changes the
 // same pages of the record again.
 func (e *Engine) gather(batch []reported, many bool) []reported {
-	var late <-chan time.Time
-	if many {
-		late = time.After(settleLinger)
+	most := settleBatch
+	if e.shared() {
+		most = settleShared
+	}
+	batch = e.verdicts.take(batch, most)
+	if !many {
+		return batch
 	}
 
-	for len(batch) < settleBatch {
+	for late := time.After(settleLinger); len(batch) < most; {
 		select {
-		case r := <-e.settlements:
-			batch = append(batch, r)
-			continue
-		default:
-		}
-
-		if late == nil {
-			return batch
-		}
-		select {
-		case r := <-e.settlements:
-			batch = append(batch, r)
+		case <-e.verdicts.wake:
+			batch = e.verdicts.take(batch, most)
 		case <-late:
-			late = nil
+			return batch
 		case <-e.quit:
 			return batch
 		}
 	}
 
 	return batch
+}
+
+// shared reports whether several apps have attempts without a verdict.
+func (e *Engine) shared() bool {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	return len(e.queue.quotas) > 1
 }
 
 // settle records verdicts and acknowledges those that the agents may forget.

@@ -93,7 +93,8 @@ func (s *Store) Accept(ctx context.Context, t *record.NewTask) (acc record.Accep
 	}
 
 	rows := len(t.Attempts) + len(a.items) + len(a.register) + 1
-	if err := s.w.submit(ctx, &job{op: "a task", rows: rows, grows: true, run: a.run, after: a.committed}); err != nil {
+	j := &job{op: "a task", app: t.Task.Caller.App, rows: rows, grows: true, run: a.run, after: a.committed}
+	if err := s.w.submit(ctx, j); err != nil {
 		return record.Accepted{}, err
 	}
 	if a.known != nil {

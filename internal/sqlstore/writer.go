@@ -11,20 +11,25 @@ import (
 
 	"github.com/gozzard/gozzard"
 	"github.com/gozzard/gozzard/internal/record"
+	"github.com/gozzard/gozzard/internal/turns"
 )
 
 // Limits of one shared transaction. More calls in it would not make each of them cheaper, and more rows would make
 // the other calls wait too long.
 const (
-	maxBatchJobs = 128
-	maxBatchRows = 4096
-	maxTries     = 3
+	maxBatchJobs  = 128
+	maxBatchRows  = 4096
+	leastRows     = 256
+	maxBatchTime  = 25 * time.Millisecond // without the commit, if the commit is not slower
+	maxTries      = 3
+	rowTimeWeight = 8 // how many transactions the time of a row is smoothed over
 )
 
 // job is one write call on its way to the database. It has nothing to do with the jobs of package waves, which are
 // rows of table jobs.
 type job struct {
 	op    string // names the call in errors: "cannot record <op>"
+	app   string // that causes the call; "" for a call of the server itself
 	rows  int    // an estimate of the rows that it writes
 	grows bool   // it records new facts, so it is rejected while the disk is nearly full
 	// may run again after a rollback, so it begins by forgetting what it found before
@@ -61,7 +66,8 @@ type maintenance interface {
 }
 
 // writer is the only part that changes the database. One goroutine runs loop. Calls that arrive while a commit is
-// under way share the next transaction.
+// under way share the next transaction. When more calls wait than fit into one, kinds of calls take turns, and so do the
+// apps that cause them: an app that brings many large tasks does not make the small ones of others wait.
 type writer struct {
 	o           Options
 	d           *dialect
@@ -69,6 +75,9 @@ type writer struct {
 	maintenance maintenance
 	c           *conn // nil when there is no connection
 	queue       chan *job
+	waiting     turns.Queue[*job]             // taken from queue; only loop uses it, and the two below
+	rowTime     time.Duration                 // that a row takes in a transaction, smoothed
+	commitTime  time.Duration                 // of the last transaction
 	stop        chan struct{}                 // closed by Close
 	stopped     chan struct{}                 // closed when loop has ended
 	closeErr    error                         // of loop; valid when stopped is closed
@@ -160,35 +169,91 @@ func (w *writer) loop() {
 		case <-watch.C:
 			w.maintenance.watch()
 		case j := <-w.queue:
-			w.commit(ctx, w.gather(j))
+			w.wait(j)
+			w.collect()
+			w.commit(ctx, w.gather())
+		case <-w.more():
+			w.collect()
+			w.commit(ctx, w.gather())
 		}
 	}
 }
 
-// gather claims the first job and those that wait behind it, within the limits of one transaction.
-func (w *writer) gather(first *job) []*job {
-	jobs := make([]*job, 0, 8)
-	rows := 0
-	for j := first; ; {
+// more is ready when jobs wait that did not fit into the last transaction.
+func (w *writer) more() <-chan struct{} {
+	if w.waiting.Len() == 0 {
+		return nil
+	}
+	return closed
+}
+
+// closed is ready at any time.
+var closed = func() chan struct{} {
+	c := make(chan struct{})
+	close(c)
+	return c
+}()
+
+// wait adds a job to those that wait for their turn.
+func (w *writer) wait(j *job) { w.waiting.Add(j.op+" "+j.app, j) }
+
+// collect takes all jobs out of the queue, also those whose callers wait for room in it.
+func (w *writer) collect() {
+	for {
+		select {
+		case j := <-w.queue:
+			w.wait(j)
+		default:
+			return
+		}
+	}
+}
+
+// gather claims the jobs whose turn it is, within the limits of one transaction. A larger job is alone in its transaction.
+func (w *writer) gather() []*job {
+	jobs, rows, limit := make([]*job, 0, 8), 0, w.rowLimit()
+	for len(jobs) < maxBatchJobs && rows < limit {
+		j, ok := w.waiting.Peek()
+		if !ok || len(jobs) > 0 && rows+j.rows > limit {
+			break
+		}
+
+		w.waiting.Next()
 		if j.state.CompareAndSwap(jobQueued, jobClaimed) {
 			jobs = append(jobs, j)
 			rows += j.rows
 		}
-		if len(jobs) >= maxBatchJobs || rows >= maxBatchRows {
-			return jobs
-		}
+	}
+	return jobs
+}
 
-		select {
-		case j = <-w.queue:
-		default:
-			return jobs
-		}
+// rowLimit is how many rows a transaction may have, so that those that wait for the next one do not wait long. A disk that
+// takes long for a commit gets more rows with each.
+func (w *writer) rowLimit() int {
+	if w.rowTime <= 0 {
+		return maxBatchRows
+	}
+	return min(max(int(max(maxBatchTime, w.commitTime)/w.rowTime), leastRows), maxBatchRows)
+}
+
+// measure notes how long the rows of a transaction took, and its commit.
+func (w *writer) measure(jobs []*job, run, commit time.Duration) {
+	rows := 0
+	for _, j := range jobs {
+		rows += j.rows
+	}
+	w.commitTime = commit
+	if rows >= leastRows { // fewer say more about a transaction than about its rows
+		w.rowTime += (run/time.Duration(rows) - w.rowTime) / rowTimeWeight
 	}
 }
 
 // commit runs the jobs and answers each of them. It tries a shared transaction first. If that was rolled back, it
 // runs each job again in a transaction for itself, so that one bad job does not fail the others.
 func (w *writer) commit(ctx context.Context, jobs []*job) {
+	if len(jobs) == 0 { // their callers cancelled them
+		return
+	}
 	left, cause := w.transact(ctx, jobs)
 
 	// Counted over all jobs: when the database does not respond, the wait must not be repeated for every caller.
@@ -294,8 +359,11 @@ func (w *writer) transact(ctx context.Context, jobs []*job) (left []*job, cause 
 	if len(jobs) == 1 && results[0] != nil {
 		w.rollback(ctx)
 	} else {
+		ran := w.o.Now()
 		err = w.c.control(ctx, "COMMIT")
-		w.o.Observe("commit", w.o.Now().Sub(start), err)
+		now := w.o.Now()
+		w.measure(jobs, ran.Sub(start), now.Sub(ran))
+		w.o.Observe("commit", now.Sub(start), err)
 	}
 
 	if err != nil {

@@ -67,14 +67,10 @@ func (w *writer) shutdown(ctx context.Context) error {
 }
 
 func (w *writer) rejectQueued() {
-	for {
-		select {
-		case j := <-w.queue:
-			if j.state.CompareAndSwap(jobQueued, jobClaimed) {
-				j.done <- record.ErrStopped
-			}
-		default:
-			return
+	w.collect()
+	for j, ok := w.waiting.Next(); ok; j, ok = w.waiting.Next() {
+		if j.state.CompareAndSwap(jobQueued, jobClaimed) {
+			j.done <- record.ErrStopped
 		}
 	}
 }
