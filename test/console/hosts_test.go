@@ -3,15 +3,10 @@
 package console_test
 
 import (
-	"os"
-	"os/exec"
-	"path/filepath"
-	"strings"
 	"testing"
 
 	"github.com/gozzard/gozzard/client"
 	"github.com/gozzard/gozzard/test/console"
-	"github.com/gozzard/gozzard/test/fleettest"
 )
 
 // TestEnrolHost: a token made on the page brings a real host in, which is approved, seen and revoked on the page.
@@ -40,17 +35,7 @@ func TestEnrolHost(t *testing.T) {
 	p.Click("button", "I have it")
 
 	// A host joins with it.
-	dir := t.TempDir()
-	state, file, rules := filepath.Join(dir, "state"), filepath.Join(dir, "token"), filepath.Join(dir, "policy.yaml")
-	if err := os.WriteFile(file, []byte(strings.TrimSpace(token)+"\n"), 0o600); err != nil {
-		t.Fatal(err)
-	}
-	out, err := exec.Command(fleettest.Binary(t), "agent", "join", "--server", s.Cred.URL, "--token-file", file, "--data", state,
-		"--ip", "127.0.0.1", "--policy", rules).CombinedOutput()
-	if err != nil {
-		t.Fatalf("%v: %s", err, out)
-	}
-	fleettest.Start(t, "agent", nil, "agent", "--data", state, "--policy", rules)
+	s.Join(t, 1, token)
 
 	// It waits, is approved, and comes online by itself.
 	p.Reload()

@@ -194,7 +194,10 @@ func TestSecondPerson(t *testing.T) {
 	s.AddUser(t, "carol", password)
 	s.AddUser(t, "ada", password, client.Grant{Role: "admin"})
 	s.AddUser(t, "ben", password, client.Grant{Role: "admin"})
-	s.AgainWith(t, "--second-person", "admin-grants")
+	s.Join(t, 1, "")
+	online(t, s.Fleet)
+	s.Define(t, `{namespace: shop, name: rooted, command: [sleep, "100000"], folder: /, user: root, restart: never, start_check: 1s}`)
+	s.AgainWith(t, "--second-person", "admin-grants,root-hosts=0")
 
 	p := s.Open(t)
 	p.SignIn("ada", password)
@@ -223,4 +226,6 @@ func TestSecondPerson(t *testing.T) {
 	other.WaitText("Nothing waits for a second person")
 	p.Go("/console/people/carol")
 	p.WaitText("admin on everything")
+
+	secondPersonOfTask(t, s, p, other)
 }

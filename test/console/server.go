@@ -6,6 +6,7 @@ import (
 	"context"
 	"encoding/json"
 	"os"
+	"os/exec"
 	"path/filepath"
 	"strconv"
 	"strings"
@@ -45,6 +46,26 @@ func (s *Server) AgainWith(t testing.TB, extra ...string) {
 	t.Helper()
 	s.Kill(syscall.SIGTERM)
 	s.args = append(s.args, extra...)
+	s.Program = fleettest.Start(t, "server", nil, s.args...)
+	s.ready(t)
+}
+
+// Restored starts a server from a backup in place of this one, which has ended.
+func (s *Server) Restored(t testing.TB, file, key string) {
+	t.Helper()
+	lost := s.Data + ".lost"
+	if err := os.Rename(s.Data, lost); err != nil {
+		t.Fatal(err)
+	}
+	cmd := exec.Command(fleettest.Binary(t), "backup", "restore", file, "--identity", key, "--data", s.Data)
+	if out, err := cmd.CombinedOutput(); err != nil {
+		t.Fatalf("cannot restore: %v: %s", err, out)
+	}
+	for _, name := range []string{"credentials.json", "ca.pem"} { // admins keep their own copy
+		if err := os.Rename(filepath.Join(lost, name), filepath.Join(s.Data, name)); err != nil {
+			t.Fatal(err)
+		}
+	}
 	s.Program = fleettest.Start(t, "server", nil, s.args...)
 	s.ready(t)
 }

@@ -127,7 +127,7 @@ func BuildVersion(t testing.TB, version, out string) {
 	t.Helper()
 	root, err := moduleRoot()
 	if err == nil {
-		err = goBuild(root, false, "-ldflags", "-X main.version="+version, "-o", out)
+		err = goBuild(root, false, "-ldflags", "-s -w -X main.version="+version, "-o", out)
 	}
 	if err != nil {
 		t.Fatalf("cannot build version %s of the program: %v", version, err)

@@ -41,6 +41,12 @@ func Start(t testing.TB, name string, env []string, args ...string) *Program {
 	return start(t, name, Binary(t), nil, env, args...)
 }
 
+// StartFile is Start with another file of the program, such as one that updates replace.
+func StartFile(t testing.TB, name, program string, args ...string) *Program {
+	t.Helper()
+	return start(t, name, program, nil, nil, args...)
+}
+
 // StartThrough is Start through a command that execs the program.
 func StartThrough(t testing.TB, name string, wrap []string, args ...string) *Program {
 	t.Helper()

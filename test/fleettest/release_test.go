@@ -195,9 +195,9 @@ func (f *enrolledFleet) versions() (list []string) {
 // that rejects the release or goes back stops the upgrade. Agents keep their pids, and no process is affected.
 func TestTE8ServerUpdate(t *testing.T) {
 	f := startEnrolled(t, 3)
-	key, other := newReleaseKey(t), newReleaseKey(t)
+	key, other := ft.NewReleaseKey(t), ft.NewReleaseKey(t)
 	for _, h := range f.hosts[:2] { // the third has no key
-		put(t, filepath.Join(h.state, "release.pub"), key.pem, 0o644)
+		put(t, filepath.Join(h.state, "release.pub"), key.PEM, 0o644)
 	}
 
 	daemons := startFleet(t, f.s, 2)
@@ -239,12 +239,12 @@ func TestTE8ServerUpdate(t *testing.T) {
 	}
 
 	// Publish a release once. Only members can download it.
-	f.must("release", "publish", key.releaseOf(t, ft.NewVersion, ft.ProgramOf(t, ft.NewVersion), nil))
+	f.must("release", "publish", key.ReleaseOf(t, ft.NewVersion, ft.ProgramOf(t, ft.NewVersion), nil))
 
 	if out := f.must("release", "list"); !strings.Contains(out, ft.NewVersion) {
 		t.Error(out)
 	}
-	if out, err := f.try("release", "publish", other.releaseOf(t, ft.NewVersion, ft.ProgramOf(t, ft.NewVersion),
+	if out, err := f.try("release", "publish", other.ReleaseOf(t, ft.NewVersion, ft.ProgramOf(t, ft.NewVersion),
 		nil)); err == nil || !strings.Contains(out, "another manifest") {
 		t.Errorf("%v, %s", err, out)
 	}
@@ -258,7 +258,7 @@ func TestTE8ServerUpdate(t *testing.T) {
 	stopped(f.upgrade(ft.NewVersion, "--host", "127.0.0.3"), "refused: no release key on this host")
 
 	// The owner of the server can publish anything.
-	f.must("release", "publish", other.releaseOf(t, "1.1.5", ft.ProgramOf(t, ft.NewVersion), nil))
+	f.must("release", "publish", other.ReleaseOf(t, "1.1.5", ft.ProgramOf(t, ft.NewVersion), nil))
 	stopped(f.upgrade("1.1.5", "--host", "127.0.0.1"), "refused: the manifest is not signed by the release key")
 	same(ft.OldVersion, ft.OldVersion, ft.OldVersion)
 
@@ -271,7 +271,7 @@ func TestTE8ServerUpdate(t *testing.T) {
 	same(ft.NewVersion, ft.NewVersion, ft.OldVersion)
 
 	// A release that does not start is rolled back and stops the upgrade.
-	f.must("release", "publish", key.releaseOf(t, ft.BrokenVersion, ft.ProgramOf(t, ft.BrokenVersion), nil))
+	f.must("release", "publish", key.ReleaseOf(t, ft.BrokenVersion, ft.ProgramOf(t, ft.BrokenVersion), nil))
 	put(t, f.hosts[0].config, []byte("update-trial: 2s\n"), 0o600)
 	stopped(f.upgrade(ft.BrokenVersion, "--host", "127.0.0.1"),
 		"rolled back: the server did not accept its connection within 2s")

@@ -4,17 +4,10 @@ package fleettest_test
 
 import (
 	"bytes"
-	"crypto/ed25519"
-	"crypto/rand"
-	"crypto/sha256"
-	"crypto/x509"
-	"encoding/hex"
-	"encoding/pem"
 	"os"
 	"os/exec"
 	"path/filepath"
 	"regexp"
-	"runtime"
 	"slices"
 	"strings"
 	"testing"
@@ -24,60 +17,6 @@ import (
 	"github.com/gozzard/gozzard/internal/release"
 	ft "github.com/gozzard/gozzard/test/fleettest"
 )
-
-// releaseKey is a key that signs releases.
-type releaseKey struct {
-	private ed25519.PrivateKey
-	pem     []byte
-}
-
-func newReleaseKey(t *testing.T) releaseKey {
-	t.Helper()
-	public, private, err := ed25519.GenerateKey(rand.Reader)
-	if err != nil {
-		t.Fatal(err)
-	}
-	der, err := x509.MarshalPKIXPublicKey(public)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return releaseKey{private, pem.EncodeToMemory(&pem.Block{Type: "PUBLIC KEY", Bytes: der})}
-}
-
-// releaseOf makes a release of one program for this platform. change changes the manifest before it is signed.
-func (k releaseKey) releaseOf(t *testing.T, version, file string, change func(*release.Manifest)) (dir string) {
-	t.Helper()
-	text, err := os.ReadFile(file)
-	if err != nil {
-		t.Fatal(err)
-	}
-
-	sum := sha256.Sum256(text)
-	m := &release.Manifest{Version: version, Created: time.Now().Add(-time.Hour), Expires: time.Now().Add(time.Hour),
-		Files: []release.File{{
-			Platform: runtime.GOOS + "/" + runtime.GOARCH, Name: "gozzard-program", Size: int64(len(text)),
-			SHA256: hex.EncodeToString(sum[:]),
-		}}}
-
-	if change != nil {
-		change(m)
-	}
-
-	manifest, err := m.Encode()
-	if err != nil {
-		t.Fatal(err)
-	}
-
-	dir = t.TempDir()
-	put(t, filepath.Join(dir, release.ManifestName), manifest, 0o644)
-	put(t, filepath.Join(dir, release.SignatureName), ed25519.Sign(k.private, manifest), 0o644)
-
-	if err := os.Link(file, filepath.Join(dir, "gozzard-program")); err != nil {
-		put(t, filepath.Join(dir, "gozzard-program"), text, 0o755)
-	}
-
-	return dir
-}
 
 func put(t *testing.T, path string, b []byte, mode os.FileMode) {
 	t.Helper()
@@ -186,7 +125,7 @@ func (u *updated) untouched(t *testing.T, version string) {
 // keeps its pid.
 func TestTE8LocalUpdate(t *testing.T) {
 	u := startUpdated(t)
-	key, other := newReleaseKey(t), newReleaseKey(t)
+	key, other := ft.NewReleaseKey(t), ft.NewReleaseKey(t)
 	file := ft.ProgramOf(t, ft.NewVersion)
 
 	refused := func(name, want string, dir string) {
@@ -200,9 +139,9 @@ func TestTE8LocalUpdate(t *testing.T) {
 	}
 
 	// Reject an update without a key, or with a key that others can write.
-	good := key.releaseOf(t, ft.NewVersion, file, nil)
+	good := key.ReleaseOf(t, ft.NewVersion, file, nil)
 	refused("no key", "no release key on this host", good)
-	put(t, filepath.Join(u.state, "release.pub"), key.pem, 0o666)
+	put(t, filepath.Join(u.state, "release.pub"), key.PEM, 0o666)
 
 	if err := os.Chmod(filepath.Join(u.state, "release.pub"), 0o666); err != nil {
 		t.Fatal(err)
@@ -221,7 +160,7 @@ func TestTE8LocalUpdate(t *testing.T) {
 
 	// Reject releases that are changed, unsigned, older, expired or for another platform.
 	altered := func(change func(dir string)) string {
-		dir := key.releaseOf(t, ft.NewVersion, file, nil)
+		dir := key.ReleaseOf(t, ft.NewVersion, file, nil)
 		change(dir)
 		return dir
 	}
@@ -246,7 +185,7 @@ func TestTE8LocalUpdate(t *testing.T) {
 	refused("unsigned", "not signed by the release key",
 		altered(func(dir string) { _ = os.Remove(filepath.Join(dir, release.SignatureName)) }))
 
-	refused("wrong key", "not signed by the release key", other.releaseOf(t, ft.NewVersion, file, nil))
+	refused("wrong key", "not signed by the release key", other.ReleaseOf(t, ft.NewVersion, file, nil))
 
 	refused("changed manifest", "not signed by the release key", altered(func(dir string) {
 		b, _ := os.ReadFile(filepath.Join(dir, release.ManifestName))
@@ -254,19 +193,19 @@ func TestTE8LocalUpdate(t *testing.T) {
 			0o644)
 	}))
 
-	refused("older", "is not newer than 1.0.0", key.releaseOf(t, "0.9.0", file, nil))
-	refused("the same", "is already running", key.releaseOf(t, ft.OldVersion, ft.ProgramOf(t, ft.OldVersion), nil))
+	refused("older", "is not newer than 1.0.0", key.ReleaseOf(t, "0.9.0", file, nil))
+	refused("the same", "is already running", key.ReleaseOf(t, ft.OldVersion, ft.ProgramOf(t, ft.OldVersion), nil))
 
-	refused("expired", "expired at", key.releaseOf(t, ft.NewVersion, file,
+	refused("expired", "expired at", key.ReleaseOf(t, ft.NewVersion, file,
 		func(m *release.Manifest) { m.Expires = time.Now().Add(-time.Minute) }))
 
 	refused("another platform", "has no program for",
-		key.releaseOf(t, ft.NewVersion, file, func(m *release.Manifest) { m.Files[0].Platform = "plan9/arm" }))
+		key.ReleaseOf(t, ft.NewVersion, file, func(m *release.Manifest) { m.Files[0].Platform = "plan9/arm" }))
 
 	refused("truncated", "is truncated", replaced(text[:len(text)-1]))
 	refused("longer", "is longer", replaced(append(bytes.Clone(text), 0)))
 	refused("a flipped bit", "is not the file that was signed", replaced(flipped))
-	refused("another version inside", `says that it is version "1.1.0"`, key.releaseOf(t, "1.1.1", file, nil))
+	refused("another version inside", `says that it is version "1.1.0"`, key.ReleaseOf(t, "1.1.1", file, nil))
 
 	// Install a good release.
 	out, err := u.update(good)
@@ -282,7 +221,7 @@ func TestTE8LocalUpdate(t *testing.T) {
 
 	// Go back from a release that hangs, and do not try it again.
 	u.trial("2s")
-	bad := key.releaseOf(t, ft.BrokenVersion, ft.ProgramOf(t, ft.BrokenVersion), nil)
+	bad := key.ReleaseOf(t, ft.BrokenVersion, ft.ProgramOf(t, ft.BrokenVersion), nil)
 	if out, err = u.update(bad); err == nil || !strings.Contains(out,
 		"was rolled back to 1.1.0: the server did not accept its connection within 2s") {
 		t.Errorf("a program that hangs: %v, %s", err, out)

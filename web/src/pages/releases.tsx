@@ -39,7 +39,7 @@ export default function Releases() {
                       <th scope="row"><Text of={r.version} /></th>
                       <td><Moment at={r.published} /></td>
                       <td><Moment at={r.expires} /></td>
-                      <td><Text of={r.by} /></td>
+                      <td><Caller of={r.by} /></td>
                       <td>{r.files.map((f) => <div key={f.sha256} title={f.sha256}><Text of={f.platform} /> {bytes(f.size)} {f.missing && <span class="mark mark-warn">{t("releases.missing")}</span>}</div>)}</td>
                       <td class="right"><div class="row end">
                         {!open && r.files.some((f) => !f.missing) && <Button onClick={() => setRolling(r)}>{t("rolls.start")}</Button>}
@@ -78,18 +78,24 @@ function StartRoll({ release, onClose, onDone }: { release: Release; onClose: ()
   );
 }
 
+/** The caller of a release or a roll: the server names it "user NAME" or "app NAME". */
+function Caller({ of }: { of: string }) {
+  const [, kind, name] = /^(user|app) (.*)$/s.exec(of) ?? [];
+  return kind ? <>{t(kind === "user" ? "grants.user" : "grants.app")} <Text of={name} /></> : <Text of={of} />;
+}
+
 /** One roll with a cell for each host. */
 function Roll({ roll, reload }: { roll: Upgrade; reload: () => void }) {
   const [asking, setAsking] = useState<"approved" | "stopped">();
   const count = (state: string) => roll.hosts.filter((h) => h.state === state).length;
   const done = count("done");
-  const mine = roll.by === session.value?.user;
+  const mine = roll.by === `user ${session.value?.user}`;
   return (
     <section class="card">
       <div class="row">
         <h3><Text of={roll.version} /> · {tOf("rolls.state.", roll.state)}</h3>
         <span class="dim">{t("rolls.progress", { n: done, all: roll.hosts.length })}</span>
-        <span class="dim"><Moment at={roll.created} /> <Text of={roll.by} />{roll.approved && <> · {t("rolls.approvedBy")} <Text of={roll.approved} /></>}</span>
+        <span class="dim"><Moment at={roll.created} /> <Caller of={roll.by} />{roll.approved && <> · {t("rolls.approvedBy")} <Caller of={roll.approved} /></>}</span>
         <span class="members-actions">
           {roll.state === "waiting" && !mine && <Button kind="main" onClick={() => setAsking("approved")}>{t("rolls.approve")}</Button>}
           {(roll.state === "waiting" || roll.state === "running") && <Button kind="danger" onClick={() => setAsking("stopped")}>{t("rolls.stop")}</Button>}
