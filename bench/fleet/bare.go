@@ -101,7 +101,7 @@ func runBareServer(ctx context.Context, o order) error {
 // runBareAgents is a part: connections that send messages, and get an answer to each. A file in the folder of the order
 // says that all are connected.
 func runBareAgents(ctx context.Context, o order) error {
-	no := []natsgo.Option{natsgo.Timeout(patience), natsgo.PingInterval(10 * time.Second)}
+	no := []natsgo.Option{natsgo.Timeout(patience), natsgo.PingInterval(time.Minute)}
 	if o.TLS != nil {
 		c, err := o.TLS.config()
 		if err != nil {

@@ -28,6 +28,7 @@ type contact struct {
 	lastHeard  time.Time // like heard, but kept when a new session begins
 	beat       uint64    // the number of the last heartbeat
 	beatAt     time.Time // when it was sent
+	unanswered int       // heartbeats since the last one that was answered
 	sent       [beatsKept]time.Time
 	trips      [beatsKept]time.Duration // how long the answers of the last heartbeats took; 0 means not known
 }
@@ -38,7 +39,7 @@ func (c *contact) open(session, base uint64) {
 	defer c.mu.Unlock()
 	c.session, c.base, c.welcomeLSN = session, base, 0
 	c.wanted, c.floor, c.welcomed, c.over = false, 0, false, false
-	c.heard, c.helloAt = time.Time{}, time.Time{}
+	c.heard, c.helloAt, c.unanswered = time.Time{}, time.Time{}, 0
 	c.sent, c.trips = [beatsKept]time.Time{}, [beatsKept]time.Duration{}
 }
 
@@ -108,14 +109,22 @@ func (c *contact) nextBeat(now time.Time) (session, beat uint64) {
 	c.beat++
 	c.sent[c.beat%beatsKept], c.trips[c.beat%beatsKept] = now, 0
 	c.beatAt = now
+	c.unanswered++
 	return c.session, c.beat
 }
 
-// sinceBeat is how long ago the last heartbeat was sent.
-func (c *contact) sinceBeat(now time.Time) time.Duration {
+// untilBeat is how long to wait for the next heartbeat: a period after the last one, or only beatAgain if that one has
+// no answer. Without a session nothing was sent, so nothing is due early.
+func (c *contact) untilBeat(period time.Duration, now time.Time) time.Duration {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	return now.Sub(c.beatAt)
+	if !c.leased(now) {
+		return 0
+	}
+	if c.unanswered == 1 {
+		period = min(period, beatAgain)
+	}
+	return period - now.Sub(c.beatAt)
 }
 
 // renew extends the lease, counted from the time at which the answered heartbeat was sent. So an answer that waited in
@@ -127,7 +136,7 @@ func (c *contact) renew(session, beat uint64, now time.Time) {
 		return
 	}
 	if at := c.sent[beat%beatsKept]; at.After(c.heard) {
-		c.heard, c.lastHeard = at, at
+		c.heard, c.lastHeard, c.unanswered = at, at, 0
 		c.trips[beat%beatsKept] = now.Sub(at)
 	}
 }

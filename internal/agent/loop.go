@@ -91,6 +91,10 @@ func (a *Agent) Disconnected() {
 	a.wake()
 }
 
+// beatAgain is how long the answer to a heartbeat may take before another one is sent. The server takes a host for lost
+// after 14 s of silence: a second heartbeat comes before that, and while all is well there is one in 11 s.
+const beatAgain = 2 * time.Second
+
 // sendHeartbeats sends heartbeats until ctx ends. It uses neither the disk nor anything that waits for the disk.
 func (a *Agent) sendHeartbeats(ctx context.Context, link Link) {
 	// The jitter keeps a fleet from acting at the same moment. It only shortens the time.
@@ -105,21 +109,20 @@ func (a *Agent) sendHeartbeats(ctx context.Context, link Link) {
 			return
 		case <-a.beatNow:
 		case <-t.C:
-			// A full report that was sent meanwhile is a heartbeat too.
-			if wait := period - a.contact.sinceBeat(a.o.Now()); wait > 0 {
+			if wait := a.contact.untilBeat(period, a.o.Now()); wait > 0 {
 				t.Reset(wait)
 				continue
 			}
 		}
 
 		period = every()
-		t.Reset(period)
-
 		session, beat := a.contact.nextBeat(a.o.Now())
 		if beat == 0 {
+			t.Reset(period)
 			continue
 		}
 
+		t.Reset(min(period, beatAgain))
 		r := a.newReport(gozzard.ReportHeartbeat)
 		r.Session, r.Beat, r.Vitals = session, beat, a.vitals()
 		if err := link.Send(r); err != nil {

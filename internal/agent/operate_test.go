@@ -306,13 +306,13 @@ func TestQueriesNeedNoJournal(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		r := online(t)
 		r.do(r.op(gozzard.ActionStart, "ok"))
-		pass(7 * time.Second)
+		pass(12 * time.Second)
 		beats := r.taken(gozzard.ReportHeartbeat)
 		before := beats[len(beats)-1].Journal.LSN
 		q := r.op(gozzard.ActionQuery, "")
 		q.Gen = 0
 		r.do(q, q)
-		pass(7 * time.Second)
+		pass(12 * time.Second)
 		got := r.last(q.ID)
 		if got.Phase != gozzard.PhaseDone || got.Outcome.Detail == nil || got.Outcome.Detail.PID <= 0 {
 			t.Errorf("said %+v", got)

@@ -97,6 +97,8 @@ type Engine struct {
 	mu    statelock.Mutex // a panic while it is held ends the program
 	queue *queue
 
+	leaseEnds time.Time // no lease ends before
+
 	// By agent: held while its session is opened, or what waits for it is dispatched, one at a time.
 	// So many that the sessions of a fleet that comes back rarely wait for each other.
 	agentLocks [4096]sync.Mutex

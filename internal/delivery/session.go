@@ -38,7 +38,8 @@ func (e *Engine) OpenSession(id gozzard.AgentID, s Session, now time.Time) {
 	g := e.queue.agent(id)
 	if gozzard.MayOpenSession(g.session.ID, s.ID) {
 		s.Behind = s.Behind || g.session.Behind
-		g.session, g.heard, g.online, g.settled = s, now, true, false
+		g.session, g.settled = s, false
+		e.renewLease(g, now)
 	}
 }
 
@@ -87,21 +88,42 @@ func (e *Engine) Heard(id gozzard.AgentID, session uint64, now time.Time) Contac
 		return ContactOld
 	}
 
-	g.heard = now
 	if g.online {
+		g.heard = now
 		return ContactAlive
 	}
-	g.online = true
+	e.renewLease(g, now)
 	return ContactBack
 }
 
+// renewLease makes an agent online. The caller holds e.mu.
+func (e *Engine) renewLease(g *agent, now time.Time) {
+	g.heard, g.online = now, true
+	if end := now.Add(e.o.Lease); end.Before(e.leaseEnds) {
+		e.leaseEnds = end
+	}
+}
+
 // expireLeases marks agents that were silent for the lease as offline. Attempts that they may not have are looked at
-// right away.
+// right away. It looks at the agents only when a lease can have ended: a look at all of a large fleet at every tick
+// would cost as much as their heartbeats.
 func (e *Engine) expireLeases(now time.Time) {
+	if now.Before(e.leaseEnds) {
+		return
+	}
+
+	e.leaseEnds = now.Add(e.o.Lease)
 	for id, g := range e.queue.agents {
-		if !g.online || now.Sub(g.heard) < e.o.Lease {
+		if !g.online {
 			continue
 		}
+		if end := g.heard.Add(e.o.Lease); end.After(now) {
+			if end.Before(e.leaseEnds) {
+				e.leaseEnds = end
+			}
+			continue
+		}
+
 		g.online = false
 		e.o.Silent(id, g.heard)
 		for _, a := range g.attempts {

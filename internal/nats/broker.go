@@ -19,13 +19,8 @@ const MinSecret = 32
 
 const (
 	// The broker pings only connections that have been silent for this long; agents that send heartbeats are not.
-	pingInterval = 10 * time.Second
-	maxPingsOut  = 2
-
-	// A client pings without regard to what it sends, and each ping costs the broker a read and a write. Clients notice
-	// within 30 s that the broker is gone, as with more pings and more of them unanswered.
-	clientPing     = 15 * time.Second
-	clientPingsOut = 1
+	pingInterval = 20 * time.Second
+	maxPingsOut  = 1
 
 	// The timeout of authentication too. A short one would make a fleet that reconnects at once fail for ever.
 	dialTimeout  = 30 * time.Second
@@ -143,6 +138,7 @@ func brokerOptions(o BrokerOptions, auth *authenticator) (*server.Options, error
 		CustomClientAuthentication: auth,
 		NoSigs:                     true,
 		NoSystemAccount:            true, // no $SYS services that could be attacked
+		NoSublistCache:             true, // it has room for 1024 subjects: a larger fleet only fills and empties it
 		NoHeaderSupport:            true, // Gozzard uses no headers, and those of the broker (tracing) name subjects
 		MaxPayload:                 MaxMessage,
 		MaxPending:                 maxPending,

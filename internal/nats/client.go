@@ -18,8 +18,7 @@ func commonOptions() []natsgo.Option {
 		natsgo.IgnoreAuthErrorAbort(),
 		natsgo.NoEcho(),
 		natsgo.Timeout(dialTimeout),
-		natsgo.PingInterval(clientPing),
-		natsgo.MaxPingsOutstanding(clientPingsOut),
+		natsgo.PingInterval(-1), // the library pings without regard to what is received; see Link.follow
 	}
 }
 

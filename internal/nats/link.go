@@ -34,6 +34,11 @@ type LinkOptions struct {
 	// the server. Nothing is decoded before. nil: commands are not signed, for tests.
 	Open func([]byte) ([]byte, error)
 
+	// Silence is how long the link waits for a message of the server before it pings: 12 s, because agents get an answer to
+	// a heartbeat every 11 s. Patience is how long the server may take to answer a ping, after which the link connects
+	// again: 15 s, and twice as long on a new connection.
+	Silence, Patience time.Duration
+
 	From netip.Addr // the local address of connections; zero: any
 
 	Command func(*gozzard.Command) // called for each command in the order of arrival, one at a time
@@ -99,6 +104,12 @@ func NewLink(o LinkOptions) (*Link, error) {
 	}
 
 	// Fill in the defaults.
+	if o.Silence <= 0 {
+		l.opts.Silence = 12 * time.Second
+	}
+	if o.Patience <= 0 {
+		l.opts.Patience = 15 * time.Second
+	}
 	if o.Open == nil {
 		l.opts.Open = func(b []byte) ([]byte, error) { return b, nil }
 	}

@@ -16,7 +16,6 @@ const (
 	firstRange    = 250 * time.Millisecond
 	lastRange     = 8 * time.Second
 	rejectedRange = 30 * time.Second // a rejection rarely ends soon
-	flushBudget   = 30 * time.Second
 	lastFlush     = time.Second
 )
 
@@ -62,7 +61,7 @@ func (l *Link) session(ctx context.Context) error {
 	return err
 }
 
-// follow calls Up and Down for the events of the connection.
+// follow calls Up and Down for the events of the connection, and connects again when the server does not answer.
 func (l *Link) follow(ctx context.Context, conn *natsgo.Conn, ev *events) error {
 	up := false
 	defer func() {
@@ -70,6 +69,9 @@ func (l *Link) follow(ctx context.Context, conn *natsgo.Conn, ev *events) error 
 			l.down()
 		}
 	}()
+	listen := time.NewTicker(l.opts.Silence)
+	defer listen.Stop()
+	heard := l.received.Load()
 
 	for {
 		select {
@@ -80,8 +82,14 @@ func (l *Link) follow(ctx context.Context, conn *natsgo.Conn, ev *events) error 
 				return fmt.Errorf("the library gave up the connection: %w", err)
 			}
 			return ErrDown
+		case <-listen.C:
+			if up && l.received.Load() == heard {
+				l.ping(ctx, conn, l.opts.Patience)
+			}
+			heard = l.received.Load()
 		case <-ev.wake:
 		}
+
 		for _, connected := range ev.drain() {
 			if up {
 				up = false
@@ -90,28 +98,31 @@ func (l *Link) follow(ctx context.Context, conn *natsgo.Conn, ev *events) error 
 			if !connected || ctx.Err() != nil {
 				continue
 			}
-			if err := flush(ctx, conn); err != nil {
-				l.setupFailed(ctx, conn, err)
-				continue
+			if up = l.ping(ctx, conn, 2*l.opts.Patience); up {
+				l.connected()
 			}
-			up = true
-			l.connected()
 		}
 	}
 }
 
-// setupFailed handles a connection on which the broker did not answer in time. If the connection is lost again, its
-// event follows. If it is not, it is given up: without an event this link would stay down for ever.
-func (l *Link) setupFailed(ctx context.Context, conn *natsgo.Conn, err error) {
-	if ctx.Err() != nil {
-		return
+// ping returns whether the broker has processed all requests of the connection in time: then the subscription is active.
+// If the connection is lost meanwhile, its event follows. If it is not, it is given up: without an event this link would
+// stay down for ever, or up without a server.
+func (l *Link) ping(ctx context.Context, conn *natsgo.Conn, patience time.Duration) bool {
+	limited, cancel := context.WithTimeout(ctx, patience)
+	defer cancel()
+	err := conn.FlushWithContext(limited)
+	if err == nil {
+		return true
 	}
-	l.opts.Log.Info("the server did not answer on a new connection in time", "err", err)
-	if conn.IsConnected() {
+
+	if ctx.Err() == nil && conn.IsConnected() {
+		l.opts.Log.Info("the server does not answer, the agent connects again", "err", err)
 		if err := l.Reconnect(); err != nil {
 			l.opts.Log.Debug("cannot reconnect", "err", err)
 		}
 	}
+	return false
 }
 
 func (l *Link) connected() {
@@ -127,13 +138,6 @@ func (l *Link) connected() {
 func (l *Link) down() {
 	l.up.Store(false)
 	l.opts.Down()
-}
-
-// flush returns when the broker has processed all requests of the connection: the subscription is active.
-func flush(ctx context.Context, conn *natsgo.Conn) error {
-	ctx, cancel := context.WithTimeout(ctx, flushBudget)
-	defer cancel()
-	return conn.FlushWithContext(ctx)
 }
 
 // connOptions are the options of the connection to the server. life ends with the connection.

@@ -1,6 +1,7 @@
 package nats_test
 
 import (
+	"bytes"
 	"errors"
 	"io"
 	"net"
@@ -9,6 +10,7 @@ import (
 	"sync"
 	"syscall"
 	"testing"
+	"time"
 
 	"github.com/gozzard/gozzard/internal/nats"
 )
@@ -73,6 +75,29 @@ func TestReconnectOverADeadNetwork(t *testing.T) {
 	eventually(t, "a new connection", func() bool { return w.made() > 1 && e.upCount() == 2 && e.isUp() })
 }
 
+// TestSilentServer: the network is silently gone. The link notices it, because it hears nothing.
+func TestSilentServer(t *testing.T) {
+	b := broker(t, "127.0.0.1:0")
+	w := newCable(t, b.Addr())
+	e := link(t, nats.LinkOptions{URL: w.addr, Agent: agentID(1), Silence: 100 * time.Millisecond, Patience: 2 * time.Second})
+	eventually(t, "the connection", e.isUp)
+	w.freeze()
+	eventually(t, "a new connection", func() bool { return w.made() > 1 && e.upCount() >= 2 && e.isUp() })
+}
+
+// TestNoAnswerOnANewConnection: the server accepts a connection and then is silent, as when it has too much to do. The
+// link does not stay down.
+func TestNoAnswerOnANewConnection(t *testing.T) {
+	b := broker(t, "127.0.0.1:0")
+	w := newCable(t, b.Addr())
+	w.freezeAfter("PONG")
+	e := link(t, nats.LinkOptions{URL: w.addr, Agent: agentID(1), Patience: time.Second})
+	eventually(t, "a new connection", func() bool { return w.made() > 1 && e.isUp() })
+	if _, fault := e.State(); fault != "" {
+		t.Errorf("it is up, and its fault is %q", fault)
+	}
+}
+
 // TestReconnectGivesUpADial: the network drops packets, and an attempt to connect would wait for long. Reconnect
 // cancels it, and the next attempt finds the server.
 func TestReconnectGivesUpADial(t *testing.T) {
@@ -128,7 +153,8 @@ type cable struct {
 
 	mu     sync.Mutex
 	n      int
-	frozen int // connections up to this one carry nothing
+	frozen int    // connections up to this one carry nothing
+	last   string // the first connection carries nothing after this text; "": it works
 }
 
 func newCable(t *testing.T, to string) *cable {
@@ -189,7 +215,19 @@ func (w *cable) carry(n int, to, from net.Conn) {
 		if _, err := to.Write(buf[:k]); err != nil {
 			return
 		}
+		w.mu.Lock()
+		if n == 1 && w.last != "" && bytes.Contains(buf[:k], []byte(w.last)) {
+			w.frozen = 1
+		}
+		w.mu.Unlock()
 	}
+}
+
+// freezeAfter freezes the first connection when it has carried a text.
+func (w *cable) freezeAfter(text string) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.last = text
 }
 
 func (w *cable) freeze() {
