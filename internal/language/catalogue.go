@@ -132,6 +132,9 @@ func (c *Catalogue) message(text string, depth int) string {
 	if chinese, ok := c.exact[text]; ok {
 		return chinese
 	}
+	if rest, ok := strings.CutPrefix(text, ": "); ok { // follows another text
+		return "：" + c.message(rest, depth-1)
+	}
 	if chinese, ok := c.blocks(text, depth-1); ok { // before patterns: a short one could fit the whole of it
 		return chinese
 	}
@@ -182,7 +185,7 @@ func (c *Catalogue) faults(text string, depth int) (string, bool) {
 			return "", false
 		}
 	}
-	return strings.Join(parts, "; "), true
+	return strings.Join(parts, "；"), true
 }
 
 // find is the Chinese text of a message that is a known text, or that fits a pattern. inner allows that the argument

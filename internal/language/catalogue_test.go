@@ -59,7 +59,7 @@ func TestCauses(t *testing.T) {
 		"/etc/x.pem: is a directory":                                          "/etc/x.pem: 是目录",
 		"/etc/x.pem: what nothing translates":                                 "/etc/x.pem: what nothing translates",
 		"open /a: permission denied\nfrom elsewhere\nopen /b: is a directory": "打开 /a：权限不足\nfrom elsewhere\n打开 /b：是目录",
-		"hosts[3].ip: required; hosts[4].cloud: must be a list, is true":      "hosts[3].ip：必填; hosts[4].cloud: 必须是列表，实际为true",
+		"hosts[3].ip: required; hosts[4].cloud: must be a list, is true":      "hosts[3].ip：必填；hosts[4].cloud: 必须是列表，实际为true",
 		"policy /etc/p.yaml: line 1: users must be a list, is a text; [] is an empty list\nline 2: shell must be true or false": "策略 " +
 			"/etc/p.yaml：第 1 行：users 必须是列表，实际为文本；[] 表示空列表\n第 2 行：shell 必须是 true 或 false",
 		"policy /etc/p.yaml: line 1: a list in brackets begins here and is not closed": "策略 /etc/p.yaml：第 1 行：括号中的列表从此处开始，" +

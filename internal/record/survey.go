@@ -51,8 +51,11 @@ func (c *PageCheck) String() string {
 	if c.LogDamaged {
 		parts = append(parts, "the write-ahead log is damaged")
 	}
-	if len(parts) == 0 {
-		return fmt.Sprintf("%d pages fit their checksums", c.Pages)
+	switch {
+	case len(parts) > 0:
+		return strings.Join(parts, "; ")
+	case c.Pages == 1:
+		return "1 page fits its checksum"
 	}
-	return strings.Join(parts, "; ")
+	return fmt.Sprintf("%d pages fit their checksums", c.Pages)
 }

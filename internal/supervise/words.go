@@ -161,7 +161,7 @@ func exitText(e Exit) string {
 	case e.OOM:
 		return "was ended by the kernel for its memory (oom)"
 	case !e.Known:
-		return "ended; its exit status is not known"
+		return "ended with an exit status that is not known"
 	case e.Signal != "":
 		if e.Core {
 			return "was ended by " + e.Signal + " (core dumped)"

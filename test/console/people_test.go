@@ -74,7 +74,7 @@ func TestPeople(t *testing.T) {
 	// The audit has it, and is sound.
 	p.Go("/console/audit?user=ada")
 	p.WaitText("nothing was changed or removed")
-	p.WaitText("user:create")
+	p.WaitText("Add a user bob")
 	p.Accessible()
 	p.Eval(`document.querySelector(".audit-table tbody a").click()`, nil)
 	p.Wait("dialog", "")
@@ -175,7 +175,7 @@ func TestForeignRights(t *testing.T) {
 		if user == "nobody" {
 			p.WaitText("There are no hosts")
 		} else {
-			p.WaitText("1 of 1 hosts")
+			p.WaitText("1 of 1 host")
 		}
 		if text := p.Text(); strings.Contains(text, "127.0.0.2") {
 			t.Errorf("%s sees a foreign host:\n%s", user, text)

@@ -6,7 +6,7 @@ import { stateOrder } from "./live/filter.ts";
 import { own, shared, type Action } from "./keys.ts";
 import { Palette } from "./palette.tsx";
 import { go, href, place } from "./router.ts";
-import { setTheme, theme, type Theme } from "./theme.ts";
+import { nextTheme, setTheme, theme, type Theme } from "./theme.ts";
 import { Actions } from "./ui/action.tsx";
 import { Button, Dialog, State } from "./ui/kit.tsx";
 import { age, now } from "./ui/format.ts";
@@ -27,12 +27,15 @@ const items: Item[] = [
   { path: "/account", word: "nav.account", keys: "g m", shown: () => true },
 ];
 
+const badStates = new Set(["crash_loop", "failed", "unhealthy", "backing_off", "unknown"]); // what a phone still counts in its header
+
 export function Shell({ children }: { children: ComponentChildren }) {
   const [open, setOpen] = useState<"" | "palette" | "help">("");
   const pages = items.filter((i) => i.shown());
 
   useEffect(() => {
-    const actions: Action[] = pages.map((i) => ({ label: t(i.word), keys: i.keys, run: () => go(href(i.path)) }));
+    const reached = items.filter((i) => i.shown() || i.path === "/requests"); // that page has also what one has asked for
+    const actions: Action[] = reached.map((i) => ({ label: t(i.word), keys: i.keys, run: () => go(href(i.path)) }));
     shared.value = [
       { label: t("key.palette"), keys: "Ctrl-K", run: () => setOpen("palette") },
       { label: t("key.help"), keys: "?", run: () => setOpen("help") },
@@ -46,6 +49,7 @@ export function Shell({ children }: { children: ComponentChildren }) {
   }, [language.value, session.value?.id, pages.length]);
 
   const here = pages.filter((i) => place.value.path === i.path || (i.path !== "/" && place.value.path.startsWith(`${i.path}/`)) || (i.path === "/processes" && place.value.path.startsWith("/process/")))[0];
+  useEffect(() => { document.querySelector(".menu [aria-current]")?.scrollIntoView({ block: "nearest", inline: "nearest" }); }, [here?.path]);
   useEffect(() => { document.title = here ? `${t(here.word)} - Gozzard` : "Gozzard"; }, [here?.path, language.value]);
 
   return (
@@ -85,7 +89,7 @@ function Counters() {
   const list = stateOrder.map((s) => ({ s, n: fleet.byState[fleet.states.indexOf(s)] ?? 0 })).filter((c) => c.n > 0);
   return (
     <div class="counters">
-      {list.map(({ s, n }) => <a key={s} href={href("/processes", { f: `state:${s}` })} title={t(`state.${s}` as Word)}><State of={s} bare /> {number(n)}</a>)}
+      {list.map(({ s, n }) => <a key={s} href={href("/processes", { f: `state:${s}` })} class={badStates.has(s) ? "bad" : ""} title={t(`state.${s}` as Word)}><State of={s} bare /> {number(n)}</a>)}
       <span class={`live live-${connection.value}`}>{connection.value === "live" ? t("live.on") : connection.value === "off" ? t("live.offShort") : t("live.loading")}</span>
     </div>
   );
@@ -102,9 +106,8 @@ export function LanguageSwitch() {
 }
 
 function ThemeSwitch() {
-  const next: Record<Theme, Theme> = { system: "light", light: "dark", dark: "system" };
   const sign: Record<Theme, string> = { system: "◐", light: "☀", dark: "☾" };
-  return <Button kind="quiet" aria-label={t(`theme.${theme.value}`)} title={t(`theme.${theme.value}`)} onClick={() => setTheme(next[theme.value])}>{sign[theme.value]}</Button>;
+  return <Button kind="quiet" aria-label={t(`theme.${theme.value}`)} title={t(`theme.${theme.value}`)} onClick={() => setTheme(nextTheme())}>{sign[theme.value]}</Button>;
 }
 
 function Help({ onClose }: { onClose: () => void }) {

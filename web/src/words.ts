@@ -9,12 +9,13 @@ import { definition } from "./words/definition.ts";
 import { tasks } from "./words/tasks.ts";
 import { hosts } from "./words/hosts.ts";
 import { businesses } from "./words/businesses.ts";
+import { acts } from "./words/acts.ts";
 import { people } from "./words/people.ts";
 import { server } from "./words/server.ts";
 
 export type Language = "en" | "zh";
 
-const all = { ...shell, ...states, ...overview, ...processes, ...process, ...definition, ...tasks, ...hosts, ...businesses, ...people, ...server };
+const all = { ...shell, ...states, ...overview, ...processes, ...process, ...definition, ...tasks, ...hosts, ...businesses, ...people, ...server, ...acts };
 
 export type Word = keyof typeof all;
 

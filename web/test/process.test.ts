@@ -78,7 +78,7 @@ test("how close an instance is to its limits", () => {
   assert.equal(sizeOf("512M"), 512 * 2 ** 20);
   assert.equal(sizeOf("x"), undefined);
   const shares = (doc: unknown, cpus = 0) => Object.fromEntries(limitsOf(doc, p, cpus).map((l) => [l.kind, Math.round(l.share * 100)]));
-  assert.deepEqual(shares({ memory: "200M", cpu: "50%", limits: { files: 100 } }), { memory: 50, cpu: 50, files: 90 });
+  assert.deepEqual(shares({ memory: "200M", cpu: "50%", limits: { files: 100 } }, 4), { memory: 50, cpu: 50, files: 90 });
   assert.deepEqual(shares({ memory: "20%", cpu: 2 }, 4), { memory: 50, cpu: 50 });
   assert.deepEqual(shares({}), {});
 });

@@ -155,6 +155,12 @@ test("faults of a filter are found", () => {
   assert.deepEqual(words("managed:maybe"), ["ps.fault.flag"]);
   assert.deepEqual(words('biz:"my shop'), ["ps.fault.quote"]);
   assert.deepEqual(words("[a, b.*.*.*.*"), ["ps.fault.bracket"]);
+  assert.deepEqual(words("foo:bar state:Failed,bogus"), ["ps.fault.field", "ps.fault.state"]);
+  assert.deepEqual(words("front.*.web"), ["ps.fault.parts"]);
+  assert.deepEqual(words("[a, b].*.*.*.*.*"), ["ps.fault.parts"]);
+  assert.deepEqual(words("[a, b].*.*.*.* 10.0.0.1 nginx.conf \"a*b\" name:web*"), []);
+  assert.deepEqual(words("web*"), ["ps.fault.pattern"]);
+  assert.deepEqual(words("state：failed"), ["ps.fault.colon"]);
 });
 
 test("chips change the text of the filter", () => {
@@ -188,7 +194,7 @@ test("an action is summed up, and a selection may be too large", () => {
   assert.equal(s.reached, 2);
   assert.equal(s.hosts, 2);
   assert.equal(s.offline, 1);
-  assert.deepEqual(s.names, [{ key: "shop/app-1", count: 2 }, { key: "shop/app-2", count: 1 }]);
+  assert.deepEqual(s.names, [{ space: "shop", name: "app-1", count: 2 }, { space: "shop", name: "app-2", count: 1 }]);
   assert.deepEqual(s.rejected, [{ code: "refused", message: "protected", count: 1 }]);
 
   // A host that is not reached has no agent in the preview.

@@ -28,7 +28,7 @@ const lists: Record<string, keyof Filter> = {
 };
 
 /** The text of the filter box in parts: quotes and brackets keep blanks together. */
-function tokens(text: string): string[] {
+export function tokens(text: string): string[] {
   const out: string[] = [];
   let part = "", depth = 0, quoted = false;
   for (const c of text) {
@@ -46,16 +46,27 @@ function tokens(text: string): string[] {
   return out;
 }
 
-/** Whether a token is an expression of five parts, such as [a, b].*.*.*.4[6, 8, 9]. */
-function isExpression(token: string): boolean {
+/** How many parts with dots between them a token has, as an expression counts them. */
+export function partsOf(token: string): number {
   let depth = 0, dots = 0;
   for (const c of token) {
     if (c === "[") depth++;
     else if (c === "]") depth--;
     else if (c === "." && depth === 0) dots++;
   }
-  return dots === 4 && /[*?[]/.test(token);
+  return dots + 1;
 }
+
+/** Whether a token has signs of a pattern, which free words do not have. */
+export const isPattern = (token: string) => /[*?[]/.test(token);
+
+/** Whether a token is an expression of five parts, such as [a, b].*.*.*.4[6, 8, 9]. */
+function isExpression(token: string): boolean {
+  return partsOf(token) === 5 && isPattern(token);
+}
+
+/** A state as it is recorded: Crash-Loop is crash_loop. */
+export const stateOf = (s: string) => s.toLowerCase().replaceAll("-", "_");
 
 const unquote = (s: string) => s.replaceAll('"', "");
 
@@ -198,7 +209,7 @@ function spaceFits(t: Table, patterns: string[]): (space: string) => boolean {
 /** Decides a filter about every entry of the dictionaries. */
 export function decide(t: Table, f: Filter) {
   const named = nameFits(f.names), inSpace = spaceFits(t, f.spaces);
-  const states = f.states.map((s) => s.toLowerCase().replaceAll("-", "_"));
+  const states = f.states.map(stateOf);
   const bizs = anyOf(f.bizs), sets = anyOf(f.sets), modules = anyOf(f.modules);
   const hosts = anyOf(f.hosts);
   const texts = f.words.length ? textsOf(t) : null;

@@ -3,12 +3,16 @@ import { Failure, get, may } from "../api.ts";
 import type { AuditDetail, AuditPage, AuditRow, AuditVerified } from "../api-types.ts";
 import { href, place, setQuery } from "../router.ts";
 import { Scroll } from "../ui/act.tsx";
-import { Button, CopyButton, Dialog, Empty, Field, Moment, PageHead, Problem, Text } from "../ui/kit.tsx";
-import { exact } from "../ui/format.ts";
+import { Button, CopyButton, Dialog, Empty, Field, Fold, Moment, PageHead, Problem, Text } from "../ui/kit.tsx";
+import { exact, plain } from "../ui/format.ts";
 import { useLoad } from "../ui/load.ts";
 import { number, t, tOf } from "../words.ts";
+import { Act as ActWords } from "./audit-act.tsx";
+import { knownActs } from "./audit-model.ts";
+import { shortTask } from "./task-model.ts";
 
 const fields = ["user", "app", "action", "host", "account"] as const;
+const filterKeys = [...fields, "since", "until"] as const;
 const pageSize = 100;
 const mostRows = 5000; // on one page; the command line lists more
 
@@ -20,7 +24,7 @@ export default function Audit() {
       <PageHead title={t("audit.title")} />
       <div class="stack">
         <Verified />
-        <Filters />
+        <Fold active={filterKeys.some((k) => place.value.query.get(k))}><Filters /></Fold>
         <Rows />
       </div>
       {row > 0 && <RowDetail row={row} onClose={() => setQuery({ row: "" })} />}
@@ -85,10 +89,11 @@ function Filters() {
   );
   return (
     <form class="audit-filters" role="search" onSubmit={(e) => e.preventDefault()}>
-      {fields.map((k) => <Field key={k} label={t(`audit.${k}`)}>{(a) => <input {...a} type="search" autocomplete="off" value={q.get(k) ?? ""} onChange={(e) => setQuery({ [k]: e.currentTarget.value.trim() })} />}</Field>)}
+      {fields.map((k) => <Field key={k} label={t(`audit.${k}`)}>{(a) => <input {...a} type="search" autocomplete="off" list={k === "action" ? "audit-acts" : undefined} value={q.get(k) ?? ""} onChange={(e) => setQuery({ [k]: e.currentTarget.value.trim() })} />}</Field>)}
+      <datalist id="audit-acts">{knownActs.map((act) => <option key={act} value={act}>{tOf("acts.", act)}</option>)}</datalist>
       {time("since")}
       {time("until")}
-      {[...fields, "since", "until"].some((k) => q.get(k)) && <Button onClick={() => setQuery({ user: "", app: "", action: "", host: "", account: "", since: "", until: "" })}>{t("audit.clear")}</Button>}
+      {filterKeys.some((k) => q.get(k)) && <Button onClick={() => setQuery({ user: "", app: "", action: "", host: "", account: "", since: "", until: "" })}>{t("audit.clear")}</Button>}
     </form>
   );
 }
@@ -103,7 +108,7 @@ function localTime(iso: string): string {
 function Rows() {
   const q = place.value.query;
   const filter: Record<string, string> = {};
-  for (const k of [...fields, "since", "until"]) { const v = q.get(k); if (v) filter[k] = v; }
+  for (const k of filterKeys) { const v = q.get(k); if (v) filter[k] = v; }
   const key = JSON.stringify(filter);
   const first = useLoad((s) => get<AuditPage>("/audit", { ...filter, newest: true, limit: pageSize }, s), [key]);
   const [more, setMore] = useState<{ key: string; rows: AuditRow[]; next: number }>();
@@ -130,7 +135,7 @@ function Rows() {
   return (
     <>
       {rows.length === 0 ? (next ? <p class="hint">{t("audit.olderOnly")}</p> : <Empty title={t("audit.none")} />) : (
-        <Scroll label={t("audit.title")} class="hosts-scroll">
+        <Scroll label={t("audit.title")} class="hosts-scroll stacks">
           <table class="audit-table">
             <thead><tr><th scope="col">{t("audit.row")}</th><th scope="col">{t("host.event.at")}</th><th scope="col">{t("audit.by")}</th><th scope="col">{t("audit.action")}</th><th scope="col" class="right">{t("audit.targets")}</th><th scope="col">{t("audit.result")}</th><th scope="col">{t("audit.from")}</th><th scope="col">{t("audit.task")}</th></tr></thead>
             <tbody>{rows.map((r) => (
@@ -138,11 +143,11 @@ function Rows() {
                 <th scope="row"><a href={rowLink(r.seq)}>{r.seq}</a></th>
                 <td class="nowrap"><Moment at={r.at} /></td>
                 <td><By of={r} /></td>
-                <td><Text of={r.act} /></td>
+                <td><ActWords of={r.act} /></td>
                 <td class="right">{r.targets > 0 ? number(r.targets) : ""}</td>
                 <td><Text of={r.result || r.outcome || ""} />{(r.count ?? 1) > 1 && <small class="dim"> {t("audit.times", { n: r.count! })}</small>}</td>
                 <td><Text of={r.source ?? ""} /></td>
-                <td>{r.task_id && <a href={href(`/tasks/${encodeURIComponent(r.task_id)}`)}>{r.task_id.slice(0, 12)}</a>}</td>
+                <td class="nowrap">{r.task_id && <a href={href(`/tasks/${encodeURIComponent(r.task_id)}`)}><Text of={shortTask(r.task_id)} class="mono" /></a>}</td>
               </tr>
             ))}</tbody>
           </table>
@@ -179,7 +184,7 @@ function RowDetail({ row, onClose }: { row: number; onClose: () => void }) {
           <dl class="facts">
             <dt>{t("host.event.at")}</dt><dd>{d.row.at ? exact(Date.parse(d.row.at)) : "-"}</dd>
             <dt>{t("audit.by")}</dt><dd><By of={d.row} /></dd>
-            <dt>{t("audit.action")}</dt><dd><Text of={d.row.act} /></dd>
+            <dt>{t("audit.action")}</dt><dd><ActWords of={d.row.act} /> <code class="dim">{plain(d.row.act)}</code></dd>
             {d.text && <><dt>{t("audit.about")}</dt><dd><Text of={d.text} /></dd></>}
             {d.row.outcome && <><dt>{t("audit.outcome")}</dt><dd><Text of={d.row.outcome} /></dd></>}
             {d.row.result && <><dt>{t("audit.result")}</dt><dd><Text of={d.row.result} /></dd></>}
@@ -196,7 +201,7 @@ function RowDetail({ row, onClose }: { row: number; onClose: () => void }) {
               <h3>{t("audit.items", { n: d.items_total })}</h3>
               <ul class="stack">{d.items.map((it, i) => (
                 <li key={i}>
-                  <Text of={Object.entries(it).filter(([k, v]) => k !== "definition" && v !== "" && v !== null && v !== undefined).map(([k, v]) => `${tOf("audit.item.", k)}: ${typeof v === "object" ? JSON.stringify(v) : String(v)}`).join(" · ")} />
+                  <Text of={Object.entries(it).filter(([k, v]) => k !== "definition" && v !== "" && v !== null && v !== undefined).map(([k, v]) => `${tOf("audit.item.", k)}${t("mark.colon")}${typeof v === "object" ? JSON.stringify(v) : String(v)}`).join(" · ")} />
                   {it.definition && d.definitions[it.definition] !== undefined && <details><summary>{t("audit.definition")}</summary><pre class="audit-definition" tabIndex={0}>{JSON.stringify(d.definitions[it.definition], null, 2)}</pre></details>}
                 </li>
               ))}</ul>

@@ -31,7 +31,7 @@ export default function Businesses() {
       {!!list.data?.count && (
         <>
           {list.data.count > 5 && <input type="search" class="biz-find" aria-label={t("biz.find")} placeholder={t("biz.find")} value={words} onInput={(e) => setQuery({ q: e.currentTarget.value })} />}
-          <div class="card scroll" tabIndex={0} role="region" aria-label={t("biz.title")}>
+          <div class="card scroll stacks" tabIndex={0} role="region" aria-label={t("biz.title")}>
             <table class="biz-list">
               <thead><tr>{(["biz.name", "biz.id", "biz.size", "biz.states", "biz.version", "biz.source", "biz.since"] as const).map((w) => <th key={w} scope="col">{t(w)}</th>)}</tr></thead>
               <tbody>{shown.map((b) => <Row key={b.biz} of={b} live={counts.get(b.biz)} tree={trees.data?.get(b.biz)} />)}</tbody>

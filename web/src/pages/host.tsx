@@ -1,7 +1,5 @@
-import { useEffect, useState } from "preact/hooks";
-import { get } from "../api.ts";
-import type { Event as FleetEvent, EventPage, HostInfo } from "../api-types.ts";
-import { beat, listen, table } from "../live/stream.ts";
+import type { HostInfo } from "../api-types.ts";
+import { beat, table } from "../live/stream.ts";
 import { flagManaged, flagStale } from "../live/table.ts";
 import { href } from "../router.ts";
 import { Scroll } from "../ui/act.tsx";
@@ -9,6 +7,7 @@ import { CopyButton, Empty, Moment, PageHead, Problem, State, Text } from "../ui
 import { ProcessName } from "../ui/process-name.tsx";
 import { bytes, percent } from "../ui/format.ts";
 import { useLoad } from "../ui/load.ts";
+import { useEvents } from "../ui/use-events.ts";
 import { number, t, tOf } from "../words.ts";
 import { Vitals } from "./host-vitals.tsx";
 import { nameOf, readFleet, sumHosts, type Fleet } from "./hosts-data.ts";
@@ -134,15 +133,8 @@ function Processes({ agent }: { agent: string }) {
 
 /** What happened on the host, newest first. */
 function Events({ agent }: { agent: string }) {
-  const old = useLoad((s) => get<EventPage>("/events", { host: agent, limit: mostEvents }, s), [agent]);
-  const [fresh, setFresh] = useState<FleetEvent[]>([]);
-  useEffect(() => listen("events", (list) => {
-    const here = list.filter((e) => e.host.agent === agent);
-    if (here.length) setFresh((f) => [...f, ...here].slice(-mostEvents));
-  }), [agent]);
-
-  const known = new Set((old.data?.events ?? []).map((e) => e.id));
-  const all = [...(old.data?.events ?? []), ...fresh.filter((e) => !known.has(e.id))].slice(-mostEvents).reverse();
+  const old = useEvents({ host: agent, limit: mostEvents }, mostEvents, (e) => e.host.agent === agent);
+  const all = [...old.events].reverse();
   return (
     <section class="card">
       <h2>{t("host.events")}</h2>

@@ -54,7 +54,7 @@ export interface Sum {
   states: Uint32Array; // processes by state
   count: number;
   stale: number;
-  cpu: number; // percent of the machine
+  cpu: number; // percent of one core
   mem: number; // KiB
 }
 

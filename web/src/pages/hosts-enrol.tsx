@@ -54,7 +54,7 @@ function Paste({ token, made }: { token: string; made?: EnrolToken }) {
   return (
     <div class="stack">
       <Once label={t("enrol.token")} value={token} />
-      {made && <p>{t("enrol.limits", { n: made.uses })} <Moment at={made.expires} />.{made.approve && <> {t("enrol.waits")}</>}</p>}
+      {made && <p>{t("enrol.limits", { n: made.uses })} <Moment at={made.expires} />{t("mark.end")}{made.approve && <> {t("enrol.waits")}</>}</p>}
       <h3>{t("enrol.paste")}</h3>
       <Command text={`curl -fsSL --cacert ca.pem ${server}/join | sudo sh`} />
       <p class="hint">{t("enrol.paste.hint")}</p>

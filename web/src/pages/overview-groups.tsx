@@ -1,4 +1,5 @@
 import { useMemo } from "preact/hooks";
+import { ownSpace } from "../live/names.ts";
 import { slowBeat, table } from "../live/stream.ts";
 import { stateOrder } from "../live/filter.ts";
 import type { Grouping } from "../live/heat.ts";
@@ -67,7 +68,7 @@ function keyOf(by: Grouping): { column: Uint32Array; entries: { label: string; f
     case "host":
       return { column: fleet.host, entries: fleet.hosts.ip.map((ip, i) => ({ label: ip, filter: `host:${fleet.hosts.cloud[i]}:${ip}` })) };
     case "namespace":
-      return { column: fleet.name, entries: fleet.names.space.map((s) => ({ label: s, filter: `ns:${quote(s)}` })) };
+      return { column: fleet.name, entries: fleet.names.space.map((s) => ({ label: ownSpace(fleet, s), filter: `ns:${quote(s)}` })) };
     case "business":
       return { column: fleet.place, entries: fleet.places.map(([biz, name, set]) => (biz ? { label: `${name} / ${set}`, filter: `biz:${biz} set:${quote(set)}` } : { label: "", filter: "biz:0" })) };
   }

@@ -1,6 +1,6 @@
 import { useEffect, useState } from "preact/hooks";
 import { get, may } from "../api.ts";
-import type { Event as FleetEvent, EventPage, TaskPage, TaskSummary } from "../api-types.ts";
+import type { TaskPage, TaskSummary } from "../api-types.ts";
 import { beat, listen, table } from "../live/stream.ts";
 import type { Grouping } from "../live/heat.ts";
 import { href, place, setQuery } from "../router.ts";
@@ -8,7 +8,9 @@ import { EventLine } from "../ui/events.tsx";
 import { HeatMap } from "../ui/heatmap.tsx";
 import { Command, Empty, PageHead, Problem } from "../ui/kit.tsx";
 import { useLoad } from "../ui/load.ts";
-import { number, t } from "../words.ts";
+import { ProcessName } from "../ui/process-name.tsx";
+import { useEvents } from "../ui/use-events.ts";
+import { number, t, tOf } from "../words.ts";
 import { EventStrip } from "./overview-strip.tsx";
 import { Groups } from "./overview-groups.tsx";
 import { Wrong } from "./overview-wrong.tsx";
@@ -94,7 +96,7 @@ function RunningTask({ task }: { task: TaskSummary }) {
   const ended = done + failed;
   return (
     <li>
-      <a href={href(`/tasks/${encodeURIComponent(task.task_id)}`)}>{task.actions.join(", ")} {task.processes[0]?.name}{task.processes.length + (task.more ?? 0) > 1 ? " …" : ""}</a>
+      <a href={href(`/tasks/${encodeURIComponent(task.task_id)}`)}>{task.actions.map((a) => tOf("action.", a)).join(t("mark.list"))} {task.processes[0] && <ProcessName space={task.processes[0].namespace} name={task.processes[0].name} />}{task.processes.length + (task.more ?? 0) > 1 ? " …" : ""}</a>
       <span class="dim"> {task.user} {number(ended)}/{number(targets)}</span>
       <div class="bar" role="progressbar" aria-label={task.task_id} aria-valuemin={0} aria-valuemax={targets} aria-valuenow={ended}>
         <div style={{ width: `${targets ? (100 * ended) / targets : 0}%` }} />
@@ -105,12 +107,7 @@ function RunningTask({ task }: { task: TaskSummary }) {
 
 function Events() {
   const [since] = useState(() => new Date(Date.now() - 3600_000).toISOString());
-  const loaded = useLoad((s) => get<EventPage>("/events", { since, limit: mostEvents }, s), [since]);
-  const [fresh, setFresh] = useState<FleetEvent[]>([]);
-  useEffect(() => listen("events", (list) => setFresh((f) => [...f, ...list].slice(-mostEvents))), []);
-
-  const seen = new Set<number>();
-  const all = [...(loaded.data?.events ?? []), ...fresh].filter((e) => !seen.has(e.id) && seen.add(e.id)).slice(-mostEvents);
+  const { events: all, ...loaded } = useEvents({ since, limit: mostEvents }, mostEvents, () => true);
   return (
     <section class="card">
       <h2>{t("overview.events")}</h2>

@@ -58,7 +58,7 @@ export function Users() {
 /** How a user can sign in, in words. */
 export function waysOf(u: User): string {
   const list = [u.password && t("users.password"), u.totp && t("users.totp"), u.subject && t("users.provider")].filter(Boolean);
-  return list.join(", ") || t("users.noWay");
+  return list.join(t("mark.list")) || t("users.noWay");
 }
 
 /** A password that nobody has to invent. */

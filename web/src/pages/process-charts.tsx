@@ -4,7 +4,7 @@ import { Failure, get } from "../api.ts";
 import type { History, HostPage, Process } from "../api-types.ts";
 import { place, setQuery } from "../router.ts";
 import { alignSeries, Chart } from "../ui/chart.tsx";
-import { bytes, percent } from "../ui/format.ts";
+import { bytes, percent, plain } from "../ui/format.ts";
 import { Problem } from "../ui/kit.tsx";
 import { useLoad } from "../ui/load.ts";
 import { number, t } from "../words.ts";
@@ -33,8 +33,8 @@ export function Charts({ list, host }: { list: Process[]; host: string }) {
 
   const format: Record<Kind, (n: number) => string> = { cpu: percent, mem: bytes, fd: (n) => number(Math.round(n)), restarts: (n) => number(Math.round(n * 100) / 100) };
   const to = Math.max(loaded.data?.to ?? 0, ...[...points.values()].map((p) => p?.times.at(-1) ?? 0));
-  const failure = loaded.failure ?? loaded.data?.failure;
-  const begins = [...points.values()].some((p) => p !== undefined && p.times.length > 0);
+  const missing = loaded.failure ? [] : loaded.data?.missing ?? [];
+  const empty = loaded.data ? t("chart.none") : t("chart.loading");
   return (
     <div class="stack">
       <div class="row">
@@ -44,30 +44,31 @@ export function Charts({ list, host }: { list: Process[]; host: string }) {
         </div>
       </div>
       {!host && list.length > maxHosts && <p class="note">{t("chart.tooMany", { n: maxHosts, all: list.length })}</p>}
-      {failure && <Problem of={failure} retry={loaded.reload} />}
-      {!begins && !failure && <p class="dim" role="status">{loaded.data ? t("chart.soon") : t("loading")}</p>}
+      {loaded.failure && <Problem of={loaded.failure} retry={loaded.reload} />}
+      {missing.length > 0 && <ul class="note" role="status">{missing.map((m) => <li key={m.host}>{t("chart.missing", { host: m.host, why: plain(m.why) })}</li>)}</ul>}
       <div class="charts">
-        {kinds.map((kind) => <Chart key={`${kind} ${range}`} title={t(`chart.${kind}`)} format={format[kind]} from={to - ranges[range]} to={to} bytes={kind === "mem"}
+        {kinds.map((kind) => <Chart key={`${kind} ${range}`} title={t(`chart.${kind}`)} format={format[kind]} from={to - ranges[range]} to={to} bytes={kind === "mem"} empty={empty}
           data={alignSeries(chosen.map((p) => { const at = points.get(p.host.agent); return { label: hostName(p), times: at?.times ?? [], values: at?.[kind] ?? [] }; }))} />)}
       </div>
     </div>
   );
 }
 
-async function readAll(list: Process[], range: Range, signal: AbortSignal): Promise<{ points: Map<string, Points>; to: number; failure?: Failure }> {
+async function readAll(list: Process[], range: Range, signal: AbortSignal): Promise<{ points: Map<string, Points>; to: number; missing: { host: string; why: string }[] }> {
   const to = Math.floor(Date.now() / 1000);
   const points = new Map<string, Points>();
-  let failure: Failure | undefined;
+  const missing: { host: string; why: string }[] = [];
   await Promise.all(list.map(async (p) => {
     try {
       const h = await get<History>("/history", { namespace: p.namespace, name: p.name, agent: p.host.agent, from: to - ranges[range], to, points: 360 }, signal);
       points.set(p.host.agent, { times: h.mem.map((_, i) => h.from + i * h.step), cpu: h.cpu, mem: h.mem, fd: h.fd, restarts: h.restarts });
     } catch (err) {
       if (signal.aborted) throw err;
-      failure = err instanceof Failure ? err : new Failure(0, { message: String(err) });
+      if (!(err instanceof Failure) || err.status === 0) throw err; // the server does not answer for any host
+      missing.push({ host: hostName(p), why: err.message });
     }
   }));
-  return { points, to, failure };
+  return { points, to, missing: missing.sort((a, b) => a.host.localeCompare(b.host, undefined, { numeric: true })) };
 }
 
 /** What the page has seen since it was opened: a new process has a chart before its agent has measured it for long. */

@@ -26,7 +26,8 @@ export function useInstances(space: string, name: string): Loaded<Process[]> {
   const stamp = useStamp(space, name);
   return useLoad(async (signal) => {
     const page = await get<ProcessPage>("/processes", { namespace: space, name, limit: 1000 }, signal);
-    return page.processes.filter((p) => p.namespace === space && p.name === name); // a name may look like a pattern
+    const own = page.processes.filter((p) => p.namespace === space && p.name === name); // a name may look like a pattern
+    return own.sort((a, b) => a.host.cloud - b.host.cloud || a.host.ip.localeCompare(b.host.ip, undefined, { numeric: true }));
   }, [space, name, stamp], pollEvery);
 }
 

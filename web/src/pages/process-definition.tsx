@@ -67,7 +67,7 @@ export function hostsText(hosts: unknown[]): string {
 function Origin({ of: d }: { of: Definition }) {
   const o = d.origin;
   return (
-    <p class="dim">{t("definition.registered")} <Moment at={d.registered_at} />{o && <>; {t("definition.changed")} <Moment at={o.at} /> {(o.user || o.app) && t("event.by", { user: plain(o.user || o.app || "") })} {o.task && <a href={href(`/tasks/${encodeURIComponent(o.task)}`)}>{o.task}</a>}</>}</p>
+    <p class="dim">{t("definition.registered")} <Moment at={d.registered_at} />{o && <>{t("mark.and")}{t("definition.changed")} <Moment at={o.at} /> {(o.user || o.app) && t("event.by", { user: plain(o.user || o.app || "") })} {o.task && <a href={href(`/tasks/${encodeURIComponent(o.task)}`)}>{o.task}</a>}</>}</p>
   );
 }
 

@@ -58,7 +58,7 @@ function Instance({ of: p, document, cpus, path }: { of: Process; document: unkn
         <Value label={t("process.pid")}>{p.pid > 0 ? p.pid : "-"}</Value>
         <Value label={t("process.uptime")}>{p.pid > 0 && p.started_at ? <span title={p.started_at}>{age((now.value - Date.parse(p.started_at)) / 1000)}</span> : "-"}</Value>
         <Value label={t("process.restarts")}>{number(p.restarts)}</Value>
-        <Value label={t("process.cpu")}>{percent(p.cpu)}</Value>
+        <Value label={t("process.cpu")}>{cpus > 0 ? percent(p.cpu * cpus) : "-"}</Value>
         <Value label={t("process.memory")}>{bytes(p.mem_bytes)}</Value>
         <Value label={t("process.files")}>{number(p.fd)}</Value>
         {p.exit && <Value label={t("process.exit")}>{exitText(p.exit)} {p.exit.at && <span class="dim"><Moment at={p.exit.at} /></span>}</Value>}
@@ -87,7 +87,7 @@ function Value({ label, children }: { label: string; children: preact.ComponentC
 
 export function exitText(e: { code?: number; signal?: string; core?: boolean; oom?: boolean }): string {
   const how = e.signal ? e.signal : e.code !== undefined ? t("process.code", { code: String(e.code) }) : t("process.codeUnknown");
-  return [how, e.oom && t("process.oom"), e.core && t("process.core")].filter(Boolean).join(", ");
+  return [how, e.oom && t("process.oom"), e.core && t("process.core")].filter(Boolean).join(t("mark.list"));
 }
 
 function LimitBar({ of: l }: { of: Limit }) {

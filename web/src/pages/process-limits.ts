@@ -33,8 +33,8 @@ export function limitsOf(document: unknown, p: Process, cpus = 0): Limit[] {
   else add("memory", p.mem_bytes, sizeOf(doc.memory));
 
   const cpu = percentOf(doc.cpu);
-  if (cpu !== undefined) add("cpu", p.cpu, cpu);
-  else if (doc.cpu !== undefined && cpus > 0) add("cpu", p.cpu, (Number(doc.cpu) / cpus) * 100);
+  const most = cpu !== undefined ? cpu * cpus : Number(doc.cpu) * 100;
+  if (cpus > 0) add("cpu", p.cpu * cpus, most); // in percent of one core, as everywhere; the agent reports of the machine
 
   add("files", p.fd, typeof more.files === "number" ? more.files : undefined);
   add("disk", p.disk, sizeOf(more.disk));

@@ -45,7 +45,7 @@ function FacetList({ label, chosen, values, onToggle }: { label: string; chosen:
       onKeyDown={(e) => { if (e.key === "Escape" && open) { setOpen(false); e.currentTarget.querySelector("summary")?.focus(); e.stopPropagation(); } }}
       onFocusOut={(e) => { if (e.relatedTarget instanceof Node && !e.currentTarget.contains(e.relatedTarget)) setOpen(false); }}>
       <summary class="chip" title={chosen.length > 1 ? chosen.map(plain).join(", ") : undefined}>
-        {label}{chosen.length ? <>: <Text of={chosen.length > 1 ? `${chosen[0]} +${chosen.length - 1}` : chosen[0]} class="one-line" /></> : ` ${number(values.size)}`}
+        {label}{chosen.length ? <>{t("mark.colon")}<Text of={chosen.length > 1 ? `${chosen[0]} +${chosen.length - 1}` : chosen[0]} class="one-line" /></> : ` ${number(values.size)}`}
       </summary>
       {open && <Values label={label} chosen={chosen} values={values} onToggle={onToggle} />}
     </details>

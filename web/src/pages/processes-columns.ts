@@ -11,6 +11,7 @@ import { t as word, tOf, type Word } from "../words.ts";
 export interface Column {
   key: string;
   word: Word;
+  hint?: Word; // on hover over the head
   width: string; // of CSS grid
   sort?: SortKey;
   down?: boolean; // the first click sorts the largest first
@@ -42,7 +43,7 @@ export const columns: Column[] = [
     link: (t, id) => href(`/hosts/${encodeURIComponent(t.hosts.agent[t.host[id]])}`) },
   { key: "place", word: "ps.col.place", width: "minmax(160px, 2fr)", sort: "place",
     text: (t, id) => { const [biz, name, set, module] = t.places[t.place[id]]; return biz ? outside([name || String(biz), set, module].filter(Boolean).join(" / ")) : dash; } },
-  { key: "cpu", word: "ps.col.cpu", width: "80px", sort: "cpu", down: true, number: true, fades: true, text: (t, id) => (t.pid[id] > 0 ? percent(t.cpu[id] / 10) : dash) },
+  { key: "cpu", word: "ps.col.cpu", hint: "ps.col.cpu.hint", width: "112px", sort: "cpu", down: true, number: true, fades: true, text: (t, id) => (t.pid[id] > 0 ? percent(t.cpu[id] / 10) : dash) },
   { key: "mem", word: "ps.col.mem", width: "88px", sort: "mem", down: true, number: true, fades: true, text: (t, id) => (t.pid[id] > 0 ? bytes(t.mem[id] * 1024) : dash) },
   { key: "pid", word: "ps.col.pid", width: "88px", sort: "pid", number: true, fades: true, text: (t, id) => (t.pid[id] > 0 ? String(t.pid[id]) : dash) },
   { key: "started", word: "ps.col.started", width: "112px", sort: "started", down: true, number: true,

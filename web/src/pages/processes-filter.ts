@@ -1,5 +1,5 @@
 // What is wrong with the text of the filter box, and how the chips change it.
-import { formatFilter, parseFilter, type Filter } from "../live/filter.ts";
+import { formatFilter, isPattern, parseFilter, partsOf, stateOf, tokens, type Filter } from "../live/filter.ts";
 import type { Word } from "../words.ts";
 
 export interface FilterFault { word: Word; values: Record<string, string> }
@@ -7,25 +7,40 @@ export interface FilterFault { word: Word; values: Record<string, string> }
 const fields = ["state", "name", "ns", "namespace", "host", "ip", "cloud", "biz", "business", "set", "module", "managed", "stale", "expr"];
 const named = ["state", "name", "ns", "host", "cloud", "biz", "set", "module", "managed", "stale"];
 
-/** The faults of a text. Fields that do not exist are searched for as words, so most faults are hints. */
+/** The faults of a text. What is not understood is searched for as a word, so most faults are hints. */
 export function faultsOf(text: string, states: string[]): FilterFault[] {
   const out: FilterFault[] = [];
   if ((text.match(/"/g)?.length ?? 0) % 2) out.push({ word: "ps.fault.quote", values: {} });
   let depth = 0;
   for (const c of text) depth += c === "[" ? 1 : c === "]" && depth > 0 ? -1 : 0;
   if (depth > 0) out.push({ word: "ps.fault.bracket", values: {} });
+  if (out.length) return out; // its parts cannot be told apart
 
-  for (const [, field, value] of text.replace(/"[^"]*"/g, (q) => q.replace(/\s/g, "_")).matchAll(/(?:^|\s)([a-z_]+):(\S*)/gi)) {
-    const key = field.toLowerCase();
-    if (!fields.includes(key)) out.push({ word: "ps.fault.field", values: { field, fields: named.join(", ") } });
-    if ((key === "managed" || key === "stale") && !["", "yes", "no", "true", "false", "1", "0"].includes(value.toLowerCase())) {
-      out.push({ word: "ps.fault.flag", values: { field, value } });
-    }
+  return tokens(text).flatMap((token) => faultsOfToken(token, states)).slice(0, 3);
+}
+
+function faultsOfToken(token: string, states: string[]): FilterFault[] {
+  const [, field, colon, value] = /^([a-z_]+)([:：])(.*)$/is.exec(token) ?? [];
+  if (!field) return faultsOfWord(token);
+  const key = field.toLowerCase();
+  if (!fields.includes(key)) return [{ word: "ps.fault.field", values: { field, fields: named.join(", ") } }];
+  if (colon === "：") return [{ word: "ps.fault.colon", values: { field } }];
+
+  if (key === "state") {
+    return parseFilter(token).states.filter((s) => states.length && !states.includes(stateOf(s)))
+      .map((state) => ({ word: "ps.fault.state", values: { state, states: states.join(", ") } }));
   }
-  for (const state of parseFilter(text).states) {
-    if (states.length && !states.includes(state)) out.push({ word: "ps.fault.state", values: { state, states: states.join(", ") } });
-  }
-  return out.slice(0, 3);
+  const flag = key === "managed" || key === "stale";
+  if (flag && !["", "yes", "no", "true", "false", "1", "0"].includes(value.toLowerCase())) return [{ word: "ps.fault.flag", values: { field, value } }];
+  return [];
+}
+
+/** Free words are looked for as they are: what looks like an expression or a pattern finds nothing. */
+function faultsOfWord(token: string): FilterFault[] {
+  const parts = partsOf(token);
+  if (!isPattern(token) || parts === 5 || token.includes('"')) return [];
+  if (parts > 1) return [{ word: "ps.fault.parts", values: { token, n: String(parts) } }];
+  return [{ word: "ps.fault.pattern", values: { token } }];
 }
 
 /** The parts of a filter that chips change. */

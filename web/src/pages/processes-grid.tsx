@@ -37,7 +37,7 @@ export function Grid({ control, columns, order, selectable, onSort }: { control:
           )}
           {columns.map((c) => (
             <span key={c.key} role="columnheader" class={`ps-cell ${c.number ? "ps-number" : ""}`} aria-sort={c.sort && order.key === c.sort ? (order.down ? "descending" : "ascending") : c.sort ? "none" : undefined}>
-              {c.sort ? <button type="button" class="ps-sort" onClick={() => onSort(c)}>{t(c.word)}{order.key === c.sort && <span aria-hidden="true">{order.down ? " ↓" : " ↑"}</span>}</button>
+              {c.sort ? <button type="button" class="ps-sort" title={c.hint && t(c.hint)} onClick={() => onSort(c)}>{t(c.word)}{order.key === c.sort && <span aria-hidden="true">{order.down ? " ↓" : " ↑"}</span>}</button>
                 : <span class="ps-sort">{t(c.word)}</span>}
             </span>
           ))}
@@ -67,7 +67,8 @@ function onKey(e: KeyboardEvent, control: Control): void {
   step();
 }
 
-function openRow(control: Control): void {
+/** Goes to the process of the row of the keyboard. */
+export function openRow(control: Control): void {
   const fleet = table.value, id = control.at();
   if (fleet && id >= 0 && fleet.has(id)) go(processLink(fleet, id));
 }

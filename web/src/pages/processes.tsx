@@ -13,7 +13,7 @@ import { Chips } from "./processes-chips.tsx";
 import { choose, chosen, columns, type Column } from "./processes-columns.ts";
 import { Control } from "./processes-control.ts";
 import { faultsOf, withoutOne } from "./processes-filter.ts";
-import { Grid } from "./processes-grid.tsx";
+import { Grid, openRow } from "./processes-grid.tsx";
 import type { Order } from "./processes-view.ts";
 
 /** The order in the address: a column, with - for the largest first. */
@@ -59,9 +59,10 @@ function useKeys(control: Control, selectable: boolean): void {
   useActions([
     { label: t("ps.key.down"), keys: "j", run: () => { focus(); control.move(1); } },
     { label: t("ps.key.up"), keys: "k", run: () => { focus(); control.move(-1); } },
+    { label: t("ps.key.open"), keys: "Enter", run: () => openRow(control) },
     ...(selectable ? [
       { label: t("ps.key.select"), keys: "x", run: () => { focus(); control.pick(control.current); } },
-      { label: t("ps.key.select"), keys: "X", run: () => { focus(); control.pick(control.current, true); } },
+      { label: t("ps.key.range"), keys: "X", run: () => { focus(); control.pick(control.current, true); } },
       { label: t("ps.key.all"), keys: "a", run: () => { focus(); control.pickAll(); } },
     ] : []),
     ...(may("operate") ? [{ label: t("ps.key.restart"), keys: "r", run: () => act(control, "restart") }] : []),
@@ -112,7 +113,7 @@ function FilterBox({ text, states, control }: { text: string; states: string[]; 
 
 function FilterHelp({ states }: { states: string[] }) {
   const rows: [string, string][] = [
-    ["nginx 10.0.0", t("ps.help.words")], [`state:failed,crash_loop`, `${t("ps.help.state")}: ${states.join(", ")}`], ["name:web* ns:shop", t("ps.help.names")],
+    ["nginx 10.0.0", t("ps.help.words")], [`state:failed,crash_loop`, `${t("ps.help.state")}${t("mark.colon")}${states.join(", ")}`], ["name:web* ns:shop", t("ps.help.names")],
     ["host:10.0.0.1 cloud:0", t("ps.help.hosts")], ["biz:2 set:gz module:web", t("ps.help.places")], ["managed:no stale:yes", t("ps.help.flags")],
     ["[front, back].*.*.nginx.*", t("ps.help.expression")], ['biz:"My shop"', t("ps.help.quotes")],
   ];

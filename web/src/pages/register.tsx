@@ -2,13 +2,15 @@
 import { useEffect, useRef, useState } from "preact/hooks";
 import { Failure, get, may, post, put } from "../api.ts";
 import type { Accepted, DefinitionFault, DefinitionPage, ParsedDefinition, Preview, Task } from "../api-types.ts";
-import { listen } from "../live/stream.ts";
+import { wholeName } from "../live/names.ts";
+import { listen, table } from "../live/stream.ts";
 import { go, guard, href, place } from "../router.ts";
 import { openAction, oneProcess } from "../ui/action.tsx";
 import { documentText, same } from "../ui/diff.ts";
 import { plain } from "../ui/format.ts";
-import { Button, Dialog, Empty, PageHead, Problem, Text } from "../ui/kit.tsx";
+import { Button, Dialog, Empty, PageHead, Problem } from "../ui/kit.tsx";
 import { useLoad } from "../ui/load.ts";
+import { ProcessName } from "../ui/process-name.tsx";
 import { t } from "../words.ts";
 import { Diff, hostsText, variantsOf, type Variant } from "./process-definition.tsx";
 import { allPaths, belongs, type Document } from "./register-fields.ts";
@@ -98,7 +100,7 @@ function Editor({ space, name, base, first }: { space: string; name: string; bas
   const current = async (): Promise<Document | undefined> => {
     const p = await post<ParsedDefinition>("/definitions/parse", mode === "yaml" ? { text } : { document: doc });
     setFaults(p.faults);
-    setTouched(new Set([...allPaths(), "hosts"]));
+    setTouched(new Set([...allPaths(), "hosts", "yaml"]));
     return p.faults.length === 0 && isObject(p.document) ? p.document : undefined;
   };
 
@@ -131,12 +133,13 @@ function Editor({ space, name, base, first }: { space: string; name: string; bas
 
   const takeTheirs = () => { setDoc(conflict!.theirs); setSaved(conflict!.theirs); setExpect(conflict!.digests); setText(""); setTextOf(undefined); setMode("form"); setConflict(undefined); setFailure(undefined); setPlan(undefined); };
   const keepMine = () => { setExpect(conflict!.digests); setSaved(conflict!.theirs); setConflict(undefined); setFailure(undefined); setPlan(undefined); };
+  const shown = faults.filter((f) => touched.has(mode === "yaml" ? "yaml" : f.path) || [...touched].some((p) => belongs(f.path, p))); // of what was touched
   const other = faults.filter((f) => touched.has("hosts") && !allPaths().some((p) => belongs(f.path, p)) && !belongs(f.path, "hosts"));
 
   if (done) return <Done space={String(doc.namespace ?? "default")} name={done} fresh={!base} />;
   return (
     <div class="stack register">
-      <PageHead title={base ? <>{t("definition.edit")} <Text of={`${space}/${name}`} /></> : t("definition.new")}>
+      <PageHead title={base ? <>{t("definition.edit")} <ProcessName space={space} name={name} /></> : t("definition.new")}>
         <div class="row" role="group" aria-label={t("definition.form")}>
           <button type="button" class="chip" aria-pressed={mode === "form"} onClick={() => { if (mode !== "form") void show("form"); }}>{t("definition.asForm")}</button>
           <button type="button" class="chip" aria-pressed={mode === "yaml"} onClick={() => { if (mode !== "yaml") void show("yaml"); }}>YAML</button>
@@ -147,9 +150,9 @@ function Editor({ space, name, base, first }: { space: string; name: string; bas
       {failure && <Problem of={failure} title={t("definition.notSaved")} />}
       {mode === "form"
         ? <Form doc={doc} faults={faults} touched={touched} fixed={base !== undefined} onChange={setDoc} onTouch={(p) => setTouched((old) => new Set([...old, p]))} />
-        : <YamlText text={text} faults={faults} onChange={setText} />}
+        : <YamlText text={text} faults={shown} onChange={(to) => { setText(to); setTouched((old) => new Set([...old, "yaml"])); }} />}
       {mode === "form" && other.length > 0 && <ul class="problem" role="alert">{other.map((f) => <li key={f.path}><code>{f.path}</code> {plain(f.text)}</li>)}</ul>}
-      <p class="dim" role="status">{!checked ? t("definition.checking") : faults.length === 0 ? t("definition.good") : t("definition.faults", { n: faults.length })}</p>
+      <p class="dim" role="status">{!checked ? t("definition.checking") : shown.length > 0 ? t("definition.faults", { n: shown.length }) : faults.length === 0 && t("definition.good")}</p>
       {plan && <Plan of={plan} busy={busy} onSave={() => { void run(false); }} onClose={() => setPlan(undefined)} />}
       {leaving && (
         <Dialog title={t("definition.leaveTitle")} onClose={() => setLeaving("")}>
@@ -257,7 +260,7 @@ function Done({ space, name, fresh }: { space: string; name: string; fresh: bool
   const act = fresh ? "start" : "restart";
   return (
     <div class="empty">
-      <h1>{t("definition.saved", { name: plain(`${space}/${name}`) })}</h1>
+      <h1>{t("definition.saved", { name: plain(wholeName(table.value, space, name)) })}</h1>
       <p role="status">{fresh ? t("definition.savedNew") : t("definition.savedOld")}</p>
       <div class="row">
         {may("operate") && <Button kind="main" onClick={() => openAction({ action: act, selection: oneProcess(space, name) })}>{t(`action.${act}`)}</Button>}

@@ -107,7 +107,7 @@ function Roll({ roll, reload }: { roll: Upgrade; reload: () => void }) {
         {roll.hosts.slice(0, 2000).map((h) => <li key={h.agent} class={`cell cell-${h.state}`} title={`${h.agent} · ${h.stage} % · ${tOf("rolls.host.", h.state)} ${h.reason ?? ""}`}><a href={href(`/hosts/${encodeURIComponent(h.agent)}`)}><span class="unseen">{h.agent} {tOf("rolls.host.", h.state)}</span></a></li>)}
       </ul>
       <p class="dim">{["waiting", "asked", "done", "offline", "skipped", "failed"].filter((s) => count(s) > 0).map((s) => `${tOf("rolls.host.", s)} ${count(s)}`).join(" · ")}</p>
-      {roll.hosts.filter((h) => h.state === "failed").slice(0, 20).map((h) => <p key={h.agent} class="fault"><Text of={h.agent} />: <Text of={h.reason ?? ""} /></p>)}
+      {roll.hosts.filter((h) => h.state === "failed").slice(0, 20).map((h) => <p key={h.agent} class="fault"><Text of={h.agent} />{t("mark.colon")}<Text of={h.reason ?? ""} /></p>)}
       {asking && (
         <Act title={t(asking === "approved" ? "rolls.approve.title" : "rolls.stop.title", { version: roll.version })} label={t(asking === "approved" ? "rolls.approve" : "rolls.stop")} danger={asking === "stopped"}
           run={() => put<Upgrade>(`/rolls/${encodeURIComponent(roll.version)}`, { state: asking })} onClose={() => setAsking(undefined)} onDone={reload}>

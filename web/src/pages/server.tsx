@@ -47,7 +47,7 @@ function Findings({ of }: { of: ServerState }) {
   return (
     <section class="card">
       <div class="row"><h2>{t("server.findings")}</h2><span class="dim"><Moment at={of.checked_at ?? null} /></span></div>
-      <Scroll label={t("server.findings")}>
+      <Scroll label={t("server.findings")} class="stacks">
         <table><thead><tr><th scope="col">{t("server.level")}</th><th scope="col">{t("server.check")}</th><th scope="col">{t("server.finding")}</th></tr></thead>
           <tbody>{list.map((f, i) => <tr key={i}><td><span class={`level level-${f.level.toLowerCase()}`}>{tOf("server.level.", f.level)}</span></td><th scope="row">{tOf("server.check.", f.check)}</th><td><Text of={f.text} /></td></tr>)}</tbody></table>
       </Scroll>

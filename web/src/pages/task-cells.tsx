@@ -2,6 +2,8 @@
 // running is a frame with a dot, waiting is a thin frame.
 import { useEffect, useRef, useState } from "preact/hooks";
 import type { Attempt } from "../api-types.ts";
+import { wholeName } from "../live/names.ts";
+import { table } from "../live/stream.ts";
 import { theme } from "../theme.ts";
 import { plain } from "../ui/format.ts";
 import { t, tOf } from "../words.ts";
@@ -51,7 +53,7 @@ export function Cells({ attempts, onPick }: { attempts: readonly Attempt[]; onPi
 }
 
 function describe(a: Attempt): string {
-  return plain(`${hostText(a.host)}  ${a.namespace}/${a.name}: ${tOf("result.", resultOf(a))} ${a.message ?? ""}`.slice(0, 400));
+  return plain(`${hostText(a.host)}  ${wholeName(table.value, a.namespace, a.name)} · ${tOf("result.", resultOf(a))} ${a.message ?? ""}`.slice(0, 400));
 }
 
 function draw(canvas: HTMLCanvasElement, g: Grid, attempts: readonly Attempt[], width: number): void {

@@ -1,10 +1,12 @@
 // Repeats failed processes of a task as a new one, after a look at what it would do.
-import { useEffect, useRef, useState } from "preact/hooks";
+import { useRef, useState } from "preact/hooks";
 import { Failure, post, send } from "../api.ts";
 import type { Accepted, Preview, Request, Task } from "../api-types.ts";
 import { go, href } from "../router.ts";
 import { Button, Dialog, Field, Problem, Text } from "../ui/kit.tsx";
 import { plain } from "../ui/format.ts";
+import { useLoad } from "../ui/load.ts";
+import { ProcessName } from "../ui/process-name.tsx";
 import { t, tOf } from "../words.ts";
 import { hostText } from "./task-model.ts";
 
@@ -13,19 +15,14 @@ const listed = 100;
 export function RetryDialog({ task, positions, onClose }: { task: Task; positions?: number[]; onClose: () => void }) {
   const path = `/tasks/${encodeURIComponent(task.task_id)}/retry`;
   const key = useRef(Array.from(crypto.getRandomValues(new Uint8Array(16)), (b) => b.toString(16).padStart(2, "0")).join(""));
-  const [preview, setPreview] = useState<Preview>();
+  const look = useLoad(() => post<Preview>(path, { attempts: positions, dry_run: true }), [path]);
+  const [nothing, setNothing] = useState(false); // all has been repeated meanwhile
   const [failure, setFailure] = useState<Failure>();
   const [confirm, setConfirm] = useState(""); // what was typed
   const [wanted, setWanted] = useState(""); // why the server wants a number
   const [wait, setWait] = useState(false);
   const [busy, setBusy] = useState(false);
   const [held, setHeld] = useState(0);
-
-  const look = () => {
-    setFailure(undefined);
-    post<Preview>(path, { attempts: positions, dry_run: true }).then(setPreview, (err: Failure) => setFailure(err));
-  };
-  useEffect(look, []);
 
   const run = async () => {
     setBusy(true);
@@ -37,7 +34,7 @@ export function RetryDialog({ task, positions, onClose }: { task: Task; position
       else if (answer.task_id) {
         onClose();
         go(href(`/tasks/${encodeURIComponent(answer.task_id)}`, { of: task.task_id }));
-      } else setPreview({ targets: 0, rejected: 0, new: 0, changed: 0, unchanged: 0, processes: [] });
+      } else setNothing(true);
     } catch (err) {
       if (!(err instanceof Failure)) throw err;
       const need = err.faults.find((f) => f.path === "confirm");
@@ -48,12 +45,14 @@ export function RetryDialog({ task, positions, onClose }: { task: Task; position
   };
 
   const superseded = positions ? 0 : task.attempts.filter((a) => a.code === "superseded" && a.verdict === "failed").length;
+  const preview: Preview | undefined = nothing ? { targets: 0, rejected: 0, new: 0, changed: 0, unchanged: 0, processes: [] } : look.data;
   const hosts = new Set(preview?.processes.map((p) => hostText(p.host))).size;
   return (
     <Dialog title={t("retry.title")} onClose={onClose} wide>
-      {failure && <Problem of={failure} retry={preview ? undefined : look} />}
+      {look.failure && !preview && <Problem of={look.failure} retry={look.reload} />}
+      {failure && <Problem of={failure} />}
       {held > 0 && <p role="status">{t("retry.held", { id: String(held) })}</p>}
-      {!preview && !failure && <p class="dim loading" role="status">{t("loading")}</p>}
+      {!preview && !look.failure && <p class="dim loading" role="status">{t("loading")}</p>}
       {preview && (preview.targets === 0 ? <p>{t("retry.nothing")}</p> : <Plan of={preview} hosts={hosts} />)}
       {superseded > 0 && <p class="dim">{t("retry.superseded", { n: superseded })}</p>}
       {!positions && task.counts.running > 0 && <p class="dim">{t("retry.open", { n: task.counts.running })}</p>}
@@ -81,7 +80,7 @@ function Plan({ of: p, hosts }: { of: Preview; hosts: number }) {
       <div class="scroll task-plan" tabIndex={0} role="region" aria-label={t("retry.title")}>
         <table>
           <thead><tr><th scope="col">{t("task.action")}</th><th scope="col">{t("tasks.name")}</th><th scope="col">{t("tasks.host")}</th></tr></thead>
-          <tbody>{rows.map((r, i) => <tr key={i}><td>{tOf("action.", r.action)}</td><td><Text of={`${r.namespace}/${r.name}`} /></td><td><Text of={hostText(r.host)} /></td></tr>)}</tbody>
+          <tbody>{rows.map((r, i) => <tr key={i}><td>{tOf("action.", r.action)}</td><td><ProcessName space={r.namespace} name={r.name} /></td><td><Text of={hostText(r.host)} /></td></tr>)}</tbody>
         </table>
       </div>
       {p.targets > rows.length && <p class="dim">{t("retry.first", { n: rows.length })}</p>}

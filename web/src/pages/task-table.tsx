@@ -1,8 +1,11 @@
 // The processes of a task as a table. Only the rows in view are drawn: a task may have 100,000.
 import { useEffect, useMemo, useRef, useState } from "preact/hooks";
 import type { Attempt } from "../api-types.ts";
+import { wholeName } from "../live/names.ts";
+import { table } from "../live/stream.ts";
 import { href, place, setQuery } from "../router.ts";
 import { Button, CopyButton, Text } from "../ui/kit.tsx";
+import { ProcessName } from "../ui/process-name.tsx";
 import { number, t, tOf } from "../words.ts";
 import { countResults, hostList, hostText, resultOf, results, type Result } from "./task-model.ts";
 
@@ -16,7 +19,7 @@ export function fitting(attempts: readonly Attempt[], result: string, words: str
   attempts.forEach((a, i) => {
     if (result && resultOf(a) !== result) return;
     if (low.length) {
-      const text = `${hostText(a.host)} ${a.host.agent} ${a.namespace}/${a.name} ${a.message ?? ""} ${a.code ?? ""}`.toLowerCase();
+      const text = `${hostText(a.host)} ${a.host.agent} ${a.namespace}/${a.name} ${wholeName(table.value, a.namespace, a.name)} ${a.message ?? ""} ${a.code ?? ""}`.toLowerCase();
       if (!low.every((w) => text.includes(w))) return;
     }
     out.push(i);
@@ -88,7 +91,7 @@ function Row({ of: a, at }: { of: Attempt; at: number }) {
     <tr aria-rowindex={at}>
       <td><ResultSign of={resultOf(a)} /></td>
       <td>{a.host.agent ? <a href={href(`/hosts/${encodeURIComponent(a.host.agent)}`)}><Text of={hostText(a.host)} /></a> : <Text of={hostText(a.host)} />}</td>
-      <td><a href={href(`/process/${encodeURIComponent(a.namespace)}/${encodeURIComponent(a.name)}`)}><Text of={`${a.namespace}/${a.name}`} /></a></td>
+      <td><a href={href(`/process/${encodeURIComponent(a.namespace)}/${encodeURIComponent(a.name)}`)}><ProcessName space={a.namespace} name={a.name} /></a></td>
       <td>{tOf("action.", a.action)}</td>
       <td class="one-line">{a.code && a.verdict !== "done" && <code>{a.code}</code>} <Text of={a.message ?? ""} />{a.forced && <span class="dim"> {t("task.forced")}</span>}</td>
     </tr>

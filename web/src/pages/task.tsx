@@ -45,7 +45,7 @@ export default function Task({ params }: { params: Record<string, string> }) {
 function Head({ task, onRetry }: { task: TaskType; onRetry?: () => void }) {
   const actions = useMemo(() => [...new Set(task.attempts.map((a) => a.action))], [task]);
   const hosts = useMemo(() => new Set(task.attempts.map((a) => hostText(a.host))).size, [task]);
-  const what = actions.slice(0, 3).map((a) => tOf("action.", a)).join(", ");
+  const what = actions.slice(0, 3).map((a) => tOf("action.", a)).join(t("mark.list"));
   const of = place.value.query.get("of");
   return (
     <>

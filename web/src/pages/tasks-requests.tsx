@@ -30,10 +30,10 @@ function One({ of: r, done }: { of: Request; done: () => void }) {
   };
   return (
     <li class="stack">
-      <p><strong>{tOf("secondPerson.kind.", r.kind)}</strong>: <Text of={r.what.slice(0, 4000)} /></p>
-      <p class="dim">{t("secondPerson.asked", { user: plain(r.user) })}, <Moment at={r.created} />; {t("secondPerson.expires")} <Moment at={r.expires} />. {t("secondPerson.who", { user: plain(r.user) })}</p>
+      <p><strong>{tOf("secondPerson.kind.", r.kind)}</strong>{t("mark.colon")}<Text of={r.what.slice(0, 4000)} /></p>
+      <p class="dim">{t("secondPerson.asked", { user: plain(r.user) })}{t("mark.list")}<Moment at={r.created} />{t("mark.and")}{t("secondPerson.expires")} <Moment at={r.expires} />{t("mark.end")} {t("secondPerson.who", { user: plain(r.user) })}</p>
       {failure && <Problem of={failure} />}
-      {sure && <p>{t("secondPerson.digest")}: <code class="text">{r.digest}</code></p>}
+      {sure && <p>{t("secondPerson.digest")}{t("mark.colon")}<code class="text">{r.digest}</code></p>}
       <div class="row">
         {!own && may("approve") && !sure && <Button onClick={() => setSure(true)}>{t("secondPerson.approve")}</Button>}
         {sure && <Button kind="main" onClick={() => decide("approved")}>{t("secondPerson.sure")}</Button>}

@@ -4,7 +4,8 @@ import { Failure, get } from "../api.ts";
 import type { TaskPage, TaskSummary } from "../api-types.ts";
 import { connection, listen } from "../live/stream.ts";
 import { go, href, place, setQuery } from "../router.ts";
-import { Button, Command, Empty, Field, Moment, PageHead, Problem, Text } from "../ui/kit.tsx";
+import { Button, Command, Empty, Field, Fold, Moment, PageHead, Problem } from "../ui/kit.tsx";
+import { ProcessName } from "../ui/process-name.tsx";
 import { t, tOf } from "../words.ts";
 import { mergePage, replaceRows, shortTask } from "./task-model.ts";
 import { By } from "./task.tsx";
@@ -77,7 +78,7 @@ export default function Tasks() {
     <div class="stack">
       <PageHead title={t("tasks.title")}>{filtered && <Button onClick={() => go(href("/tasks"))}>{t("tasks.clear")}</Button>}</PageHead>
       <Requests />
-      <Filters />
+      <Fold active={filtered}><Filters /></Fold>
       {failure && <Problem of={failure} retry={reload} />}
       {!loaded && <p class="dim loading" role="status">{t("loading")}</p>}
       {rows.length > 0 && <Rows rows={rows} />}
@@ -127,7 +128,7 @@ function Filters() {
 
 function Rows({ rows }: { rows: readonly TaskSummary[] }) {
   return (
-    <div class="scroll card" tabIndex={0} role="region" aria-label={t("tasks.title")}>
+    <div class="scroll card stacks" tabIndex={0} role="region" aria-label={t("tasks.title")}>
       <table class="tasks-table">
         <thead><tr>{(["tasks.at", "tasks.action", "tasks.processes", "tasks.progress", "tasks.by", "tasks.door", "tasks.id"] as const).map((w) => <th key={w} scope="col">{t(w)}</th>)}</tr></thead>
         <tbody>{rows.map((s) => <Row key={s.task_id} of={s} />)}</tbody>
@@ -142,8 +143,8 @@ function Row({ of: s }: { of: TaskSummary }) {
   return (
     <tr>
       <td><Moment at={s.at} /></td>
-      <td><a href={to}>{s.actions.map((a) => tOf("action.", a)).join(", ")}</a></td>
-      <td>{s.processes.slice(0, 2).map((p, i) => <span key={i}>{i > 0 && ", "}<Text of={`${p.namespace}/${p.name}`} /></span>)}{rest > 0 && <span class="dim"> {t("tasks.andMore", { n: rest })}</span>}</td>
+      <td><a href={to}>{s.actions.map((a) => tOf("action.", a)).join(t("mark.list"))}</a></td>
+      <td>{s.processes.slice(0, 2).map((p, i) => <span key={i}>{i > 0 && t("mark.list")}<ProcessName space={p.namespace} name={p.name} /></span>)}{rest > 0 && <span class="dim"> {t("tasks.andMore", { n: rest })}</span>}</td>
       <td><Progress counts={s.counts} />{!s.final && <span class="dim">{t("task.running")}</span>}</td>
       <td><By user={s.user} app={s.app} /></td>
       <td>{tOf("door.", s.door)}</td>

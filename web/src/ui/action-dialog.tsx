@@ -11,6 +11,7 @@ import { followTask } from "./action-toast.tsx";
 import { exact, plain } from "./format.ts";
 import { Button, Dialog, Field, Problem, Text } from "./kit.tsx";
 import { useLoad } from "./load.ts";
+import { ProcessName } from "./process-name.tsx";
 
 const harmless = ["start", "manage"];
 const waits = [600, 3600, 86400];
@@ -94,9 +95,9 @@ function Run({ kind, disabled, onClick, label }: { kind: "main" | "danger"; disa
 function Found({ of }: { of: Summary }) {
   return (
     <div class="stack">
-      <p>{t(of.partly ? "act.reachesPartly" : "act.reaches", { n: of.reached, hosts: of.hosts })}</p>
+      <p>{of.host && !of.partly ? t("act.reachesOne", { n: of.reached, host: plain(of.host) }) : t(of.partly ? "act.reachesPartly" : "act.reaches", { n: of.reached, hosts: of.hosts })}</p>
       <ul class="act-names">
-        {of.names.map((n) => <li key={n.key}><Text of={n.key} class="one-line" /> <span class="dim">{t("act.onHosts", { n: n.count })}</span></li>)}
+        {of.names.map((n) => <li key={`${n.space}/${n.name}`}><ProcessName space={n.space} name={n.name} class="one-line" /> {of.hosts > 1 && <span class="dim">{t("act.onHosts", { n: n.count })}</span>}</li>)}
         {of.moreNames > 0 && <li class="dim">{t("act.moreNames", { n: of.moreNames })}</li>}
       </ul>
       {of.rejected.length > 0 && (

@@ -6,9 +6,10 @@ import type { Selection } from "./action.tsx";
 export interface Summary {
   reached: number; // processes that the action goes to
   hosts: number; // at least that many, if partly
+  host: string; // its address, if it is one
   partly: boolean; // the preview lists only a part of the processes
   offline: number; // hosts without a connection
-  names: { key: string; count: number }[]; // the most frequent ones
+  names: { space: string; name: string; count: number }[]; // the most frequent ones
   moreNames: number;
   rejectedCount: number;
   rejected: { code: string; message: string; count: number }[];
@@ -34,16 +35,21 @@ export function tooLarge(s: Selection): { word: "act.tooMany" | "act.tooLong"; n
 export function summarise(p: Preview, s: Selection, t: Table | null): Summary {
   // Count hosts and names of what is listed. A selection that names its hosts says more than the list.
   const agents = new Set<string>(s.processes?.flatMap((r) => r.agents));
-  const names = new Map<string, number>();
+  const addresses = new Set<string>();
+  const names = new Map<string, Summary["names"][number]>();
   const away = new Set<string>(); // the server knows it before the live table does
   const rejected = new Map<string, { code: string; message: string; count: number }>();
-  const count = (key: string, n: number) => names.set(key, (names.get(key) ?? 0) + n);
-  for (const r of s.processes ?? []) count(`${r.namespace}/${r.name}`, r.agents.length);
+  const count = (space: string, name: string, n: number) => {
+    const key = `${space}/${name}`;
+    names.set(key, { space, name, count: (names.get(key)?.count ?? 0) + n });
+  };
+  for (const r of s.processes ?? []) count(r.namespace, r.name, r.agents.length);
   for (const r of p.processes) {
     if (!s.processes) {
       agents.add(r.host.agent || `${r.host.cloud}:${r.host.ip}`);
-      count(`${r.namespace}/${r.name}`, 1);
+      count(r.namespace, r.name, 1);
     }
+    addresses.add(r.host.cloud && r.host.ip ? `${r.host.cloud}:${r.host.ip}` : r.host.ip || r.host.agent);
     if (r.code === "unreachable") away.add(`${r.host.cloud}:${r.host.ip}`);
     if (!r.code) continue;
     const key = `${r.code} ${r.message ?? ""}`;
@@ -52,11 +58,13 @@ export function summarise(p: Preview, s: Selection, t: Table | null): Summary {
     rejected.set(key, group);
   }
 
-  const listed = [...names].map(([key, n]) => ({ key, count: n })).sort((a, b) => b.count - a.count);
+  const listed = [...names.values()].sort((a, b) => b.count - a.count);
+  const shown = listed.length === mostNames + 1 ? listed.length : mostNames; // "1 more" would take the line of its name
   const groups = [...rejected.values()].sort((a, b) => b.count - a.count);
   return {
     reached: p.targets - p.rejected, hosts: agents.size, partly: !s.processes && p.processes.length < p.targets,
-    offline: Math.max(offlineHosts(agents, t), away.size), names: listed.slice(0, mostNames), moreNames: Math.max(0, listed.length - mostNames),
+    host: agents.size === 1 && addresses.size === 1 ? [...addresses][0] : "",
+    offline: Math.max(offlineHosts(agents, t), away.size), names: listed.slice(0, shown), moreNames: Math.max(0, listed.length - shown),
     rejectedCount: p.rejected, rejected: groups.slice(0, mostRejected),
     second: p.second_person === "waits" || p.second_person === "refused" ? p.second_person : "",
   };

@@ -33,9 +33,9 @@ function timeText(seconds: number, span: number): string {
 
 const binary = Array.from({ length: 45 }, (_, i) => 2 ** i); // steps of an axis with bytes
 
-export interface ChartProps { title: string; data: ChartData; format: (n: number) => string; from: number; to: number; bytes?: boolean }
+export interface ChartProps { title: string; data: ChartData; format: (n: number) => string; from: number; to: number; bytes?: boolean; empty: string }
 
-export function Chart({ title, data, format, from, to, bytes }: ChartProps) {
+export function Chart({ title, data, format, from, to, bytes, empty }: ChartProps) {
   const range = useRef<[number, number]>([from, to]);
   range.current = [from, to];
   const box = useRef<HTMLDivElement>(null);
@@ -73,10 +73,14 @@ export function Chart({ title, data, format, from, to, bytes }: ChartProps) {
   }, [shape, theme, locale.value]);
   useEffect(() => { plot.current?.setData([data.times, ...data.series.map((s) => s.values)] as uPlot.AlignedData); }, [data, to]);
 
+  const known = data.series.some((s) => s.values.some((v) => v !== null));
   return (
     <figure class="card chart">
       <figcaption><h2>{title}</h2></figcaption>
-      <div ref={box} class="chart-box" aria-hidden="true" />
+      <div class="chart-area">
+        <div ref={box} class="chart-box" aria-hidden="true" />
+        {!known && <p class="chart-empty" role="status">{empty}</p>}
+      </div>
       <details class="chart-table"><summary>{t("chart.numbers", { title })}</summary><Numbers data={data} format={format} /></details>
     </figure>
   );

@@ -18,7 +18,7 @@ export function EventLine({ event: e, withName = true }: { event: FleetEvent; wi
       <span class="event-at"><Moment at={e.at} /></span>
       <span class="event-what">
         {withName && e.name && <><a href={href(`/process/${encodeURIComponent(e.namespace)}/${encodeURIComponent(e.name)}`)}><ProcessName space={e.namespace} name={e.name} /></a>{" "}</>}
-        {tOf("event.", e.kind)} {how}{" "}
+        {tOf("event.", e.kind)}{how && t("mark.colon") + how}{" "}
         <a class="dim" href={href(`/hosts/${encodeURIComponent(e.host.agent)}`)}>{e.host.ip}</a>
         {e.user && <span class="dim"> {t("event.by", { user: e.user })}</span>}
         {e.task_id && <a class="dim" href={href(`/tasks/${encodeURIComponent(e.task_id)}`)} title={e.task_id}> {t("event.task")}</a>}

@@ -118,6 +118,12 @@ export function Tabs({ items, at, label }: { items: { key: string; label: string
   );
 }
 
+/** Filters that a phone shows on request, so that they do not fill its screen. */
+export function Fold({ active, children }: Children & { active: boolean }) {
+  const [open] = useState(() => innerWidth >= 600 || active);
+  return <details class="fold" open={open}><summary>{t("tasks.filters")}</summary>{children}</details>;
+}
+
 export function PageHead({ title, children }: Children & { title: ComponentChildren }) {
   return <header class="page-head"><h1>{title}</h1><div class="page-actions">{children}</div></header>;
 }

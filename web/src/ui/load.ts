@@ -1,6 +1,7 @@
 // Loading from the server with the states that a page shows.
 import { useEffect, useRef, useState } from "preact/hooks";
 import { background, Failure } from "../api.ts";
+import { connection } from "../live/stream.ts";
 import { language } from "../words.ts";
 
 export interface Loaded<T> {
@@ -19,6 +20,10 @@ export function useLoad<T>(load: ((signal: AbortSignal) => Promise<T>) | undefin
   const latest = useRef(load);
   latest.current = load;
   const looked = useRef(0); // the round that was loaded last
+
+  // What failed because the server did not answer is asked again when it is back.
+  const back = connection.value === "live";
+  useEffect(() => { if (back && failure && (failure.status === 0 || failure.status > 501)) setRound((n) => n + 1); }, [back]);
 
   useEffect(() => {
     if (!latest.current) return;

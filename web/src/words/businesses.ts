@@ -84,7 +84,7 @@ export const businesses = dictionary({
   "apply.changed": { en: "changed", zh: "变更" },
   "apply.removed": { en: "removed", zh: "删除" },
   "apply.morePlan": { en: "and {n} more", zh: "另有 {n} 项" },
-  "apply.managed": { en: "{n} of the instances to be removed are supervised, such as {name}. Without the choice below this is rejected.", zh: "将删除的实例中有 {n} 个仍在托管，例如 {name}；不勾选下方选项会被拒绝。" },
+  "apply.managed": { en: "{n} of the instances to be removed {n|is|are} supervised, such as {name}. Without the choice below this is rejected.", zh: "将删除的实例中有 {n} 个仍在托管，例如 {name}；不勾选下方选项会被拒绝。" },
   "apply.prune": { en: "Unregister them too; they keep running without supervision", zh: "同时注销它们；进程继续运行但不再托管" },
   "apply.takeOver": { en: "Take the business over from BlueKing CMDB; CMDB does not change it any more", zh: "从蓝鲸配置平台接管该业务，之后不再由配置平台更新" },
   "apply.go": { en: "Apply this plan", zh: "应用此计划" },

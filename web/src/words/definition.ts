@@ -2,7 +2,7 @@ import { dictionary } from "./dictionary.ts";
 
 // Words of definitions: shown, registered and edited.
 export const definition = dictionary({
-  "definition.none": { en: "The server has no definition of this process: its agent found it or another server registered it", zh: "服务器没有此进程的定义，可能由 agent 发现或由其他服务器注册" },
+  "definition.none": { en: "The server has no definition of this process: its agent found it or another server registered it", zh: "服务器没有此进程的定义，可能由 Agent 发现或由其他服务器注册" },
   "definition.variant": { en: "{n} different definitions; show that of", zh: "共有 {n} 种不同的定义，当前显示" },
   "definition.form": { en: "Form", zh: "显示方式" },
   "definition.fields": { en: "Fields", zh: "字段" },

@@ -152,7 +152,7 @@ export const people = dictionary({
   "check.user": { en: "User", zh: "用户" },
   "check.app": { en: "App", zh: "应用" },
   "check.action": { en: "Action", zh: "操作" },
-  "check.host": { en: "Host: address or agent", zh: "主机：地址或代理编号" },
+  "check.host": { en: "Host: address or agent", zh: "主机：地址或 Agent ID" },
   "check.namespace": { en: "Namespace", zh: "命名空间" },
   "check.account": { en: "OS account", zh: "系统账号" },
   "check.ask": { en: "Ask", zh: "检查" },
