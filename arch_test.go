@@ -149,6 +149,7 @@ var mayImport = map[string][]string{
 	"test/goldentest":             {},
 	"test/identity":               {everything},
 	"test/packages":               {everything},
+	"test/pgtest":                 {},
 	"test/pages":                  {everything},
 	"test/sim":                    {everything},
 	"test/soak":                   {everything},

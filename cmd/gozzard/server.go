@@ -86,6 +86,8 @@ func newServerCommand() *cobra.Command {
 	f.DurationVar(&o.Keep, "keep-results", 24*time.Hour, "how long the results of tasks are kept")
 	f.DurationVar(&o.Checkpoint, "audit-checkpoint", time.Hour,
 		"how often the newest row of the audit is signed and written to audit.checkpoints and the log; 0: never")
+	f.StringVar(&o.Record, "record", "",
+		"`ADDRESS` of a PostgreSQL database for the record, as postgres://USER@HOST/DATABASE (default: an SQLite file in the data folder)")
 	f.BoolVar(&o.NewRecord, "new-record", false, newRecordHelp)
 	f.BoolVar(&printRoutes, "print-routes", false,
 		"print every route as METHOD PATH DOOR NAME and exit, for tests and audits")

@@ -136,6 +136,9 @@ func collect(ctx context.Context, o CreateOptions, work string) (m Manifest, err
 	m = Manifest{Version: formatVersion, Taken: o.Now().UTC().Truncate(time.Millisecond), Program: o.Program}
 
 	// Copy the record.
+	if err := CheckHere(o.Data); err != nil {
+		return m, err
+	}
 	record := filepath.Join(o.Data, RecordFile)
 	if _, err := os.Stat(record); err != nil {
 		return m, fmt.Errorf("%s is not the data folder of a server: %w", o.Data, err)

@@ -136,6 +136,16 @@ func (d *serverChecks) space() {
 }
 
 func (d *serverChecks) record(ctx context.Context) {
+	place, err := backup.ReadPlace(d.Data)
+	if err != nil {
+		d.add(Fail, "record", "%v", err)
+		return
+	}
+	if place.Installation != "" {
+		d.add(OK, "record", "it is in the database %s, which this command does not check", place.Database)
+		return
+	}
+
 	path := filepath.Join(d.Data, backup.RecordFile)
 	if there, err := d.found(ctx, path); err != nil || !there {
 		return

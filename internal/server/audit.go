@@ -21,5 +21,8 @@ type Audit interface {
 
 // OpenAudit opens the audit in a data folder for reading.
 func OpenAudit(ctx context.Context, data string) (Audit, error) {
+	if err := backup.CheckHere(data); err != nil {
+		return nil, err
+	}
 	return sqlstore.OpenAuditFile(ctx, filepath.Join(data, backup.RecordFile))
 }

@@ -28,6 +28,10 @@ func (s *Server) openBackups(context.Context) error {
 		}
 		return nil
 	}
+	if s.options.Record != "" {
+		return errors.New("--backup-to copies a record in the data folder; with --record use the backups of PostgreSQL " +
+			"(docs/backup-and-restore.md), and keep a copy of the keys in the data folder")
+	}
 
 	to, err := o.check()
 	if err != nil {

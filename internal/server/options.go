@@ -17,8 +17,9 @@ type Options struct {
 	AgentListen string // address of the fabric; "": only agents in this process
 	Version     string // of this program
 
-	NewRecord bool // make a new record although the keys of a lost one are there
-	dev       bool // the server is a part of `gozzard dev`
+	Record    string // address of the PostgreSQL database with the record; "": an SQLite file in Data
+	NewRecord bool   // make a new record although the keys of a lost one are there
+	dev       bool   // the server is a part of `gozzard dev`
 
 	Interval   time.Duration // how often each agent reports everything
 	Keep       time.Duration // how long results of tasks are kept at least

@@ -30,6 +30,12 @@ func (s *Server) openRecord(ctx context.Context) (err error) {
 	if err := os.MkdirAll(s.options.Data, 0o700); err != nil {
 		return fmt.Errorf("cannot make the data folder: %w", err)
 	}
+	if s.options.Record != "" {
+		return s.openPostgres(ctx)
+	}
+	if err := backup.CheckHere(s.options.Data); err != nil {
+		return fmt.Errorf("%w; to start the server, use --record", err)
+	}
 	if s.replaced, err = s.options.checkLost(ctx); err != nil {
 		return err
 	}
@@ -171,8 +177,11 @@ func (p *pageChecks) Run(ctx context.Context) error {
 	}
 }
 
-// Detail says what is damaged; "" when nothing is known to be.
+// Detail says what is damaged; "" when nothing is known to be. PostgreSQL checks its own pages: then p is nil.
 func (p *pageChecks) Detail() string {
+	if p == nil {
+		return ""
+	}
 	if s := cmp.Or(p.found.Load(), p.structure.Load()); s != nil {
 		return "the record is damaged: " + *s + "; the server goes on: restore a backup (gozzard doctor shows the details)"
 	}

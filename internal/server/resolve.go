@@ -66,6 +66,9 @@ type Resolution struct {
 // ResolveGrant gives a grant of an older version its hosts and accounts, in the data folder of a server that does not
 // run. It returns the commands for the grants that are left.
 func ResolveGrant(ctx context.Context, data string, r Resolution) (left []string, err error) {
+	if err := backup.CheckHere(data); err != nil {
+		return nil, err
+	}
 	path := filepath.Join(data, backup.RecordFile)
 	if _, err := os.Stat(path); err != nil {
 		return nil, fmt.Errorf("%s is not the data folder of a server: %w", data, err)

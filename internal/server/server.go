@@ -125,7 +125,10 @@ func (s *Server) run(ctx context.Context, others ...Part) error {
 	context.AfterFunc(ctx, func() { close(s.stopping) })
 
 	// List the parts of this server.
-	parts := []func(context.Context) error{s.plane.Run, s.fabric.Run, s.jobs.Run, s.live.Run, s.pages.Run, s.refusals.Run, s.serve}
+	parts := []func(context.Context) error{s.plane.Run, s.fabric.Run, s.jobs.Run, s.live.Run, s.refusals.Run, s.serve}
+	if s.pages != nil {
+		parts = append(parts, s.pages.Run)
+	}
 	if s.cmdb != nil && len(s.options.CMDB.Businesses) > 0 { // without any it only answers callers
 		parts = append(parts, s.cmdb.Run)
 	}

@@ -36,6 +36,8 @@ func OpenPostgres(ctx context.Context, dsn string, o Options) (*Store, error) {
 		// PostgreSQL's default is meant for rotating disks. With it, PostgreSQL reads a whole table of 50,000 rows
 		// to change a few hundred of them by key.
 		"random_page_cost": "1.1",
+		// The session of a server whose machine is gone must end soon: it holds the lock of the writer.
+		"tcp_keepalives_idle": "10", "tcp_keepalives_interval": "5", "tcp_keepalives_count": "3",
 	})
 	cfg.RuntimeParams["synchronous_commit"] = "on" // what is acknowledged must survive a crash
 	if cfg.ConnectTimeout == 0 {
@@ -47,6 +49,11 @@ func OpenPostgres(ctx context.Context, dsn string, o Options) (*Store, error) {
 	write.SetMaxOpenConns(1)
 	write.SetMaxIdleConns(1)
 
+	if o.Sole {
+		if err := lockFirst(ctx, write); err != nil {
+			return nil, errors.Join(err, write.Close())
+		}
+	}
 	if err := preparePostgres(ctx, write); err != nil {
 		return nil, errors.Join(err, write.Close())
 	}
@@ -73,8 +80,28 @@ func OpenPostgres(ctx context.Context, dsn string, o Options) (*Store, error) {
 		classify:    classifyPostgres,
 	}
 
+	if o.Sole {
+		d.opened, d.marks = soleWriter, true
+	}
+
 	return newStore(o, d, read, write, noMaintenance{}, func() error { return nil }), nil
 }
+
+// lockFirst makes the connection that waits in the pool of the writer the only one that writes. The writer takes it out of
+// the pool and locks it again, which its own session may.
+func lockFirst(ctx context.Context, write *sql.DB) (err error) {
+	ctx, cancel := context.WithTimeout(ctx, lockTimeout)
+	defer cancel()
+	c, err := write.Conn(ctx)
+	if err != nil {
+		return fmt.Errorf("cannot open the database: %w", err)
+	}
+	defer func() { err = errors.Join(err, c.Close()) }()
+	return soleWriter(ctx, c)
+}
+
+// lockTimeout is how long a start waits for the session of the server before it.
+const lockTimeout = 10 * time.Second
 
 // postgresCode is the code of the outcome of an attempt a.
 const postgresCode = `substring(a.outcome from '^\{"code":"([^"]*)"')`

@@ -3,154 +3,25 @@
 package sqlstore_test
 
 import (
-	"bytes"
 	"context"
 	"database/sql"
 	"errors"
 	"fmt"
-	"os"
-	"os/exec"
-	"os/user"
-	"path/filepath"
-	"strconv"
 	"strings"
 	"sync"
 	"sync/atomic"
-	"syscall"
 	"testing"
-	"time"
 
 	"github.com/gozzard/gozzard"
 	"github.com/gozzard/gozzard/internal/record"
 	"github.com/gozzard/gozzard/internal/sqlstore"
+	"github.com/gozzard/gozzard/test/pgtest"
 )
 
-// startPostgres starts a PostgreSQL server in a new folder, on a Unix socket only, and returns its address. fsync is
-// "off" for tests of behaviour and "on" for measurements.
+// startPostgres starts a PostgreSQL server and returns its address.
 func startPostgres(t testing.TB, fsync string) (address string) {
 	t.Helper()
-	bin := postgresBinaries(t)
-	// Not t.TempDir: another user must be able to enter it, and the path of a socket must be short.
-	dir, err := os.MkdirTemp("", "gzpg")
-	if err != nil {
-		t.Fatal(err)
-	}
-
-	t.Cleanup(func() {
-		if err := os.RemoveAll(dir); err != nil {
-			t.Error(err)
-		}
-	})
-
-	as := func(name string, args ...string) *exec.Cmd {
-		cmd := exec.Command(filepath.Join(bin, name), args...)
-		cmd.Dir = dir
-		return cmd
-	}
-
-	name := "gozzard"
-
-	if os.Geteuid() == 0 { // the server refuses to run as root
-		uid, gid := postgresUser(t)
-		if err := os.Chown(dir, uid, gid); err != nil {
-			t.Fatal(err)
-		}
-		plain := as
-		as = func(name string, args ...string) *exec.Cmd {
-			cmd := plain(name, args...)
-			cmd.SysProcAttr = &syscall.SysProcAttr{Credential: &syscall.Credential{Uid: uint32(uid), Gid: uint32(gid)}}
-			return cmd
-		}
-	}
-
-	data := filepath.Join(dir, "data")
-	args := []string{"-D", data, "-U", name, "-A", "trust", "--no-sync", "-E", "UTF8", "--locale=C.UTF-8"}
-
-	if help, err := as("initdb", "--help").CombinedOutput(); err == nil &&
-		bytes.Contains(help, []byte("--icu-locale")) {
-		args = append(args, "--locale-provider=icu", "--icu-locale=en-US") // the order of keys must not depend on it
-	}
-
-	if out, err := as("initdb", args...).CombinedOutput(); err != nil {
-		t.Fatalf("initdb: %v\n%s", err, out)
-	}
-
-	var log bytes.Buffer
-	server := as("postgres", "-D", data, "-k", dir, "-c", "listen_addresses=", "-c", "fsync="+fsync, "-c",
-		"max_connections=200")
-	server.Stdout, server.Stderr = &log, &log
-	if err := server.Start(); err != nil {
-		t.Fatal(err)
-	}
-
-	ended := make(chan error, 1)
-	go func() { ended <- server.Wait() }()
-
-	t.Cleanup(func() {
-		if err := server.Process.Signal(syscall.SIGINT); err != nil && !errors.Is(err, os.ErrProcessDone) {
-			t.Error(err)
-		}
-		<-ended
-	})
-
-	address = fmt.Sprintf("host=%s user=%s dbname=postgres sslmode=disable", dir, name)
-	for deadline := time.Now().Add(time.Minute); ; time.Sleep(20 * time.Millisecond) {
-		if out, err := as("psql", "-h", dir, "-U", name, "-d", "postgres", "-c",
-			"SELECT 1").CombinedOutput(); err == nil {
-			return address
-		} else if time.Now().After(deadline) {
-			t.Fatalf("postgres does not answer: %v\n%s", err, out)
-		}
-		select {
-		case err := <-ended:
-			ended <- err
-			t.Fatalf("postgres ended: %v\n%s", err, log.String())
-		default:
-		}
-	}
-}
-
-func postgresBinaries(t testing.TB) string {
-	t.Helper()
-	found, err := filepath.Glob("/usr/lib/postgresql/*/bin")
-	if err != nil {
-		t.Fatal(err)
-	}
-	if path, err := exec.LookPath("initdb"); err == nil {
-		found = append(found, filepath.Dir(path))
-	}
-
-	for _, dir := range found {
-		if _, err := os.Stat(filepath.Join(dir, "initdb")); err == nil {
-			return dir
-		}
-	}
-
-	missing(t, "no PostgreSQL server binaries (initdb, postgres) in /usr/lib/postgresql/*/bin or the path")
-	return ""
-}
-
-func postgresUser(t testing.TB) (uid, gid int) {
-	t.Helper()
-	u, err := user.Lookup("postgres")
-	if err != nil {
-		missing(t, "PostgreSQL does not run as root and there is no user postgres")
-	}
-	if uid, err = strconv.Atoi(u.Uid); err != nil {
-		t.Fatal(err)
-	}
-	if gid, err = strconv.Atoi(u.Gid); err != nil {
-		t.Fatal(err)
-	}
-	return uid, gid
-}
-
-func missing(t testing.TB, why string) {
-	t.Helper()
-	if os.Getenv("GOZZARD_TEST_POSTGRES") == "require" {
-		t.Fatalf("GOZZARD_TEST_POSTGRES=require: %s", why)
-	}
-	t.Skipf("not run: %s", why)
+	return pgtest.Start(t, fsync).DSN()
 }
 
 func execPostgres(t testing.TB, address, text string) {

@@ -33,6 +33,9 @@ type Options struct {
 	// again, with "". nil: it is only logged.
 	Lost func(reason string)
 
+	// Sole makes this store the only one that writes to the database. A second one is rejected. SQLite always does so.
+	Sole bool
+
 	// Now is the clock. nil: time.Now.
 	Now func() time.Time
 
@@ -70,6 +73,11 @@ type dialect struct {
 
 	// readContext makes the context of a short read from that of its caller, which has not ended yet.
 	readContext func(context.Context) context.Context
+
+	// opened prepares a new connection of the writer; may be nil.
+	opened func(context.Context, *sql.Conn) error
+	// marks: every transaction leaves a mark, because the answer to a commit can be lost. See doubt.go.
+	marks bool
 
 	// classify says what an error of the driver means.
 	classify func(error) failure

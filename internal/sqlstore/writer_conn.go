@@ -24,6 +24,12 @@ func (w *writer) connect(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
+
+	if w.d.opened != nil {
+		if err := w.d.opened(ctx, c); err != nil {
+			return errors.Join(err, c.Close())
+		}
+	}
 	w.c = &conn{c: c, d: w.d, stmts: map[stmtKey]*sql.Stmt{}}
 	return nil
 }

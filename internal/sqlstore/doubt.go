@@ -1,0 +1,102 @@
+package sqlstore
+
+import (
+	"context"
+	"database/sql"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"time"
+
+	"github.com/gozzard/gozzard"
+)
+
+// A commit is in doubt when the connection broke before its answer came. Every transaction on a database behind a
+// network leaves a mark, and the writer reads it on its next connection: callers get the true answer. The writer is the
+// only one (see soleWriter), so no other session can still be committing when it reads.
+
+// doubtTimeout is how long the callers of a commit in doubt wait for the database to come back.
+const doubtTimeout = 30 * time.Second
+
+// The writer's name in table marks.
+const writerName = "server"
+
+// leaveMark writes a new mark in the transaction that is open.
+func (w *writer) leaveMark(ctx context.Context) (mark int64, err error) {
+	mark = rand.Int64()
+	_, err = w.c.change(ctx, `INSERT INTO marks (writer, mark) VALUES ($1, $2)
+		ON CONFLICT (writer) DO UPDATE SET mark = excluded.mark`, text(writerName), mark)
+	return mark, err
+}
+
+// wasCommitted connects again and reads whether the transaction with a mark was committed.
+func (w *writer) wasCommitted(ctx context.Context, mark int64) (done bool, err error) {
+	ctx, cancel := context.WithTimeout(ctx, doubtTimeout)
+	defer cancel()
+
+	for {
+		if done, err = w.readMark(ctx, mark); err == nil {
+			return done, nil
+		}
+		w.disconnect()
+		select {
+		case <-ctx.Done():
+			return false, err
+		case <-w.stop:
+			return false, err
+		case <-time.After(200 * time.Millisecond):
+		}
+	}
+}
+
+func (w *writer) readMark(ctx context.Context, mark int64) (same bool, err error) {
+	if err := w.connect(ctx); err != nil {
+		return false, err
+	}
+	var last int64
+	err = w.c.c.QueryRowContext(ctx, `SELECT mark FROM marks WHERE writer = $1`, writerName).Scan(&last)
+	if errors.Is(err, sql.ErrNoRows) {
+		return false, nil
+	}
+	return last == mark, err
+}
+
+// doubtful answers callers when nobody can say whether their transaction was committed.
+func (w *writer) doubtful(jobs []*job, err error) error {
+	for _, j := range jobs {
+		w.answer(j, &gozzard.Error{
+			Kind: gozzard.ErrUnavailable,
+			Message: "the database ended the connection while it recorded this, and does not answer: it is not known whether " +
+				"this was recorded; look before you try again",
+			Cause: err,
+		})
+	}
+	return err
+}
+
+// soleWriter makes a connection of the writer the only one that writes, for as long as it lasts. It waits until the
+// database has ended the session of a writer before it.
+func soleWriter(ctx context.Context, c *sql.Conn) error {
+	for {
+		var got bool
+		err := c.QueryRowContext(ctx, `SELECT pg_try_advisory_lock($1,
+			(CAST(CAST(current_schema() AS regnamespace) AS oid)::bigint & 2147483647)::int)`, lockClass).Scan(&got)
+		if err != nil {
+			return fmt.Errorf("cannot lock the record: %w", err)
+		}
+		if got {
+			return nil
+		}
+		select {
+		case <-ctx.Done():
+			return errOtherServer
+		case <-time.After(100 * time.Millisecond):
+		}
+	}
+}
+
+// lockClass separates our lock from those of other programs in the same database.
+const lockClass = 0x676f7a7a
+
+var errOtherServer = errors.New("another server uses this record: stop it first; if it was killed, " +
+	"the database ends its session within a minute")

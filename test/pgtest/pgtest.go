@@ -1,0 +1,193 @@
+//go:build !windows
+
+package pgtest
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"os/user"
+	"path/filepath"
+	"strconv"
+	"syscall"
+	"testing"
+	"time"
+)
+
+// User owns the databases of a server. It needs no password.
+const User = "gozzard"
+
+// Server is a PostgreSQL server.
+type Server struct {
+	Dir string // has the socket
+
+	t     testing.TB
+	bin   string
+	fsync string
+	as    *syscall.Credential // nil: this user
+	cmd   *exec.Cmd
+	log   bytes.Buffer
+	ended chan struct{}
+}
+
+// Start starts a server and waits until it answers. fsync is "off" for tests of behaviour and "on" for measurements. The
+// server ends with the test.
+func Start(t testing.TB, fsync string) *Server {
+	t.Helper()
+	s := &Server{t: t, bin: binaries(t), fsync: fsync}
+
+	// Not t.TempDir: another user must be able to enter it, and the path of a socket must be short.
+	var err error
+	if s.Dir, err = os.MkdirTemp("", "gzpg"); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := os.RemoveAll(s.Dir); err != nil {
+			t.Error(err)
+		}
+	})
+	if os.Geteuid() == 0 { // the server refuses to run as root
+		s.as = account(t)
+		if err := os.Chown(s.Dir, int(s.as.Uid), int(s.as.Gid)); err != nil {
+			t.Fatal(err)
+		}
+	}
+
+	s.initialise()
+	s.Again()
+	t.Cleanup(func() { s.End(syscall.SIGINT) })
+	return s
+}
+
+// DSN is the address of the server's first database, as words.
+func (s *Server) DSN() string {
+	return fmt.Sprintf("host=%s user=%s dbname=postgres sslmode=disable", s.Dir, User)
+}
+
+// URL is the address of a database.
+func (s *Server) URL(database string) string {
+	return fmt.Sprintf("postgres://%s@/%s?host=%s", User, database, s.Dir)
+}
+
+func (s *Server) command(name string, args ...string) *exec.Cmd {
+	cmd := exec.Command(filepath.Join(s.bin, name), args...)
+	cmd.Dir = s.Dir
+	cmd.SysProcAttr = &syscall.SysProcAttr{Credential: s.as}
+	return cmd
+}
+
+func (s *Server) data() string { return filepath.Join(s.Dir, "data") }
+
+func (s *Server) initialise() {
+	s.t.Helper()
+	args := []string{"-D", s.data(), "-U", User, "-A", "trust", "--no-sync", "-E", "UTF8", "--locale=C.UTF-8"}
+	if help, err := s.command("initdb", "--help").CombinedOutput(); err == nil &&
+		bytes.Contains(help, []byte("--icu-locale")) {
+		args = append(args, "--locale-provider=icu", "--icu-locale=en-US") // the order of keys must not depend on it
+	}
+	if out, err := s.command("initdb", args...).CombinedOutput(); err != nil {
+		s.t.Fatalf("initdb: %v\n%s", err, out)
+	}
+}
+
+// Again starts the server on its folder, after End, and waits until it answers.
+func (s *Server) Again() {
+	s.t.Helper()
+	s.log.Reset()
+	s.cmd = s.command("postgres", "-D", s.data(), "-k", s.Dir, "-c", "listen_addresses=", "-c", "fsync="+s.fsync, "-c",
+		"max_connections=200")
+	s.cmd.Stdout, s.cmd.Stderr = &s.log, &s.log
+	if err := s.cmd.Start(); err != nil {
+		s.t.Fatal(err)
+	}
+	s.ended = make(chan struct{})
+	go func(cmd *exec.Cmd, ended chan struct{}) {
+		_ = cmd.Wait() // how it ended is in its log
+		close(ended)
+	}(s.cmd, s.ended)
+
+	for deadline := time.Now().Add(time.Minute); ; time.Sleep(20 * time.Millisecond) {
+		out, err := s.command("psql", "-h", s.Dir, "-U", User, "-d", "postgres", "-c", "SELECT 1").CombinedOutput()
+		if err == nil {
+			return
+		}
+		select {
+		case <-s.ended:
+			s.t.Fatalf("postgres ended:\n%s", s.log.String())
+		default:
+		}
+		if time.Now().After(deadline) {
+			s.t.Fatalf("postgres does not answer: %v\n%s", err, out)
+		}
+	}
+}
+
+// End ends the server with a signal: SIGINT closes its sessions, SIGQUIT is like a crash.
+func (s *Server) End(sig syscall.Signal) {
+	s.t.Helper()
+	s.Signal(sig)
+	<-s.ended
+}
+
+// Signal sends a signal to the first process of the server.
+func (s *Server) Signal(sig syscall.Signal) {
+	s.t.Helper()
+	if err := s.cmd.Process.Signal(sig); err != nil && !errors.Is(err, os.ErrProcessDone) {
+		s.t.Error(err)
+	}
+}
+
+// Exec runs SQL in a database with psql and returns what it prints.
+func (s *Server) Exec(database, text string) string {
+	s.t.Helper()
+	out, err := s.command("psql", "-h", s.Dir, "-U", User, "-d", database, "-v", "ON_ERROR_STOP=1", "-Atc", text).CombinedOutput()
+	if err != nil {
+		s.t.Fatalf("%s: %v\n%s", text, err, out)
+	}
+	return string(bytes.TrimSpace(out))
+}
+
+func binaries(t testing.TB) string {
+	t.Helper()
+	found, err := filepath.Glob("/usr/lib/postgresql/*/bin")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if path, err := exec.LookPath("initdb"); err == nil {
+		found = append(found, filepath.Dir(path))
+	}
+	for _, dir := range found {
+		if _, err := os.Stat(filepath.Join(dir, "initdb")); err == nil {
+			return dir
+		}
+	}
+	missing(t, "no PostgreSQL server binaries (initdb, postgres) in /usr/lib/postgresql/*/bin or the path")
+	return ""
+}
+
+func account(t testing.TB) *syscall.Credential {
+	t.Helper()
+	u, err := user.Lookup("postgres")
+	if err != nil {
+		missing(t, "PostgreSQL does not run as root and there is no user postgres")
+	}
+	uid, err := strconv.ParseUint(u.Uid, 10, 32)
+	if err != nil {
+		t.Fatal(err)
+	}
+	gid, err := strconv.ParseUint(u.Gid, 10, 32)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return &syscall.Credential{Uid: uint32(uid), Gid: uint32(gid)}
+}
+
+func missing(t testing.TB, why string) {
+	t.Helper()
+	if os.Getenv("GOZZARD_TEST_POSTGRES") == "require" {
+		t.Fatalf("GOZZARD_TEST_POSTGRES=require: %s", why)
+	}
+	t.Skipf("not run: %s", why)
+}
