@@ -3,7 +3,7 @@ import { useState } from "preact/hooks";
 import { may, session } from "../api.ts";
 import type { TaskSummary } from "../api-types.ts";
 import { useActions } from "../keys.ts";
-import { businessParts, placeOf, wholeName } from "../live/names.ts";
+import { businessParts, placeOf } from "../live/names.ts";
 import { table } from "../live/stream.ts";
 import { go, href, place, setQuery } from "../router.ts";
 import { openAction, oneProcess, type ActionName } from "../ui/action.tsx";
@@ -45,7 +45,7 @@ export default function ProcessPage({ params }: { params: Record<string, string>
   if (!list) return <p class="dim loading" role="status">{t("loading")}</p>;
   if (list.length === 0 && definitions.data && definitions.data.definitions.length === 0) {
     return (
-      <Empty title={t("process.none", { name: plain(wholeName(table.value, space, name)) })}>
+      <Empty title={t("process.none", { name: plain(`${space}/${name}`) })}>
         {may("define") && <a class="button" href={href("/register", { space, name })}>{t("process.register")}</a>}
         <a class="button" href={href("/processes")}>{t("process.back")}</a>
       </Empty>
