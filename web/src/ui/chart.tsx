@@ -41,6 +41,8 @@ export function Chart({ title, data, format, from, to, bytes, empty }: ChartProp
   const box = useRef<HTMLDivElement>(null);
   const plot = useRef<uPlot | undefined>(undefined);
   const [theme, setTheme] = useState(0);
+  const newest = useRef(data); // the library may come later than the data
+  newest.current = data;
 
   // Colours are those of the page.
   useEffect(() => {
@@ -65,13 +67,13 @@ export function Chart({ title, data, format, from, to, bytes, empty }: ChartProp
         scales: { x: { time: true, range: () => range.current }, y: { range: (_u, _min, max) => [0, max > 0 ? max * 1.1 : 1] } },
         axes: [{ ...axis, size: 32, values: (u, list) => list.map((at) => timeText(at, u.scales.x.max! - u.scales.x.min!)) }, { ...axis, size: 72, ...(bytes ? { incrs: binary } : {}), values: (_u, list) => list.map(format) }],
         series: [{ label: t("chart.time"), value: (_u: uPlot, v: number | null) => (v === null ? "-" : new Date(v * 1000).toLocaleString(locale.value)) }, ...data.series.map((s, i) => ({ label: s.label, stroke: colour(colours[i % colours.length]), dash: dashes[i % dashes.length], width: 1.5, points: { show: (u: uPlot) => u.data[0].length < 3 }, value: (_u: uPlot, v: number | null) => (v === null ? "-" : format(v)) }))],
-      }, [data.times, ...data.series.map((s) => s.values)] as uPlot.AlignedData, box.current);
+      }, plotted(newest.current), box.current);
       sizes = new ResizeObserver(() => { if (box.current) plot.current?.setSize({ width: box.current.clientWidth, height: 180 }); });
       sizes.observe(box.current);
     });
     return () => { gone = true; sizes?.disconnect(); plot.current?.destroy(); plot.current = undefined; };
   }, [shape, theme, locale.value]);
-  useEffect(() => { plot.current?.setData([data.times, ...data.series.map((s) => s.values)] as uPlot.AlignedData); }, [data, to]);
+  useEffect(() => { plot.current?.setData(plotted(data)); }, [data, to]);
 
   const known = data.series.some((s) => s.values.some((v) => v !== null));
   return (
@@ -85,6 +87,9 @@ export function Chart({ title, data, format, from, to, bytes, empty }: ChartProp
     </figure>
   );
 }
+
+/** Data in the form of the library. */
+const plotted = (data: ChartData) => [data.times, ...data.series.map((s) => s.values)] as uPlot.AlignedData;
 
 /** The least, the mean, the most and the last value of every series. */
 function Numbers({ data, format }: { data: ChartData; format: (n: number) => string }) {
