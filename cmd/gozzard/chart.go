@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"slices"
 	"strings"
 	"time"
 
@@ -27,7 +28,8 @@ func newChartCommand(env *cliEnv) *cobra.Command {
 		Short: "Draw CPU, memory and restarts of a process over time",
 		Long: `Draw what the agent of a host measured of a process: CPU in percent of one processor core, resident
 memory, and restarts by the agent. The agent stores a day in steps of 10 seconds and 30 days in steps
-of 5 minutes on the host. One host is asked: give --host if the process is on several.
+of 5 minutes on the host. One host is asked: give --host if the process is on several. NAME may be the
+name that the console shows, such as web or shop/web, if only one process has it.
 
 A column is the average of its time for CPU and memory, and the number of restarts. It is empty where
 nothing was measured: the process or the agent did not run.`,
@@ -88,12 +90,13 @@ func (env *cliEnv) chart(ctx context.Context, o *chartOptions, name string) erro
 		if o.output.structured() {
 			return o.output.write(env.out, h)
 		}
-		return env.drawHistory(key, &h)
+		names := shownNamesOf(ctx, c, slices.Values([]string{key.Namespace}))
+		return env.drawHistory(names.whole(key.Namespace, key.Name), &h)
 	})
 }
 
 // drawHistory prints the charts.
-func (env *cliEnv) drawHistory(key gozzard.Key, h *client.History) error {
+func (env *cliEnv) drawHistory(title string, h *client.History) error {
 	cpu, mem, restarts := lineOf(h.CPU), lineOf(h.Mem), lineOf(h.Restarts)
 	if !anyOf(cpu) && !anyOf(mem) && !anyOf(restarts) {
 		env.remark("nothing was measured in this time: the process or the agent did not run, or was just started")
@@ -114,7 +117,7 @@ func (env *cliEnv) drawHistory(key gozzard.Key, h *client.History) error {
 		b.WriteString(env.text(format, unit(now), unit(average), unit(most)) + "\n")
 	}
 
-	b.WriteString(printable(key.String()) + "\n\n")
+	b.WriteString(printable(title) + "\n\n")
 	head("CPU, %% of one core: now %s, average %s, most %s", cpu, percentText)
 	b.WriteString(draw(cpu, 8, percentText) + times + "\n")
 	head("Memory: now %s, average %s, most %s", mem, mebibyteText)

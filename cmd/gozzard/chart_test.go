@@ -6,7 +6,6 @@ import (
 	"testing"
 	"time"
 
-	"github.com/gozzard/gozzard"
 	"github.com/gozzard/gozzard/client"
 )
 
@@ -52,7 +51,7 @@ func TestChartOfAnyAnswer(t *testing.T) {
 	} {
 		var out, errs strings.Builder
 		env := &cliEnv{out: &out, errs: &errs, now: time.Now}
-		if err := env.drawHistory(gozzard.Key{Namespace: "a", Name: "b\x1b[2J"}, &h); err != nil {
+		if err := env.drawHistory("a:b\x1b[2J", &h); err != nil {
 			t.Error(err)
 		}
 		if strings.Contains(out.String(), "\x1b") {

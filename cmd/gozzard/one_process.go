@@ -3,6 +3,7 @@ package main
 import (
 	"context"
 	"fmt"
+	"strings"
 
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
@@ -64,7 +65,16 @@ func (o *oneProcess) find(ctx context.Context, c *client.Client, name string) (g
 		q.Hosts = []string{o.host}
 	}
 
-	page, err := c.Processes(ctx, q, 0, 5)
+	var page client.ProcessPage
+	var err error
+	if !strings.ContainsAny(name, "/#") { // no recorded name has these
+		page, err = c.Processes(ctx, q, 0, 5)
+	}
+	if err == nil && page.Count == 0 {
+		page.Processes, err = o.findShown(ctx, c, name)
+		page.Count = len(page.Processes)
+	}
+
 	switch {
 	case err != nil:
 		return gozzard.Key{}, "", err
@@ -73,7 +83,7 @@ func (o *oneProcess) find(ctx context.Context, c *client.Client, name string) (g
 			fmt.Errorf("no process %s found; run \"gozzard ps\" to see all", printable(name))}
 	case page.Count > 1:
 		var found []string
-		for _, p := range page.Processes {
+		for _, p := range page.Processes[:min(len(page.Processes), 5)] {
 			found = append(found, printable(p.Namespace+"/"+p.Name)+" on "+refName(p.Host))
 		}
 		return gozzard.Key{}, "", usage("%d processes match, such as %s: choose one with -n and --host", page.Count,

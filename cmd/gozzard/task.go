@@ -99,6 +99,7 @@ func (env *cliEnv) showTask(ctx context.Context, o *taskOptions, given string) e
 	if o.output.structured() {
 		return env.printTask(&o.taskFlags, "", &t)
 	}
+	showNames(ctx, c, &t)
 	if len(t.Attempts) > maxAttempts && !o.noGroup {
 		if len(t.Attempts) > t.Counts.Failed {
 			env.remark("%d targets: only failures are listed; --no-group or -o json lists all", len(t.Attempts))

@@ -29,7 +29,8 @@ func newTasksCommand(env *cliEnv) *cobra.Command {
 		Short: "List the newest tasks",
 		Long: `List the newest tasks, the newest first: what was asked for, by which user and app, and what became of
 it. NAME may be a pattern: * is any text, ? is one character. A task must have everything that the
-flags ask for.
+flags ask for. WHAT has the names that the console shows, such as shop/web; -o wide has the recorded
+ones, which NAME and -n look for.
 
 You see the tasks that "gozzard task ID" shows you: your own, and those of other users of the same app
 whose targets you may all see. The server keeps tasks for a limited time: a day, or as its flag --keep-results says.
@@ -91,8 +92,12 @@ func (env *cliEnv) listTasks(ctx context.Context, o *tasksOptions) error {
 
 	// Ask the server.
 	page := client.TaskPage{Tasks: []client.TaskSummary{}}
+	var names shownNames
 	err = env.withClient(func(c *client.Client) error {
 		page, err = findTasks(ctx, c, o.query, o.limit)
+		if err == nil && o.output.format == "table" {
+			names = shownNamesOf(ctx, c, spacesOfTasks(page.Tasks))
+		}
 		return err
 	})
 	if err != nil {
@@ -107,7 +112,7 @@ func (env *cliEnv) listTasks(ctx context.Context, o *tasksOptions) error {
 		env.remark("no tasks found")
 		return nil
 	}
-	if err := taskTable(page.Tasks, o.output.format == "wide").write(env.out); err != nil {
+	if err := taskTable(page.Tasks, names, o.output.format == "wide").write(env.out); err != nil {
 		return err
 	}
 	if page.Next > 0 {
@@ -136,7 +141,20 @@ func findTasks(ctx context.Context, c *client.Client, q client.TaskQuery, limit 
 	return all, nil
 }
 
-func taskTable(tasks []client.TaskSummary, wide bool) *textTable {
+// spacesOfTasks are the namespaces of the processes of tasks.
+func spacesOfTasks(tasks []client.TaskSummary) func(yield func(string) bool) {
+	return func(yield func(string) bool) {
+		for i := range tasks {
+			for _, p := range tasks[i].Processes {
+				if !yield(p.Namespace) {
+					return
+				}
+			}
+		}
+	}
+}
+
+func taskTable(tasks []client.TaskSummary, names shownNames, wide bool) *textTable {
 	header := []string{"TIME", "TASK", "ACTION", "TARGETS", "DONE", "FAILED", "RUNNING", "BY", "WHAT"}
 	if wide {
 		header = append(header, "DOOR")
@@ -146,7 +164,7 @@ func taskTable(tasks []client.TaskSummary, wide bool) *textTable {
 		s := &tasks[i]
 		row := []string{s.At.UTC().Format(time.RFC3339), shortTask(s.ID), strings.Join(s.Actions, ","),
 			strconv.Itoa(s.Counts.Targets), strconv.Itoa(s.Counts.Done), strconv.Itoa(s.Counts.Failed),
-			strconv.Itoa(s.Counts.Running), callerName(s.User, s.App), processesText(s, wide)}
+			strconv.Itoa(s.Counts.Running), callerName(s.User, s.App), processesText(s, names, wide)}
 		if wide {
 			row = append(row, s.Door)
 		}
@@ -175,15 +193,20 @@ func callerName(user, app string) string {
 	return strings.Trim(user+"/"+app, "/")
 }
 
-// processesText names the processes of a task: the first three, or all that the server lists.
-func processesText(s *client.TaskSummary, wide bool) string {
+// processesText names the processes of a task: the first three as people know them, or the recorded names of all that the
+// server lists.
+func processesText(s *client.TaskSummary, shown shownNames, wide bool) string {
 	show := len(s.Processes)
 	if !wide {
 		show = min(show, 3)
 	}
 	var names []string
 	for _, p := range s.Processes[:show] {
-		names = append(names, p.Namespace+":"+p.Name)
+		if wide {
+			names = append(names, p.Namespace+":"+p.Name)
+		} else {
+			names = append(names, shown.whole(p.Namespace, p.Name))
+		}
 	}
 	text := strings.Join(names, ", ")
 	if more := len(s.Processes) - show + s.More; more > 0 {
@@ -219,7 +242,7 @@ func (env *cliEnv) completeTasks(cmd *cobra.Command, args []string, prefix strin
 		}
 		if strings.HasPrefix(id, prefix) {
 			ids = append(ids, cobra.CompletionWithDesc(id, printable(fmt.Sprintf("%s %s, %s ago", strings.Join(s.Actions, ","),
-				processesText(s, false), shortDuration(env.now().Sub(s.At.Time))))))
+				processesText(s, nil, false), shortDuration(env.now().Sub(s.At.Time))))))
 		}
 	}
 	return ids, cobra.ShellCompDirectiveNoFileComp | cobra.ShellCompDirectiveKeepOrder
