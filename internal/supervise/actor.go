@@ -235,7 +235,9 @@ func (a *actor) handle(e event) {
 		}
 		a.restoring, a.presumed = false, Proc{}
 		if a.looked {
+			before := a.past.Exit
 			a.noteMissed()
+			a.resumePause(before)
 		}
 		a.publish(true)
 	case eventExited:

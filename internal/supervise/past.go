@@ -12,7 +12,7 @@ type Past struct {
 	Run      gozzard.LastRun `json:"run,omitzero"`       // of a periodic or one-shot process
 	Restarts uint32          `json:"restarts,omitempty"` // without a request since the last start or stop by an operation
 	Failed   bool            `json:"failed,omitempty"`   // the newest start by an operation or a plan has failed
-	Downs    int             `json:"downs,omitempty"`    // exits and failed starts in a row, if restart.max limits them
+	Downs    int             `json:"downs,omitempty"`    // exits and failed starts in a row
 	Boot     string          `json:"boot,omitempty"`     // in which Downs were counted
 }
 
@@ -122,11 +122,12 @@ func (a *actor) noteRestart() {
 	a.setPast(p)
 }
 
-// noteDowns records how often in a row the process went down. Only a definition that limits the number needs it.
+// noteDowns records how often in a row the process went down: an agent that starts again continues the pauses between
+// starts, and does not begin a crash loop anew.
 func (a *actor) noteDowns() {
 	p := a.past
 	p.Downs, p.Boot = 0, ""
-	if a.downs > 0 && a.s.boot != "" && a.spec != nil && a.spec.Policy.RestartMax > 0 {
+	if a.downs > 0 && a.s.boot != "" && a.spec != nil {
 		p.Downs, p.Boot = a.downs, a.s.boot
 	}
 	a.setPast(p)

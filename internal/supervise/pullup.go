@@ -51,6 +51,25 @@ func (a *actor) planPullUp(up time.Duration, why string) {
 	a.log.Info("process is down and will be started again", "downs", a.downs, "in", delay, "reason", why)
 }
 
+// resumePause continues the pause before the next start that the agent before had planned. ended is the end of the process
+// that was on record: one that ended while no agent ran is started at once.
+func (a *actor) resumePause(ended gozzard.Ending) {
+	wanted, _ := a.pullUpWanted()
+	if !wanted || a.downs == 0 || ended.IsZero() || ended != a.past.Exit || !a.pullAt.IsZero() {
+		return
+	}
+
+	// The clock of the host may have been set meanwhile.
+	delay := pullUpDelay(a.spec.Policy, a.downs, a.s.rand())
+	left := min(delay-a.s.now().Sub(time.UnixMilli(ended.At)), delay)
+	if left <= 0 {
+		return
+	}
+	a.pullAt = time.Now().Add(left)
+	a.message = gozzard.Clip(crashLoop(a.downs, left, ""), maxStatusBytes)
+	a.log.Info("process is down and will be started again", "downs", a.downs, "in", left, "reason", "as planned before")
+}
+
 // steadyAt is when the present run ends the count of exits in a row. It returns false if there is nothing to end. The next
 // exit would end the count as well, but an agent that dies before must not continue it.
 func (a *actor) steadyAt() (time.Time, bool) {

@@ -168,6 +168,51 @@ func TestRestartMaxOutlivesTheAgent(t *testing.T) {
 	})
 }
 
+// TestPauseOutlivesTheAgent checks that a crash loop goes on with another agent: the pause before the next start is not cut
+// short, and the next pause is not shorter. An agent that comes after the pause starts the process at once.
+func TestPauseOutlivesTheAgent(t *testing.T) {
+	bubble(t, func(r *rig) {
+		r.want(gozzard.ActionStart, definition(func(s *gozzard.Spec) {
+			s.Control.Start, s.Policy.StartCheckSecs = "exit-after 2s 1", 1
+		}), gozzard.CodeOK, true)
+		inPause := func() int {
+			t.Helper()
+			for r.status().Condition != gozzard.ConditionCrashLoop {
+				r.after(time.Second)
+			}
+			return r.machine.Starts(game)
+		}
+
+		// Another agent comes at the beginning of a long pause.
+		r.after(3 * time.Minute)
+		n := inPause()
+		for range 5 {
+			r.down()
+			r.up()
+			r.after(time.Second)
+			st := r.status()
+			if got := r.machine.Starts(game); got != n || st.Condition != gozzard.ConditionCrashLoop ||
+				!strings.HasPrefix(st.Message, "crash loop: ") {
+				t.Fatalf("another agent: %d starts, want %d, status %+v", got, n, st)
+			}
+		}
+		r.after(10 * time.Minute)
+		if got := r.machine.Starts(game) - n; got < 1 || got > 6 {
+			t.Errorf("%d starts in ten minutes", got)
+		}
+
+		// Another agent comes after the pause is over.
+		n = inPause()
+		r.down()
+		r.after(time.Hour)
+		r.up()
+		r.after(time.Second)
+		if got := r.machine.Starts(game); got != n+1 {
+			t.Errorf("%d starts, want %d", got, n+1)
+		}
+	})
+}
+
 // TestCountEndsWithASteadyRun checks that a run of more than a minute ends the count, also if the agent starts again during
 // the run, and if it does not see the end.
 func TestCountEndsWithASteadyRun(t *testing.T) {
