@@ -30,7 +30,8 @@ type UserToken struct {
 	Created Time   `json:"created"`
 	Expires Time   `json:"expires,omitzero"`
 	Token   string `json:"token,omitempty"` // the secret text, only in the answer that made it
-	// alone, app, password or provider; missing: made before there were kinds, and accepted alone and through apps
+	// alone, app, password, provider, console, console_provider or console_link; missing: made before there were kinds, and
+	// accepted alone and through apps
 	Kind   string   `json:"kind,omitempty"`
 	App    string   `json:"app,omitempty"`    // that alone can use a token of the kind app
 	Groups []string `json:"groups,omitempty"` // that the login provider named

@@ -87,6 +87,7 @@ func playSessions(t *testing.T, r *recorder) {
 	check(t, json.Unmarshal(w.Body.Bytes(), &s))
 	cookie := func(req *http.Request) { req.AddCookie(w.Result().Cookies()[0]) }
 	r.send("GET", "/api/v1/session", "", stranger, local, cookie)
+	r.send("GET", "/api/v1/sessions", "", stranger, local, cookie)
 	r.send("DELETE", "/api/v1/session/others", "", stranger, local, cookie)
 	r.send("DELETE", "/api/v1/session/others", "", stranger, local, cookie, header("X-Gozzard-CSRF", s.CSRF))
 	r.send("DELETE", "/api/v1/session", "", stranger, local, cookie, header("X-Gozzard-CSRF", s.CSRF))

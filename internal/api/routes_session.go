@@ -28,6 +28,11 @@ func sessionRoutes() []Route {
 			Summary: "Read the session of the cookie.", Errors: absent,
 			Answers: answers(http.StatusOK, client.Session{}, "The session.")},
 
+		{Method: http.MethodGet, Path: "/api/v1/sessions", Access: AccessCaller, serve: (*api).getSessions,
+			Summary: "List the sessions of the user of the cookie, those by a one-time link too. A session that a link of an app " +
+				"opened lists the sessions of that app.", Errors: absent,
+			Answers: answers(http.StatusOK, client.UserTokenList{}, "The sessions, without their secret texts.")},
+
 		{Method: http.MethodDelete, Path: "/api/v1/session", Access: AccessCaller, serve: (*api).deleteSession,
 			Summary: "End the session of the cookie.", Parameters: []Parameter{csrf}, Answers: nothing(http.StatusOK),
 			Errors: absent},

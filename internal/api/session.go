@@ -101,6 +101,21 @@ func (a *api) getSession(w http.ResponseWriter, r *http.Request, caller gozzard.
 	return answer(w, http.StatusOK, a.renderSession(&s, caller))
 }
 
+// getSessions lists the sessions that the user of the cookie may end.
+func (a *api) getSessions(w http.ResponseWriter, r *http.Request, _ gozzard.Caller) error {
+	s, err := a.ownSession(r)
+	if err != nil {
+		return err
+	}
+
+	list := client.UserTokenList{Tokens: []client.UserToken{}}
+	for _, t := range a.Accounts.SessionsOf(s) {
+		list.Tokens = append(list.Tokens, renderToken(&t, ""))
+	}
+	list.Count = len(list.Tokens)
+	return answer(w, http.StatusOK, list)
+}
+
 // deleteSession logs out.
 func (a *api) deleteSession(w http.ResponseWriter, r *http.Request, _ gozzard.Caller) error {
 	s, err := a.ownSession(r)

@@ -7,6 +7,7 @@ import (
 	"net/http"
 	"net/http/httptest"
 	"net/url"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -251,6 +252,13 @@ func TestSessionsOfAUser(t *testing.T) {
 		t.Fatalf("the sessions are %+v", list)
 	}
 
+	// A person sees all of its own sessions by the cookie, and by nothing else.
+	if got := one.want(200, "GET", "/api/v1/sessions", "").Body.String(); !strings.Contains(got, `"count":3`) ||
+		strings.Contains(got, root.ID) {
+		t.Errorf("the sessions are %s", got)
+	}
+	d.newBrowser().want(401, "GET", "/api/v1/sessions", "", admin)
+
 	one.want(200, "DELETE", "/api/v1/users/alice/tokens/"+two.ID, "")
 	two.want(401, "GET", "/api/v1/session", "")
 	one.want(403, "DELETE", "/api/v1/users/root/tokens/"+root.ID, "")
@@ -296,6 +304,19 @@ func TestSessionLink(t *testing.T) {
 		`"app":"admin","user":"me","asserted":true`) {
 		t.Errorf("the session is of %s", who)
 	}
+	other := d.newBrowser()
+	other.take(other.want(200, "POST", "/api/v1/session/enter", codeOf(link(admin))))
+	var own client.UserTokenList
+	if err := json.Unmarshal(b.want(200, "GET", "/api/v1/sessions", "").Body.Bytes(), &own); err != nil {
+		t.Fatal(err)
+	}
+	if own.Count != 2 || !slices.ContainsFunc(own.Tokens, func(k client.UserToken) bool {
+		return k.ID == b.ID && k.Kind == "console_link" && k.App == "admin" && k.Token == ""
+	}) {
+		t.Errorf("the sessions are %+v", own)
+	}
+	b.want(200, "DELETE", "/api/v1/session/others", "")
+	other.want(401, "GET", "/api/v1/sessions", "")
 	if list := b.want(200, "GET", "/api/v1/users/me/tokens", "").Body.String(); !strings.Contains(list, b.ID) {
 		t.Errorf("the session is not in the list: %s", list)
 	}

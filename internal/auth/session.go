@@ -52,14 +52,24 @@ func (a *Accounts) OpenConsoleSubject(ctx context.Context, name, subject string,
 // ConsoleIdle is how long a session of the console lasts without a request.
 func (a *Accounts) ConsoleIdle() time.Duration { return a.directory.o.ConsoleIdle }
 
-// EndOthers ends all sessions of the user of a session but that one. A session that acts as an app ends only sessions
+// SessionsOf lists the sessions of the user of a session, with that one. A session that acts as an app sees only sessions
 // of that app: an app that names a user is not that user.
+func (a *Accounts) SessionsOf(s Session) []Token {
+	return slices.DeleteFunc(a.Tokens(s.Token.User), func(t Token) bool { return !s.sees(&t) })
+}
+
+// sees reports whether a token of the same user is a session that this one may list and end.
+func (s *Session) sees(t *Token) bool {
+	return t.Session && (s.Token.App == "" || t.App == s.Token.App)
+}
+
+// EndOthers ends all sessions that SessionsOf lists but the given one.
 func (a *Accounts) EndOthers(ctx context.Context, s Session) (ended int, err error) {
 	a.writing.Lock()
 	defer a.writing.Unlock()
 
 	drop := a.digests(s.Token.User, func(t *Token) bool {
-		return t.Session && t.ID != s.Token.ID && (s.Token.App == "" || t.App == s.Token.App)
+		return t.ID != s.Token.ID && s.sees(t)
 	})
 	if len(drop) == 0 {
 		return 0, nil

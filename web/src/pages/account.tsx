@@ -13,7 +13,7 @@ export default function Account() {
   const s = session.value!;
   const person = !s.app;
   const me = useLoad((stop) => get<CallerInfo>("/whoami", undefined, stop), []);
-  const tokens = useLoad(person ? (stop) => get<UserTokenList>(`/users/${encodeURIComponent(s.user)}/tokens`, undefined, stop) : undefined, [s.user], 5000);
+  const tokens = useLoad((stop) => get<UserTokenList>(person ? `/users/${encodeURIComponent(s.user)}/tokens` : "/sessions", undefined, stop), [s.user], 5000);
   const [open, setOpen] = useState<"password" | "totp" | "noTotp" | "token" | "others">();
   const close = () => setOpen(undefined);
 
@@ -29,7 +29,7 @@ export default function Account() {
               <dt>{t("account.since")}</dt><dd><Moment at={s.created} /></dd>
               <dt>{t("enrol.expires")}</dt><dd><Moment at={s.expires} /> <span class="hint">{t("account.idle", { age: age(s.idle_seconds) })}</span></dd>
             </dl>
-            {person && <div class="row account-buttons"><Button kind="danger" onClick={() => setOpen("others")}>{t("account.others")}</Button></div>}
+            <div class="row account-buttons"><Button kind="danger" onClick={() => setOpen("others")}>{t("account.others")}</Button></div>
           </section>
           <section class="card">
             <h2>{t("account.rights")}</h2>
@@ -50,7 +50,7 @@ export default function Account() {
           )}
         </div>
         {tokens.failure && <Problem of={tokens.failure} retry={tokens.reload} />}
-        {tokens.data && <Tokens user={s.user} tokens={tokens.data.tokens} reload={tokens.reload} />}
+        {tokens.data && <Tokens user={s.user} tokens={tokens.data.tokens} sessionsOnly={!person} reload={tokens.reload} />}
       </div>
       {open === "password" && <Password user={s.user} onClose={close} />}
       {open === "totp" && <SecondFactor user={s.user} onClose={close} />}

@@ -7,7 +7,7 @@ import { Button, Moment, Text } from "../ui/kit.tsx";
 import { t, tOf } from "../words.ts";
 
 /** A list with a button to end each. The session of this page is marked. */
-export function Tokens({ user, tokens, reload }: { user: string; tokens: UserToken[]; reload: () => void }) {
+export function Tokens({ user, tokens, sessionsOnly, reload }: { user: string; tokens: UserToken[]; sessionsOnly?: boolean; reload: () => void }) {
   const [ending, setEnding] = useState<UserToken[]>();
   const end = async () => {
     for (const k of [...ending!].sort((a, b) => Number(isOwn(a)) - Number(isOwn(b)))) await del(`/users/${encodeURIComponent(user)}/tokens/${encodeURIComponent(k.id)}`);
@@ -36,7 +36,7 @@ export function Tokens({ user, tokens, reload }: { user: string; tokens: UserTok
   return (
     <>
       {part(tokens.filter((k) => k.session), true)}
-      {part(tokens.filter((k) => !k.session), false)}
+      {!sessionsOnly && part(tokens.filter((k) => !k.session), false)}
       {ending && (
         <Act title={ending[0].session ? t("tokens.end.title", { n: ending.length }) : t("tokens.revoke.title", { n: ending.length })} label={t(ending[0].session ? "tokens.end" : "revoke")} danger run={end} onClose={() => setEnding(undefined)} onDone={reload}>
           <p>{t(ending[0].session ? "tokens.end.text" : "tokens.revoke.text", { user })}</p>

@@ -173,6 +173,8 @@ export const people = dictionary({
   "tokens.kind.password": { en: "a sign-in by password", zh: "密码登录" },
   "tokens.kind.provider": { en: "a sign-in by the company's account", zh: "企业账号登录" },
   "tokens.kind.console": { en: "a sign-in in a browser", zh: "浏览器登录" },
+  "tokens.kind.console_provider": { en: "a sign-in in a browser by the company's account", zh: "浏览器登录（企业账号）" },
+  "tokens.kind.console_link": { en: "a one-time link", zh: "一次性链接" },
   "tokens.kind.any": { en: "an earlier version", zh: "旧版本" },
   "tokens.created": { en: "Made", zh: "创建时间" },
   "tokens.this": { en: "this page", zh: "当前页面" },
