@@ -79,11 +79,6 @@ func (d *serverChecks) folder(st fs.FileInfo) {
 	}
 
 	var open []string
-
-	if st.Mode().Perm()&0o077 != 0 {
-		open = append(open, fmt.Sprintf("chmod 700 %s", d.Data))
-	}
-
 	for _, name := range d.secrets() {
 		if st, err := os.Lstat(filepath.Join(d.Data, name)); err == nil &&
 			(st.Mode().Perm()&0o077 != 0 || !st.Mode().IsRegular()) {
@@ -91,8 +86,18 @@ func (d *serverChecks) folder(st fs.FileInfo) {
 		}
 	}
 
-	if len(open) > 0 {
+	// A file of mode 600 is safe in a folder that others can enter.
+	mode := st.Mode().Perm()
+	switch {
+	case len(open) > 0:
+		if mode&0o077 != 0 {
+			open = append([]string{fmt.Sprintf("chmod 700 %s", d.Data)}, open...)
+		}
 		d.add(Fail, "data", "other accounts can read the secrets of the server; run: %s", strings.Join(open, "; "))
+		return
+	case mode&0o077 != 0:
+		d.add(Warn, "data", "other accounts can enter %s (mode %04o) and see which files it has. They cannot read its secrets. Run: chmod 700 %s",
+			d.Data, mode, d.Data)
 		return
 	}
 
