@@ -3,6 +3,7 @@ package main
 import (
 	"context"
 	"fmt"
+	"io"
 	"os"
 	"path/filepath"
 	"sync/atomic"
@@ -70,9 +71,10 @@ are unhealthy. "gozzard demo remove" removes it again.`,
 				}
 				return err
 			}
+			unsaid := sayEnding(cmd.Context(), os.Stderr)
 			err = server.RunDev(cmd.Context(), o)
-			if err == nil {
-				part(cmd.Context(), os.Stderr, "%s", processesLeft(int(left.Load())))
+			if !unsaid() && err == nil {
+				sayEnd(cmd.Context(), os.Stderr, "%s", processesLeft(int(left.Load())))
 			}
 			return failed(unlessSignalled(cmd.Context(), log, err))
 		},
@@ -89,6 +91,28 @@ are unhealthy. "gozzard demo remove" removes it again.`,
 	registerCMDB(f, &o.CMDB)
 	logs.register(cmd, "warn")
 	return cmd
+}
+
+// sayEnding prints that gozzard ends as soon as a signal ends ctx: the end may take some seconds, and people wonder what
+// becomes of their processes. unsaid takes it back, and reports whether there was no signal.
+func sayEnding(ctx context.Context, w io.Writer) (unsaid func() bool) {
+	said := make(chan struct{})
+	stop := context.AfterFunc(ctx, func() {
+		defer close(said)
+		start := ""
+		if isTerminal(w) {
+			start = "\n" // behind ^C
+		}
+		_, _ = fmt.Fprintln(w, start+textIn(ctx, "gozzard dev ends: the server and its agents stop, your processes keep running")) // w may be closed
+	})
+
+	return func() bool {
+		if stop() {
+			return true
+		}
+		<-said
+		return false
+	}
 }
 
 // newDevAgent makes the agent of one host of `gozzard dev`. At its end it adds what it leaves running to left.

@@ -55,8 +55,14 @@ func part(ctx context.Context, w io.Writer, format string, args ...any) {
 	if !errors.Is(context.Cause(ctx), errInterrupted) || !isTerminal(w) {
 		return
 	}
+	_, _ = fmt.Fprintln(w) // behind ^C; w may be closed
+	sayEnd(ctx, w, format, args...)
+}
+
+// sayEnd prints what goes on, and how to continue.
+func sayEnd(ctx context.Context, w io.Writer, format string, args ...any) {
 	goesOn, again := finishedIn(ctx, fmt.Sprintf(format, args...)), textIn(ctx, "Start it again with: %s", ownCommand(os.Args))
-	_, _ = fmt.Fprintf(w, "\n%s\n%s\n", goesOn, again) // w may be closed
+	_, _ = fmt.Fprintf(w, "%s\n%s\n", goesOn, again) // w may be closed
 }
 
 // processesLeft says how many processes keep running.
