@@ -107,12 +107,16 @@ func answer(w http.ResponseWriter, status int, v any) error {
 
 func encode(v any) ([]byte, error) {
 	var b bytes.Buffer
-	enc := json.NewEncoder(&b)
-	enc.SetEscapeHTML(false) // an answer is JSON and is never shown as HTML, so < and > stay readable
-	if err := enc.Encode(v); err != nil {
+	if err := newEncoder(&b).Encode(v); err != nil {
 		return nil, fmt.Errorf("cannot encode the answer: %w", err)
 	}
 	return b.Bytes(), nil
+}
+
+func newEncoder(b *bytes.Buffer) *json.Encoder {
+	enc := json.NewEncoder(b)
+	enc.SetEscapeHTML(false) // an answer is JSON and is never shown as HTML, so < and > stay readable
+	return enc
 }
 
 // send writes an answer in JSON. A failed write means that the caller has closed the connection, so it is ignored.

@@ -112,6 +112,7 @@ type api struct {
 	document func() []byte       // the OpenAPI document
 	streams  streamCount         // open event streams
 	watchers watchers            // the same, by their users
+	rendered renderedTasks       // that are polled
 }
 
 // New makes the handler of every route in Routes.

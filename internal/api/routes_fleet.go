@@ -57,13 +57,16 @@ func operationRoutes() []Route {
 			Answers: answers(http.StatusOK, client.TaskPage{}, "One page of the tasks.")},
 
 		{Method: http.MethodGet, Path: "/api/v1/tasks/{id}", Access: AccessCaller, serve: (*api).getTask,
-			Summary: "Read the progress of a task.",
+			Summary: "Read the progress of a task. With its ETag in If-None-Match the answer is 304 while nothing has changed. A large " +
+				"answer is compressed by gzip if the header Accept-Encoding allows it.",
 			Parameters: []Parameter{
 				inPath("id", "The id of the task."),
 				text("wait", "How long to wait for the task to become final, from 0s to 30s, such as 5s."),
 				text("show", `Which attempts are listed: "all" (the default), "failed" or "none". Counts cover all attempts.`),
 			},
-			Answers: answers(http.StatusOK, client.Task{}, "The task."), Errors: []gozzard.ErrorKind{gozzard.ErrNotFound}},
+			Answers: append(answers(http.StatusOK, client.Task{}, "The task."),
+				Answer{Status: http.StatusNotModified, Meaning: "The caller has this answer already."}),
+			Errors: []gozzard.ErrorKind{gozzard.ErrNotFound}},
 
 		{Method: http.MethodPost, Path: "/api/v1/tasks/{id}/retry", Access: AccessCaller, serve: (*api).postRetry,
 			Summary: "Repeat the failed attempts of a task as a new task. Attempts that are running, or that a newer operation " +

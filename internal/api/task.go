@@ -43,13 +43,28 @@ func (a *api) getTask(w http.ResponseWriter, r *http.Request, caller gozzard.Cal
 		return err
 	}
 
+	// Answer with it.
+	if len(res.Attempts) >= renderedFrom && (show == "" || show == client.ShowAll) {
+		t := renderTask(&res, client.ShowNone)
+		t.Waiting = a.waiting(caller, &res)
+		body, err := a.rendered.render(&t, &res, languageOf(r), said(r), time.Now())
+		if err != nil {
+			return err
+		}
+		return sendTagged(w, r, body)
+	}
+
 	t := renderTask(&res, show)
 	t.Waiting = a.waiting(caller, &res)
 	say := said(r)
 	for i := range t.Attempts {
 		t.Attempts[i].Message = say(t.Attempts[i].Message)
 	}
-	return answer(w, http.StatusOK, t)
+	body, err := encode(t)
+	if err != nil {
+		return err
+	}
+	return sendTagged(w, r, body)
 }
 
 // maxWaiting limits the hosts that a task names.

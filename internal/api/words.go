@@ -25,7 +25,12 @@ func inLanguageOf(r *http.Request) func(string) string {
 // said turns what agents and the server write into verdicts, events and statuses into the language that a request asks
 // for. A text that is not known stays as it is.
 func said(r *http.Request) func(string) string {
-	return saidIn(max(language.Accept(r.Header.Get("Accept-Language")), language.English).String())
+	return saidIn(languageOf(r))
+}
+
+// languageOf is the tag of the language in which a caller wants texts.
+func languageOf(r *http.Request) string {
+	return max(language.Accept(r.Header.Get("Accept-Language")), language.English).String()
 }
 
 // saidIn is said for a language by its tag; nil for another language.

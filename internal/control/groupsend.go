@@ -13,7 +13,7 @@ import (
 const maxGroupsSent = 4096
 
 // groupLoop sends the pools of hosts again from time to time: what was lost on the way, or set by another server,
-// arrives in the end.
+// arrives in the end. It also forgets results that are polled no more.
 func (p *Plane) groupLoop(ctx context.Context) {
 	for {
 		select {
@@ -21,6 +21,7 @@ func (p *Plane) groupLoop(ctx context.Context) {
 			return
 		case <-time.After(p.o.Refresh):
 		}
+		p.results.tidy()
 
 		for part := range slices.Chunk(p.delivery.Online(), 1000) {
 			p.sendGroups(ctx, part)

@@ -30,6 +30,7 @@ type Plane struct {
 	protocols protocols
 	events    *EventRing
 	taskFeed  taskFeed
+	results   *taskResults
 	questions questions
 	restorer  *restorer
 	claims    claims
@@ -54,6 +55,7 @@ func New(ctx context.Context, o Options) (*Plane, error) {
 		Silent: p.silent, Recheck: p.recheck,
 		Foreign: func(agent gozzard.AgentID) { p.forged("foreign_operation", agent) },
 	})
+	p.results = newTaskResults(&p.o)
 	p.protocols = newProtocols(&p.o)
 	p.restorer = newRestorer(&p.o, p.delivery, p.restore)
 	p.businesses = newBusinesses(&p.o, p.Operate)

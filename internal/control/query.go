@@ -33,7 +33,7 @@ func (p *Plane) Results(ctx context.Context, caller gozzard.Caller, id gozzard.T
 		return unknown()
 	}
 
-	attempts, err := p.o.Store.Attempts(ctx, seq)
+	attempts, err := p.results.attempts(ctx, &task)
 	if err != nil {
 		return record.TaskResults{}, err
 	}

@@ -25,6 +25,11 @@ func (r recorder) Dispatch(ctx context.Context, list []delivery.Dispatch) ([]boo
 	}
 
 	changed, err := r.p.o.Store.Dispatch(ctx, rows)
+	for i := range rows {
+		if err == nil && changed[i] {
+			r.p.results.dispatched(&rows[i])
+		}
+	}
 	r.p.launchCommitted()
 	return changed, err
 }
@@ -90,6 +95,7 @@ func rejectedProcess(s *delivery.Settlement) *gozzard.ProcID {
 func (r recorder) settled(row *record.Settlement) {
 	o := &r.p.o
 	r.p.taskFeed.note(row.Ref.Task)
+	r.p.results.settled(row)
 	if row.Process != nil && row.Process.Remove {
 		o.Live.Remove(row.Agent, row.Process.ID.Key)
 	}
