@@ -105,7 +105,7 @@ function SecondFactor({ user, onClose }: { user: string; onClose: () => void }) 
     );
   }
   return (
-    <Act title={t("account.totp")} label={t("account.totp.confirm")} wide ready={code !== ""} onClose={onClose}
+    <Act title={t("account.totp")} label={t("account.totp.confirm")} wide ready={code !== ""} onClose={onClose} onDone={() => { session.value = null; }}
       run={() => prove("PUT", "/totp", { user, password: proof.password, code })}>
       <p>{t("account.totp.scan")}</p>
       <Once label={t("account.totp.secret")} value={made.secret} />

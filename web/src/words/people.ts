@@ -227,7 +227,7 @@ export const people = dictionary({
   "account.totp": { en: "Set up a second factor", zh: "设置两步验证" },
   "account.totp.text": { en: "Signing in then needs a code of an authenticator program beside the password.", zh: "启用后登录除密码外还需验证器应用生成的验证码。" },
   "account.totp.next": { en: "Go on", zh: "下一步" },
-  "account.totp.scan": { en: "Put the secret into the authenticator program, then type the code that it shows. Until you confirm, sign-ins work as before.", zh: "将密钥添加到验证器应用，然后输入显示的验证码。确认之前登录方式不变。" },
+  "account.totp.scan": { en: "Put the secret into the authenticator program, then type the code that it shows. Until you confirm, sign-ins work as before. All your sessions end then, this page too.", zh: "将密钥添加到验证器应用，然后输入显示的验证码。确认之前登录方式不变；确认后你的所有会话（包括当前页面）随即结束。" },
   "account.totp.secret": { en: "Secret", zh: "密钥" },
   "account.totp.link": { en: "Link for authenticator programs", zh: "验证器链接" },
   "account.totp.link.hint": { en: "On the device with the authenticator, open this link in place of typing the secret.", zh: "在装有验证器的设备上打开此链接，可免去手动输入。" },
