@@ -106,6 +106,7 @@ func TestBusiness(t *testing.T) {
 	p.Accessible()
 	p.Click("button", "Everything")
 	p.WaitNoText("without a ] after it")
+	businessActs(t, f, p)
 
 	// What the document says and the fleet does not have is drift.
 	p.Click("link", "Drift")
@@ -162,4 +163,28 @@ func TestBusiness(t *testing.T) {
 	p.Fill("输入业务编号以确认", "2")
 	p.Click("button", "确认删除")
 	p.WaitText("还没有业务")
+}
+
+// businessActs: a node of the tree is the expression of an act on its processes; a process that is not in the document is
+// unregistered.
+func businessActs(t *testing.T, f *console.Fleet, p *console.Page) {
+	t.Helper()
+	before := f.Process(t, "nginx_1").PID
+	press(p, ".biz-tree button", "Use in the expression")
+	p.WaitText("front.*.*.*.*")
+	p.WaitText("1 process, 2 instances")
+	p.Click("button", "Restart")
+	p.Click("button", "Restart 2 processes")
+	p.WaitText("done: 2")
+	if now := f.Process(t, "nginx_1").PID; now == before || now <= 0 {
+		t.Errorf("nginx_1 has pid %d, had %d", now, before)
+	}
+
+	f.Define(t, "{namespace: GSEKIT_BIZ_2, name: stranger, command: exec sleep 1000}")
+	p.Click("link", "Drift")
+	p.WaitText("In the fleet, not in the document: 1")
+	p.Accessible()
+	p.Click("button", "Unregister")
+	p.Click("button", "Unregister 1 process")
+	p.WaitNoText("In the fleet, not in the document")
 }

@@ -62,6 +62,8 @@ func TestEnrolHost(t *testing.T) {
 	p.Until("the host is offline", `document.querySelector(".online-no")`)
 	p.Accessible()
 
+	hostActs(p)
+
 	// The token is in the list, used up; the releases and the server say how they are.
 	p.Go("/console/hosts?tab=enrol")
 	p.WaitText("used up")
@@ -73,6 +75,7 @@ func TestEnrolHost(t *testing.T) {
 	p.WaitText("The server accepts operations")
 	p.WaitText("Certificate authority of the hosts")
 	p.Accessible()
+	keyActs(p)
 	p.Go("/console/audit")
 	p.WaitText("nothing was changed or removed")
 
@@ -87,4 +90,60 @@ func TestEnrolHost(t *testing.T) {
 		p.Accessible()
 		narrow(p)
 	}
+}
+
+// hostActs: a revoked host gets another address and a token to join again, which is revoked, and is removed for ever.
+func hostActs(p *console.Page) {
+	p.Click("button", "Addresses")
+	p.Wait("dialog", "Addresses")
+	p.Fill("The host gets", "127.0.0.9")
+	p.Accessible()
+	submit(p)
+	p.WaitNo("dialog", "")
+	p.WaitText("127.0.0.9")
+	p.Click("button", "Join again")
+	p.Wait("dialog", "Let this agent join again")
+	p.Accessible()
+	submit(p)
+	p.WaitText("The token is made")
+	p.Click("button", "I have it")
+
+	host := p.Path()
+	p.Go("/console/hosts?tab=enrol")
+	p.Click("button", "Revoke")
+	p.WaitText("Hosts that joined with it stay members")
+	p.Accessible()
+	submit(p)
+	p.WaitNo("dialog", "")
+	p.WaitText("revoked")
+
+	p.Go(host)
+	p.Click("button", "Remove")
+	p.Wait("dialog", "Remove 127.0.0.1 for ever")
+	p.Accessible()
+	submit(p)
+	p.WaitText("There is no such host")
+}
+
+// keyActs: a new key that signs commands, and a new authority of the hosts, on the page of the server.
+func keyActs(p *console.Page) {
+	p.Go("/console/server")
+	press(p, ".columns .card:nth-child(1) button", "Rotate")
+	p.Wait("dialog", "Rotate the signing key")
+	p.Accessible()
+	submit(p)
+	p.WaitNo("dialog", "")
+	p.Until("a second key", `[...document.querySelectorAll("main td")].some((c) => c.innerText.trim() === "2 in use")`)
+
+	press(p, ".columns .card:nth-child(2) button", "Rotate")
+	p.Wait("dialog", "Make the next authority")
+	p.Accessible()
+	submit(p)
+	p.WaitText("Next authority")
+	p.Click("button", "Finish the rotation")
+	p.Wait("dialog", "Finish the rotation of the authority")
+	p.Fill("Number of hosts", "0")
+	p.Accessible()
+	submit(p)
+	p.WaitNoText("Next authority")
 }

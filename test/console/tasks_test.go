@@ -130,6 +130,10 @@ func TestTaskRetry(t *testing.T) {
 	p.Go("/console/tasks?name=nothing*")
 	p.WaitText("没有符合条件的任务")
 	p.Accessible()
+	p.Click("button", "清除筛选")
+	p.WaitText("完成 4/4")
+	p.Click("checkbox", "只看我的")
+	p.Until("the filter in the address", `location.search === "?mine=true"`)
 }
 
 // TestTaskOverRestart: a server that goes away in the middle of a task takes nothing off the screen, and the page follows
