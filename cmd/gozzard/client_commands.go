@@ -45,7 +45,7 @@ func addClientCommands(root *cobra.Command, chinese *language.Catalogue) {
 		&cobra.Group{ID: groupAccess, Title: "Manage access:"},
 		&cobra.Group{ID: groupUpgrade, Title: "Keep the fleet up to date:"})
 	root.AddCommand(env.clientCommands()...)
-	root.AddCommand(newBackupCommand(env), newDoctorCommand(env), newVersionCommand(env), newManCommand())
+	root.AddCommand(newBackupCommand(env), newRecordCommand(env), newDoctorCommand(env), newVersionCommand(env), newManCommand())
 	addCompletion(env, root)
 }
 

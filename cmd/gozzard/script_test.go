@@ -29,6 +29,7 @@ import (
 	"github.com/gozzard/gozzard/internal/agentd"
 	"github.com/gozzard/gozzard/internal/release"
 	"github.com/gozzard/gozzard/test/fleettest"
+	"github.com/gozzard/gozzard/test/pgtest"
 )
 
 // TestMain makes this test binary the program that scripts run. A script about updates gives it a version.
@@ -69,6 +70,15 @@ func TestScripts(t *testing.T) {
 			"release":   makeRelease,
 			"oldgrants": oldGrants,
 			"totp":      totp,
+			"postgres": func(ts *testscript.TestScript, _ bool, _ []string) {
+				ts.Setenv("POSTGRES", pgtest.Start(t, "off").URL("postgres"))
+			},
+		},
+		Condition: func(name string) (bool, error) {
+			if name != "postgres" {
+				return false, errors.New("there is no such condition")
+			}
+			return pgtest.Available(), nil
 		},
 	})
 }

@@ -63,3 +63,6 @@ func CheckHere(data string) error {
 	return fmt.Errorf("the record of %s is in the database %s, not in this folder: see \"A record in PostgreSQL\" in "+
 		"docs/backup-and-restore.md", data, p.Database)
 }
+
+// ForgetPlace says that the record is in the data folder again.
+func ForgetPlace(data string) error { return os.Remove(filepath.Join(data, placeFile)) }

@@ -45,7 +45,8 @@ const sqliteCode = `CASE a.outcome WHEN '' THEN '' ELSE json_extract(a.outcome, 
 // openLocked opens a database whose lock this process has.
 func openLocked(ctx context.Context, path string, o Options, lock *databaseLock) (*Store, error) {
 	d := &dialect{
-		begin: "BEGIN IMMEDIATE",
+		begin:  "BEGIN IMMEDIATE",
+		tables: `SELECT name FROM sqlite_master WHERE type = 'table' AND name NOT LIKE 'sqlite%'`,
 		// Placeholders by position: the driver looks numbered ones up by name, which is slow for thousands.
 		placeholder: func(int) string { return "?" },
 		sessions:    selectSessions(""),

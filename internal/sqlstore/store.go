@@ -63,6 +63,7 @@ type Store struct {
 // dialect is what differs between the databases once a store is open.
 type dialect struct {
 	begin        string                  // opens a write transaction
+	tables       string                  // selects the names of all tables
 	forUpdate    string                  // the end of a SELECT whose rows are about to be changed
 	sessions     *bulk                   // made by selectSessions
 	jsonNumbers  func(arg string) string // a query for the integers of the JSON list in arg

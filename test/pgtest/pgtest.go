@@ -149,12 +149,23 @@ func (s *Server) Exec(database, text string) string {
 	return string(bytes.TrimSpace(out))
 }
 
+// Available reports whether a server can be started, or must be.
+func Available() bool { return find() != "" || required() }
+
+func required() bool { return os.Getenv("GOZZARD_TEST_POSTGRES") == "require" }
+
 func binaries(t testing.TB) string {
 	t.Helper()
-	found, err := filepath.Glob("/usr/lib/postgresql/*/bin")
-	if err != nil {
-		t.Fatal(err)
+	dir := find()
+	if dir == "" {
+		missing(t, "no PostgreSQL server binaries (initdb, postgres) in /usr/lib/postgresql/*/bin or the path")
 	}
+	return dir
+}
+
+// find looks for the folder of the programs; "": there is none.
+func find() string {
+	found, _ := filepath.Glob("/usr/lib/postgresql/*/bin") // fails only for a bad pattern
 	if path, err := exec.LookPath("initdb"); err == nil {
 		found = append(found, filepath.Dir(path))
 	}
@@ -163,7 +174,6 @@ func binaries(t testing.TB) string {
 			return dir
 		}
 	}
-	missing(t, "no PostgreSQL server binaries (initdb, postgres) in /usr/lib/postgresql/*/bin or the path")
 	return ""
 }
 
@@ -186,7 +196,7 @@ func account(t testing.TB) *syscall.Credential {
 
 func missing(t testing.TB, why string) {
 	t.Helper()
-	if os.Getenv("GOZZARD_TEST_POSTGRES") == "require" {
+	if required() {
 		t.Fatalf("GOZZARD_TEST_POSTGRES=require: %s", why)
 	}
 	t.Skipf("not run: %s", why)
