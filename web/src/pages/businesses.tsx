@@ -63,10 +63,10 @@ function Row({ of: b, live, tree }: { of: Business; live?: LiveCounts; tree?: Tr
   return (
     <tr>
       <td><a href={href(`/businesses/${b.biz}`)}><Text of={b.name || String(b.biz)} /></a></td>
-      <td>{b.biz}</td>
+      <td data-label={t("biz.id")}>{b.biz}</td>
       <td><Size p={tree?.counts.processes} i={sum(live?.biz)} /></td>
       <td><States of={live?.biz} filter={`biz:${b.biz}`} /></td>
-      <td>{number(b.version)}</td>
+      <td data-label={t("biz.version")}>{number(b.version)}</td>
       <td>{tOf("biz.source.", b.source)}</td>
       <td><Moment at={b.at} /></td>
     </tr>

@@ -8,6 +8,7 @@ import { exact, plain } from "../ui/format.ts";
 import { CopyButton, Empty, Moment, Problem, Text } from "../ui/kit.tsx";
 import { useLoad, type Loaded } from "../ui/load.ts";
 import { t } from "../words.ts";
+import { shortTask } from "./task-model.ts";
 
 /** Definitions that are equal but for their hosts, with all their hosts. */
 export interface Variant { definition: Definition; hosts: unknown[]; digests: string[] }
@@ -67,7 +68,7 @@ export function hostsText(hosts: unknown[]): string {
 function Origin({ of: d }: { of: Definition }) {
   const o = d.origin;
   return (
-    <p class="dim">{t("definition.registered")} <Moment at={d.registered_at} />{o && <>{t("mark.and")}{t("definition.changed")} <Moment at={o.at} /> {(o.user || o.app) && t("event.by", { user: plain(o.user || o.app || "") })} {o.task && <a href={href(`/tasks/${encodeURIComponent(o.task)}`)}>{o.task}</a>}</>}</p>
+    <p class="dim">{t("definition.registered")} <Moment at={d.registered_at} />{o && <>{t("mark.and")}{t("definition.changed")} <Moment at={o.at} /> {(o.user || o.app) && t("event.by", { user: plain(o.user || o.app || "") })} {o.task && <a href={href(`/tasks/${encodeURIComponent(o.task)}`)}>{shortTask(o.task)}</a>}</>}</p>
   );
 }
 

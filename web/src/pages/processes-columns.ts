@@ -30,15 +30,15 @@ const dash = "-";
 const outside = (s: string) => plain(s.length > 500 ? `${s.slice(0, 500)}…` : s);
 
 export const columns: Column[] = [
-  { key: "state", word: "ps.col.state", width: "128px", sort: "state", fades: true,
+  { key: "state", word: "ps.col.state", width: "116px", sort: "state", fades: true,
     text: (t, id) => tOf("state.", t.states[t.state[id]]) + (t.flags[id] & flagStale ? " ?" : ""),
     mark: (t, id) => `ps-state state-${t.states[t.state[id]]}` },
-  { key: "name", word: "ps.col.name", width: "minmax(160px, 2fr)", sort: "name",
+  { key: "name", word: "ps.col.name", width: "minmax(108px, 2fr)", sort: "name",
     text: (t, id) => outside(ownName(t.names.space[t.name[id]], t.names.name[t.name[id]])), link: processLink,
     hover: (t, id) => outside(`${t.names.space[t.name[id]]}/${t.names.name[t.name[id]]}`) },
   { key: "namespace", word: "ps.col.namespace", width: "minmax(96px, 1fr)", sort: "namespace", text: (t, id) => outside(ownSpace(t, t.names.space[t.name[id]])),
     hover: (t, id) => outside(t.names.space[t.name[id]]) },
-  { key: "host", word: "ps.col.host", width: "minmax(120px, 1fr)", sort: "host",
+  { key: "host", word: "ps.col.host", width: "minmax(108px, 1fr)", sort: "host",
     text: (t, id) => { const h = t.host[id], ip = t.hosts.ip[h] || t.hosts.agent[h]; return t.hosts.cloud[h] ? `${t.hosts.cloud[h]}:${ip}` : ip; },
     link: (t, id) => href(`/hosts/${encodeURIComponent(t.hosts.agent[t.host[id]])}`) },
   { key: "place", word: "ps.col.place", width: "minmax(160px, 2fr)", sort: "place",
