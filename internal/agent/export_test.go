@@ -3,6 +3,7 @@ package agent
 import (
 	"github.com/gozzard/gozzard"
 	"github.com/gozzard/gozzard/internal/journal"
+	"github.com/gozzard/gozzard/internal/supervise"
 )
 
 // Decode reads one record body, applies it to an empty state and returns what a compaction would write.
@@ -36,3 +37,6 @@ func (a *Agent) Events() []gozzard.Event {
 	}
 	return out
 }
+
+// KeepMeasured hands over a pass of measurements that comes late.
+func (a *Agent) KeepMeasured(list []supervise.Measurement) { a.keepMeasured(list) }

@@ -21,7 +21,13 @@ func (a *Agent) keepMeasured(list []supervise.Measurement) {
 			Cores: m.Usage.Cores, MemKB: m.Usage.MemKB, FD: m.Usage.FD, Restarts: m.Restarts,
 		}
 	}
-	a.o.History.Add(samples)
+
+	// A process that was unregistered during the pass has no history any more, and nothing else would remove it.
+	for _, key := range a.o.History.Add(samples) {
+		if _, managed := a.sup.Status(key); !managed {
+			a.o.History.Remove(key)
+		}
+	}
 }
 
 // removed handles a process that is no longer managed.

@@ -9,6 +9,7 @@ import (
 
 	"github.com/gozzard/gozzard"
 	"github.com/gozzard/gozzard/internal/history"
+	"github.com/gozzard/gozzard/internal/supervise"
 )
 
 // keepHistory gives the next agent of the rig a store.
@@ -33,6 +34,31 @@ func (r *rig) history(back time.Duration) *gozzard.History {
 		r.t.Fatalf("%d answers", len(got))
 	}
 	return got[0].History
+}
+
+// TestHistoryEndsWithALatePass: a pass that measured a process before it was unregistered, and hands that over afterwards,
+// begins no new history.
+func TestHistoryEndsWithALatePass(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		r := newRig(t)
+		r.keepHistory()
+		r.start()
+		r.connect()
+		defer func() { r.stop() }()
+		r.hello()
+		r.do(r.op(gozzard.ActionStart, "run"))
+		pass(2 * time.Minute)
+		r.do(r.op(gozzard.ActionUnregister, ""))
+		pass(time.Second)
+
+		for range 30 { // more than a block, which would be written
+			r.a.KeepMeasured([]supervise.Measurement{{Key: key, Proc: supervise.Proc{PID: 7, Start: 7}, Usage: supervise.Usage{MemKB: 1}}})
+			pass(10 * time.Second)
+		}
+		if list, err := os.ReadDir(filepath.Join(r.dir, "history")); err != nil || len(list) != 0 {
+			t.Errorf("%d files are left, %v", len(list), err)
+		}
+	})
 }
 
 // TestHistoryIsKept: the agent keeps what it measures, over its restart, until the process is unregistered.

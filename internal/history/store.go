@@ -131,15 +131,20 @@ func (s *Store) Run(ctx context.Context) {
 // Close closes the folder. Nothing is written afterwards.
 func (s *Store) Close() error { return s.dir.Close() }
 
-// Add adds the measurements of one pass. It does not wait for the disk.
-func (s *Store) Add(list []Sample) {
+// Add adds the measurements of one pass, and returns the processes whose series begins with them. It does not wait for the
+// disk. A pass takes a while: a process may have been unregistered since it was measured, and the caller removes it again.
+func (s *Store) Add(list []Sample) (begun []gozzard.Key) {
 	now := s.now()
 	s.mu.Lock()
 	defer s.mu.Unlock()
 
 	waiting := false
 	for i := range list {
+		known := len(s.series)
 		if x := s.of(list[i].Key); x != nil {
+			if len(s.series) > known {
+				begun = append(begun, list[i].Key)
+			}
 			x.add(now, s.reach, &list[i])
 			waiting = waiting || len(x.waiting) > 0
 		}
@@ -147,6 +152,7 @@ func (s *Store) Add(list []Sample) {
 	if waiting {
 		s.signal()
 	}
+	return begun
 }
 
 // Remove removes the history of a process. It does not wait for the disk.
