@@ -54,7 +54,7 @@ func rollRelease(t *testing.T, s *console.Server, p *console.Page, host *console
 	p.Fill("Stages, in percent of the hosts", "100")
 	submit(p)
 	p.WaitText("you started it, so another person must approve it")
-	p.WaitText("0 of 1 hosts have it")
+	p.WaitText("0 of 1 host has it")
 	if p.Has("button", "Approve") || p.Has("button", "Roll out") {
 		t.Error("the person that started a roll may approve it, or start another one")
 	}
@@ -71,7 +71,7 @@ func rollRelease(t *testing.T, s *console.Server, p *console.Page, host *console
 	submit(other)
 	for _, page := range []*console.Page{p, other} {
 		page.WaitText(version + " · done")
-		page.WaitText("1 of 1 hosts have it")
+		page.WaitText("1 of 1 host has it")
 		page.WaitText("approved by user ben")
 	}
 	p.Accessible()
