@@ -60,6 +60,14 @@ func rollRelease(t *testing.T, s *console.Server, p *console.Page, host *console
 	}
 	p.Accessible()
 
+	// A roll that waits is stopped, and another one begins.
+	does(p, "Stop", "Stop the roll to "+version)
+	p.WaitText(version + " · stopped")
+	p.Click("button", "Roll out")
+	p.Fill("Stages, in percent of the hosts", "100")
+	submit(p)
+	p.WaitText("you started it, so another person must approve it")
+
 	// Another person approves it; the first one sees its end without a touch.
 	other := s.Open(t)
 	other.SignIn("ben", password)

@@ -237,6 +237,11 @@ func TestRegisterProcess(t *testing.T) {
 	p.Fill("启动命令", "sleep 1000")
 	p.Click("button", "查看改动")
 	p.WaitText("请编辑已有定义，或换一个名称")
+
+	// What is not saved is discarded after a question.
+	p.Click("link", "主机")
+	p.Click("button", "放弃改动")
+	p.Until("the page of hosts", `location.pathname === "/console/hosts"`)
 }
 
 // lastLine is the newest line of the log on the page.
