@@ -7,6 +7,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/jedib0t/go-pretty/v6/text"
 	"github.com/spf13/cobra"
 )
 
@@ -120,8 +121,18 @@ func (v *psView) topScreen(ctx context.Context) error {
 		if v.order == "mem" {
 			sorted = v.env.text("by memory")
 		}
-		return picture{
-			title: v.env.now().Format("15:04:05  ") + total + "  " + sorted + "  " + v.env.text("keys: c CPU, m memory, q quit"),
-			lines: table}, nil
+		return picture{title: v.topTitle(total, v.env.text("%d processes", l.total), sorted), lines: table}, nil
 	})
+}
+
+// topTitle is the first line of the screen. If the terminal is too narrow for the number of processes in each state, it has
+// the number of all: the keys must stay readable.
+func (v *psView) topTitle(total, short, sorted string) string {
+	clock := v.env.now().Format("15:04:05  ")
+	rest := "  " + sorted + "  " + v.env.text("keys: c CPU, m memory, q quit")
+	width, _ := v.env.size()
+	if text.StringWidthWithoutEscSequences(clock+total+rest) > width {
+		total = short
+	}
+	return clock + total + rest
 }
