@@ -58,6 +58,7 @@ func (k *keyPair) config() (*tls.Config, error) {
 // runBareServer is a part: NATS alone, and one client that answers every message of an agent. The client connects inside
 // the process, as our hub does. The address is written to the folder of the order.
 func runBareServer(ctx context.Context, o order) error {
+	serveProfiles(ctx, o)
 	so := &server.Options{Host: "127.0.0.1", Port: server.RANDOM_PORT, NoSigs: true, NoLog: true, MaxPending: 64 << 20}
 	if o.TLS != nil {
 		var err error
@@ -166,7 +167,7 @@ func (b *bench) measureBare(ctx context.Context, way string, n int, perSecond fl
 	if err != nil {
 		return c, err
 	}
-	o := order{Way: way, Dir: dir, Size: 120}
+	o := order{Way: way, Dir: dir, Size: 120, Profile: b.profiles}
 	if way == wayTLS {
 		if o.TLS, err = newKeyPair(); err != nil {
 			return c, err
@@ -211,5 +212,5 @@ func (b *bench) measureBare(ctx context.Context, way string, n int, perSecond fl
 		}
 	}
 
-	return c, b.atRest(ctx, s, &c)
+	return c, b.profile(s, profileName("bare", way, n), func() error { return b.atRest(ctx, s, &c) })
 }

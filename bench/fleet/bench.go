@@ -8,9 +8,8 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"path/filepath"
 	"time"
-
-	"github.com/gozzard/gozzard/bench/child"
 )
 
 // The ways in which agents connect.
@@ -24,17 +23,14 @@ type options struct {
 	ways      []string
 	processes int           // on each host
 	rest      time.Duration // how long the fleet at rest is measured
-	settle    time.Duration // between the last joined agent and the rest
-	binary    string        // "" builds one
-	profiles  string        // "" writes none
+	settle    time.Duration // between the last joined agent and the rest, until each has sent a full report in it
+	binary    string        // a built program, which writes no profiles; "": the server is a part of this program
+	profiles  string        // folder of the profiles; "" keeps none
 	progress  io.Writer
-	small     bool // -quick
 }
 
-// quick makes the run small.
-func (o *options) quick() {
-	o.sizes, o.processes, o.rest, o.small = []int{20}, 3, time.Second, true
-}
+// quick makes the run small: 1,000 agents, and no time to settle.
+func (o *options) quick() { o.sizes, o.rest, o.settle = []int{1000}, 15*time.Second, 5*time.Second }
 
 // bench is one run.
 type bench struct {
@@ -48,9 +44,6 @@ type bench struct {
 func run(ctx context.Context, o options) (_ *results, err error) {
 	// Make the folders.
 	b := &bench{options: o, res: newResults(o)}
-	if !o.small {
-		b.settle = 35 * time.Second // every agent has sent a full report and the heap is that of the rest
-	}
 	if b.dir, err = os.MkdirTemp("", "gozzard-fleet-"); err != nil {
 		return nil, fmt.Errorf("cannot make a folder: %w", err)
 	}
@@ -59,18 +52,11 @@ func run(ctx context.Context, o options) (_ *results, err error) {
 		return nil, fmt.Errorf("cannot make a folder in memory: %w", err)
 	}
 	defer func() { err = errors.Join(err, os.RemoveAll(b.shm)) }()
-	if o.profiles != "" {
-		if err := os.MkdirAll(o.profiles, 0o755); err != nil {
-			return nil, fmt.Errorf("cannot make the folder of the profiles: %w", err)
-		}
+	if b.profiles == "" {
+		b.profiles = filepath.Join(b.dir, "profiles")
 	}
-
-	// Build the program. A server that writes profiles is a part of this one.
-	if b.binary == "" && o.profiles == "" {
-		b.say("building the program")
-		if b.binary, err = child.Build(ctx, b.dir, "gozzard", "./cmd/gozzard"); err != nil {
-			return nil, err
-		}
+	if err := os.MkdirAll(b.profiles, 0o755); err != nil {
+		return nil, fmt.Errorf("cannot make the folder of the profiles: %w", err)
 	}
 
 	// Measure.

@@ -6,6 +6,7 @@ import (
 	"os"
 	"strings"
 	"testing"
+	"time"
 )
 
 // The parts that are measured as separate processes are this program, also when it is a test.
@@ -18,9 +19,7 @@ func TestMain(m *testing.M) {
 
 // TestQuickRun does not look at figures, because the machine is busy. It checks that every measurement works.
 func TestQuickRun(t *testing.T) {
-	o := options{ways: []string{wayPlain, wayTLS}, binary: os.Getenv("GOZZARD_BINARY"), profiles: t.TempDir(),
-		progress: t.Output()}
-	o.quick()
+	o := options{ways: []string{wayPlain, wayTLS}, sizes: []int{20}, processes: 3, rest: time.Second, progress: t.Output()}
 	res, err := run(t.Context(), o)
 	if err != nil {
 		t.Fatal(err)
@@ -31,9 +30,62 @@ func TestQuickRun(t *testing.T) {
 
 	text := res.Text()
 	for _, want := range []string{"Server CPU at rest", "Memory of the server", "From kill -9", "20 agents, plain",
-		"20 agents, tls", "Profile: rest"} {
+		"20 agents, tls", "What holds memory", "permissions of each connection", "20 agents, tls, return"} {
 		if !strings.Contains(text, want) {
 			t.Errorf("the results do not have %q", want)
 		}
+	}
+}
+
+func TestParseCosts(t *testing.T) {
+	c := parseCosts([]byte(`File: fleet
+Duration: 65s, Total samples = 60ms
+-----------+-------------------------------------------------------
+      20ms   syscall.Syscall
+             net.(*conn).Read
+             github.com/nats-io/nats-server/v2/server.(*client).readLoop
+-----------+-------------------------------------------------------
+      30ms   crypto/tls.(*halfConn).encrypt
+             github.com/nats-io/nats-server/v2/server.(*client).writeLoop
+-----------+-------------------------------------------------------
+      10ms   main.something
+`))
+	if got, want := c.top(3), "TLS 50 %, the broker reads and routes 33 %"; got != want {
+		t.Errorf("top %q, want %q", got, want)
+	}
+	if c.total != 60*time.Millisecond || c.by[spentElse] != 10*time.Millisecond {
+		t.Errorf("total %s, other %s", c.total, c.by[spentElse])
+	}
+}
+
+func TestMissedGoals(t *testing.T) {
+	r := newResults(options{})
+	m := &measured{way: wayTLS, agents: goalAgents, back: 31 * time.Second,
+		ours: cost{full: 50 * 1024 * goalAgents, cpu: 120 * time.Millisecond}}
+	held := holders{heldStacks: 1 << 20}
+	r.addMissed(m, costs{}, costs{}, held)
+	if len(r.missed) != 3 {
+		t.Errorf("missed %q", r.missed)
+	}
+
+	m.back, m.ours = 29*time.Second, cost{full: 40 * 1024 * goalAgents, cpu: 90 * time.Millisecond}
+	r.missed = nil
+	r.addMissed(m, costs{}, costs{}, held)
+	if len(r.missed) > 0 {
+		t.Errorf("missed %q, and all goals are reached", r.missed)
+	}
+}
+
+func TestHoldersSettle(t *testing.T) {
+	h := holders{heldStacks: 30, heldClients: 20}
+	h.settle(80)
+	if h[heldGarbage] != 30 {
+		t.Errorf("garbage %d, want what is left of 80", h[heldGarbage])
+	}
+	if h.settle(80); h[heldGarbage] != 30 {
+		t.Errorf("garbage %d the second time", h[heldGarbage])
+	}
+	if h.settle(10); h[heldGarbage] != 0 {
+		t.Errorf("garbage %d of less than nothing", h[heldGarbage])
 	}
 }

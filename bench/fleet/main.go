@@ -1,7 +1,7 @@
 //go:build linux
 
 // Command fleet measures what a large fleet costs its server: CPU at rest, memory for each agent, and the time until all
-// agents are back after the server was killed. It runs the real program on loopback with simulated hosts (the real agent
+// agents are back after the server was killed. It runs the server of the program on loopback with simulated hosts (the real agent
 // and link, with signatures and sessions, over machines in memory), with and without TLS, and beside it in the same run
 // bare NATS with as many connections and messages.
 package main
@@ -29,14 +29,14 @@ func main() {
 	sizes := flag.String("sizes", "1000,10000,19000", "numbers of agents, by commas")
 	ways := flag.String("ways", "plain,tls", "how agents connect, by commas: plain, tls")
 	processes := flag.Int("processes", 20, "processes on each host")
-	rest := flag.Duration("rest", time.Minute, "how long the fleet at rest is measured")
-	quick := flag.Bool("quick", false, "small counts, to see that everything works; the figures mean nothing")
+	rest := flag.Duration("rest", 30*time.Second, "how long the fleet at rest is measured")
+	quick := flag.Bool("quick", false, "1,000 agents, and little time for each figure")
 	out := flag.String("out", "", "file for the tables; default bench/fleet/RESULTS.md, none with -quick")
-	binary := flag.String("binary", os.Getenv("GOZZARD_BINARY"), "a gozzard that is built already; default: build one")
-	profiles := flag.String("profiles", "", "folder for CPU and heap profiles of the server, with a table of the top costs")
+	binary := flag.String("binary", "", "a gozzard that is built already, measured without profiles; default: the server of this source")
+	profiles := flag.String("profiles", "", "folder in which the profiles are kept; default: none")
 	flag.Parse()
 
-	o := options{processes: *processes, rest: *rest, binary: *binary, profiles: *profiles,
+	o := options{processes: *processes, rest: *rest, settle: 35 * time.Second, binary: *binary, profiles: *profiles,
 		ways: strings.Split(*ways, ","), progress: os.Stderr}
 	for _, text := range strings.Split(*sizes, ",") {
 		n, err := strconv.Atoi(text)

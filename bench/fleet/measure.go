@@ -35,7 +35,6 @@ func (b *bench) measure(ctx context.Context, way string, n int) (err error) {
 		}
 	}()
 	m := measured{way: way, agents: n}
-	name := fmt.Sprintf("%s-%d-", way, n)
 
 	// Let all agents join.
 	if err := s.start(ctx); err != nil {
@@ -51,14 +50,14 @@ func (b *bench) measure(ctx context.Context, way string, n int) (err error) {
 		return err
 	}
 	defer func() { stopAll(agents) }()
-	if err := s.awaitStatus(ctx, n*b.processes, agents...); err != nil {
+	if err := s.awaitStatus(ctx, n, agents...); err != nil {
 		return err
 	}
 	m.joined = time.Since(began)
 	b.say("%d agents, %s: all there after %s", n, way, m.joined.Round(100*time.Millisecond))
 
 	// Measure them at rest.
-	err = s.profile(name+"rest", func() error { return b.restOf(ctx, s, &m) })
+	err = b.profile(s.Process, profileName("rest", way, n), func() error { return b.restOf(ctx, s, &m) })
 	if err != nil {
 		return err
 	}
@@ -72,7 +71,7 @@ func (b *bench) measure(ctx context.Context, way string, n int) (err error) {
 		return err
 	}
 	m.serving = time.Since(began)
-	err = s.profile(name+"return", func() error { return s.awaitStatus(ctx, n*b.processes, agents...) })
+	err = b.profile(s.Process, profileName("return", way, n), func() error { return s.awaitStatus(ctx, n, agents...) })
 	if err != nil {
 		return err
 	}
@@ -92,8 +91,11 @@ func (b *bench) measure(ctx context.Context, way string, n int) (err error) {
 	}
 	b.say("%d agents, %s: bare NATS %s/s at rest, %.1f KB each", n, way, m.bare.cpu.Round(100*time.Microsecond),
 		m.bare.perAgent(n))
-	return b.res.add(b, m)
+	return b.res.add(b, &m)
 }
+
+// profileName is the name of the profiles of one measurement.
+func profileName(what, way string, n int) string { return fmt.Sprintf("%s-%d-%s", way, n, what) }
 
 // startAgents starts the simulated hosts, some in each process.
 func (b *bench) startAgents(s *testServer, n int) (list []*child.Process, err error) {

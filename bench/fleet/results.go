@@ -4,9 +4,7 @@ package main
 
 import (
 	"fmt"
-	"os/exec"
 	"path/filepath"
-	"strings"
 	"time"
 
 	"github.com/gozzard/gozzard/bench/sheet"
@@ -14,10 +12,11 @@ import (
 
 // The goals, for 10,000 agents on two cores that also carry the agents.
 const (
-	goalRest      = "≤ 100 ms/s at 10,000"
-	goalMemory    = "≤ 45 KB with TLS"
-	goalBackPlain = "< 15 s at 10,000"
-	goalBackTLS   = "< 30 s at 10,000"
+	goalAgents    = 10_000
+	goalRest      = 100 * time.Millisecond // in a second
+	goalMemory    = 45.0                   // KB for each agent
+	goalBackPlain = 15 * time.Second
+	goalBackTLS   = 30 * time.Second
 )
 
 // measured is what was measured of one fleet.
@@ -33,6 +32,16 @@ type measured struct {
 	backCPU time.Duration
 }
 
+func (m *measured) String() string { return fmt.Sprintf("%d agents, %s", m.agents, m.way) }
+
+// goalBack is the time until all are back.
+func (m *measured) goalBack() time.Duration {
+	if m.way == wayTLS {
+		return goalBackTLS
+	}
+	return goalBackPlain
+}
+
 // results is the result of the run.
 type results struct {
 	sheet.Sheet
@@ -40,7 +49,8 @@ type results struct {
 	rest    *sheet.Table
 	memory  *sheet.Table
 	back    *sheet.Table
-	tops    strings.Builder
+	costs   *sheet.Table
+	missed  []string
 }
 
 func newResults(o options) *results {
@@ -48,63 +58,111 @@ func newResults(o options) *results {
 	r.rest = r.Table("Server CPU at rest", "server", "bare NATS, as many messages in, each answered")
 	r.memory = r.Table("Memory of the server for each agent", "server", "bare NATS")
 	r.back = r.Table("From kill -9 of the server until the status of all processes is known again", "time", "until the server answers")
+	r.costs = r.Table("The three largest costs, in shares of the server's CPU", "costs", "")
 	return r
 }
 
 // add adds the figures of one fleet.
-func (r *results) add(b *bench, m measured) error {
-	what := fmt.Sprintf("%d agents, %s", m.agents, m.way)
+func (r *results) add(b *bench, m *measured) error {
+	r.addFigures(m)
+	if b.binary != "" {
+		return nil
+	}
+
+	// Name the largest costs.
+	rest, err := b.costsOf("rest", m)
+	if err != nil {
+		return err
+	}
+	back, err := b.costsOf("return", m)
+	if err != nil {
+		return err
+	}
+	r.costs.Add(m.String()+", at rest", rest.top(3), "", "", "")
+	r.costs.Add(m.String()+", return", back.top(3), "", "", "")
+
+	// Say what holds memory.
+	ours, err := readHolding(filepath.Join(b.profiles, profileName("rest", m.way, m.agents)+".memory"))
+	if err != nil {
+		return err
+	}
+	bare, err := readHolding(filepath.Join(b.profiles, profileName("bare", m.way, m.agents)+".memory"))
+	if err != nil {
+		return err
+	}
+	r.addHolding(m, ours, bare)
+	r.addMissed(m, rest, back, ours)
+	return nil
+}
+
+func (r *results) addFigures(m *measured) {
 	ratio := func(a, b float64) string { return fmt.Sprintf("%.1f×", a/max(b, 1e-9)) }
 	ms := func(d time.Duration) string { return fmt.Sprintf("%.0f ms/s", float64(d)/float64(time.Millisecond)) }
 
-	r.rest.Add(what, ms(m.ours.cpu), ms(m.bare.cpu), ratio(float64(m.ours.cpu), float64(m.bare.cpu)), goalRest)
-	r.memory.Add(what, fmt.Sprintf("%.1f KB", m.ours.perAgent(m.agents)), fmt.Sprintf("%.1f KB", m.bare.perAgent(m.agents)),
-		ratio(m.ours.perAgent(m.agents), m.bare.perAgent(m.agents)), goalMemory)
-	goal := goalBackPlain
-	if m.way == wayTLS {
-		goal = goalBackTLS
-	}
-	r.back.Add(what, fmt.Sprintf("%.1f s, %.1f s of server CPU", m.back.Seconds(), m.backCPU.Seconds()),
-		fmt.Sprintf("%.1f s", m.serving.Seconds()), "", goal)
+	r.rest.Add(m.String(), ms(m.ours.cpu), ms(m.bare.cpu), ratio(float64(m.ours.cpu), float64(m.bare.cpu)),
+		fmt.Sprintf("≤ %s at %d", ms(goalRest), goalAgents))
+	ours, bare := m.ours.perAgent(m.agents), m.bare.perAgent(m.agents)
+	r.memory.Add(m.String(), fmt.Sprintf("%.1f KB", ours), fmt.Sprintf("%.1f KB", bare), ratio(ours, bare),
+		fmt.Sprintf("≤ %.0f KB with TLS", goalMemory))
+	r.back.Add(m.String(), fmt.Sprintf("%.1f s, %.1f s of server CPU", m.back.Seconds(), m.backCPU.Seconds()),
+		fmt.Sprintf("%.1f s", m.serving.Seconds()), "", fmt.Sprintf("< %.0f s at %d", m.goalBack().Seconds(), goalAgents))
 	r.Note("%s: all had joined for the first time after %.1f s; at rest %.0f messages a second from agents and %.0f to agents.",
-		what, m.joined.Seconds(), m.in, m.out)
-
-	if b.profiles == "" {
-		return nil
-	}
-	for _, p := range []struct{ name, kind, flag string }{{"rest", "cpu", ""}, {"return", "cpu", ""},
-		{"rest", "heap", "-sample_index=inuse_space"}} {
-		if err := r.addTop(b, m, p.name, p.kind, p.flag); err != nil {
-			return err
-		}
-	}
-	return nil
+		m, m.joined.Seconds(), m.in, m.out)
 }
 
-// addTop adds the top costs of a profile.
-func (r *results) addTop(b *bench, m measured, name, kind, flag string) error {
-	args := []string{"tool", "pprof", "-top", "-nodecount=25"}
-	if flag != "" {
-		args = append(args, flag)
-	} else {
-		args = append(args, "-cum", "-nodecount=60")
+// addHolding adds the table of what holds memory.
+func (r *results) addHolding(m *measured, ours, bare holders) {
+	t := r.Table("What holds memory: "+m.String()+", KB for each agent", "server", "bare NATS")
+	kb := func(bytes int64) string { return fmt.Sprintf("%.1f", float64(bytes)/float64(m.agents)/1024) }
+	ours.settle(m.ours.full)
+	bare.settle(m.bare.full)
+
+	for _, kind := range heldOrder {
+		t.Add(kind, kb(ours[kind]), kb(bare[kind]), "", "")
 	}
-	file := filepath.Join(b.profiles, fmt.Sprintf("%s-%d-%s.%s", m.way, m.agents, name, kind))
-	text, err := exec.Command("go", append(args, file)...).Output()
-	if err != nil {
-		return fmt.Errorf("cannot read %s: %w", file, err)
-	}
-	fmt.Fprintf(&r.tops, "\n## Profile: %s of %d agents, %s, %s\n\n```\n%s```\n", name, m.agents, m.way, kind, text)
-	return nil
+	t.Add("all", kb(m.ours.full), kb(m.bare.full), "", "")
+	t.Add("of it without agents", kb(m.ours.empty), kb(m.bare.empty), "", "")
 }
 
+// addMissed says of each goal that is missed by how much and why.
+func (r *results) addMissed(m *measured, rest, back costs, ours holders) {
+	if m.agents != goalAgents {
+		return
+	}
+	miss := func(format string, args ...any) {
+		r.missed = append(r.missed, fmt.Sprintf("- %s: ", m)+fmt.Sprintf(format, args...))
+	}
+
+	if over := m.ours.cpu - goalRest; over > 0 {
+		miss("at rest %.0f ms/s above the goal of %.0f. Bare NATS with the same messages takes %.0f. The largest costs are %s.",
+			float64(over)/1e6, float64(goalRest)/1e6, float64(m.bare.cpu)/1e6, rest.top(3))
+	}
+	if over := m.ours.perAgent(m.agents) - goalMemory; over > 0 && m.way == wayTLS {
+		miss("memory %.1f KB above the goal of %.0f for each agent. Bare NATS takes %.1f. The largest parts are %s.", over,
+			goalMemory, m.bare.perAgent(m.agents), ours.top(3, m.agents))
+	}
+	if over := m.back - m.goalBack(); over > 0 {
+		miss("all were back %.1f s after the goal of %.0f s. %.1f s of the server's CPU went into it, %.1f s passed before it "+
+			"answered. The largest costs are %s.", over.Seconds(), m.goalBack().Seconds(), m.backCPU.Seconds(), m.serving.Seconds(),
+			back.top(3))
+	}
+}
+
+// Text is the whole page.
 func (r *results) Text() string {
-	return r.Markdown(sheet.Head{
+	page := r.Markdown(sheet.Head{
 		Title: "A large fleet beside its limits", Command: "make bench-fleet",
 		Shared:   " (server, simulated agents, bare NATS), loopback",
 		Versions: sheet.Versions("", "github.com/nats-io/nats-server/v2", "github.com/nats-io/nats.go"),
 		Read: fmt.Sprintf("Every agent is the real agent with its link over a machine in memory, with %d running processes. CPU is user and "+
 			"system time of the server's process alone. Memory is resident memory above that of the server without agents, "+
 			"divided by the agents.", r.options.processes),
-	}) + r.tops.String()
+	})
+	if len(r.missed) > 0 {
+		page += "\n## Goals that are missed\n\n"
+		for _, line := range r.missed {
+			page += line + "\n"
+		}
+	}
+	return page
 }

@@ -60,7 +60,7 @@ func (b *bench) prepare(ctx context.Context, way string, n int) (_ *testServer, 
 	if err := s.registerAll(ctx, b.processes, first); err != nil {
 		return nil, err
 	}
-	if err := s.awaitStatus(ctx, b.processes, first); err != nil {
+	if err := s.awaitStatus(ctx, 1, first); err != nil {
 		return nil, err
 	}
 	first.Stop()

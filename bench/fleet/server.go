@@ -8,7 +8,6 @@ import (
 	"crypto/tls"
 	"crypto/x509"
 	"encoding/json"
-	"errors"
 	"fmt"
 	"io"
 	"log/slog"
@@ -16,15 +15,14 @@ import (
 	"net/http"
 	"os"
 	"os/exec"
-	"os/signal"
 	"path/filepath"
-	"runtime"
-	"runtime/pprof"
-	"syscall"
 	"time"
 
+	"github.com/gozzard/gozzard"
 	"github.com/gozzard/gozzard/bench/child"
+	"github.com/gozzard/gozzard/client"
 	"github.com/gozzard/gozzard/internal/server"
+	"github.com/gozzard/gozzard/test/sim"
 )
 
 // testServer is a running server.
@@ -67,7 +65,7 @@ func freeAddr() (string, error) {
 
 // start starts the server and waits until it answers.
 func (s *testServer) start(ctx context.Context) (err error) {
-	if s.bench.profiles != "" {
+	if s.bench.binary == "" {
 		s.Process, err = s.bench.startPart("server", order{Way: s.way, Data: s.data, Server: s.listen, Dir: s.agents,
 			Profile: s.bench.profiles})
 	} else {
@@ -137,14 +135,40 @@ func (s *testServer) call(ctx context.Context, method, path string, body any) ([
 	return text, err
 }
 
-// awaitStatus waits until the server knows the status of so many running processes, from their hosts.
-func (s *testServer) awaitStatus(ctx context.Context, n int, needs ...*child.Process) error {
-	return s.awaitCount(ctx, "/api/v1/processes?limit=1&state=running&namespace="+namespace, n, needs...)
+// awaitStatus waits until the server knows from so many hosts that all of their processes run.
+func (s *testServer) awaitStatus(ctx context.Context, hosts int, needs ...*child.Process) error {
+	err := s.awaitCount(ctx, "/api/v1/processes?limit=1&state=running&namespace="+namespace, hosts*s.bench.processes, needs...)
+	if err != nil {
+		return fmt.Errorf("%w; hosts that are not online, at most 10: %q", err, s.missing(ctx, hosts))
+	}
+	return nil
+}
+
+// missing names hosts that are not online, for a run that failed.
+func (s *testServer) missing(ctx context.Context, n int) (names []gozzard.AgentID) {
+	online := map[gozzard.AgentID]bool{}
+	for start := 0; start < n; start += client.MaxPage {
+		text, err := s.call(ctx, http.MethodGet, fmt.Sprintf("/api/v1/hosts?start=%d&limit=%d", start, client.MaxPage), nil)
+		var page client.HostPage
+		if err != nil || json.Unmarshal(text, &page) != nil {
+			return nil // the run has failed for another reason
+		}
+		for _, h := range page.Hosts {
+			online[h.Agent] = h.Online
+		}
+	}
+
+	for i := 0; i < n && len(names) < 10; i++ {
+		if id := sim.AgentID(i); !online[id] {
+			names = append(names, id)
+		}
+	}
+	return names
 }
 
 // awaitCount waits until a list has so many rows.
 func (s *testServer) awaitCount(ctx context.Context, list string, n int, needs ...*child.Process) error {
-	return child.Until(ctx, 10*time.Minute, list, func() (bool, error) {
+	return child.Until(ctx, 4*time.Minute, list, func() (bool, error) {
 		text, err := s.call(ctx, http.MethodGet, list, nil)
 		if err != nil {
 			return false, err
@@ -161,33 +185,7 @@ func (s *testServer) awaitCount(ctx context.Context, list string, n int, needs .
 	}, append(needs, s.Process)...)
 }
 
-// profile makes the server write profiles of what f does: CPU while it runs and the heap after it.
-func (s *testServer) profile(name string, f func() error) error {
-	if s.bench.profiles == "" {
-		return f()
-	}
-	mark := filepath.Join(s.bench.profiles, "next")
-	if err := os.WriteFile(mark, []byte(name), 0o644); err != nil {
-		return err
-	}
-	if err := s.Signal(syscall.SIGUSR1); err != nil {
-		return err
-	}
-	if err := f(); err != nil {
-		return err
-	}
-	if err := s.Signal(syscall.SIGUSR2); err != nil {
-		return err
-	}
-	heap := filepath.Join(s.bench.profiles, name+".heap")
-	return child.Until(context.Background(), time.Minute, "the profiles", func() (bool, error) {
-		_, err := os.Stat(heap)
-		return err == nil, err
-	}, s.Process)
-}
-
-// runServer is a part: the server of the program with profiles. SIGUSR1 begins a CPU profile under the name in the file
-// "next", SIGUSR2 ends it and writes the heap.
+// runServer is a part: the server of the program, which also writes profiles.
 func runServer(ctx context.Context, o order) error {
 	log := slog.New(slog.NewTextHandler(os.Stderr, nil))
 	limits := server.DefaultLimits()
@@ -195,63 +193,11 @@ func runServer(ctx context.Context, o order) error {
 	so := server.Options{Data: o.Data, Listen: o.Server, AgentListen: o.Dir, Version: "bench", Interval: 30 * time.Second,
 		Keep: 24 * time.Hour, Limits: limits, Log: log, Fatal: func(err error) { log.Error("cannot go on", "err", err); os.Exit(1) }}
 	so.Trust.Enrol = o.Way == wayTLS
-	signals := make(chan os.Signal, 4)
-	signal.Notify(signals, syscall.SIGUSR1, syscall.SIGUSR2)
-	go writeProfiles(ctx, o.Profile, signals, log)
+	serveProfiles(ctx, o)
 
 	s, err := server.New(ctx, so)
 	if err != nil {
 		return err
 	}
 	return s.Run(ctx)
-}
-
-// writeProfiles writes profiles until ctx ends.
-func writeProfiles(ctx context.Context, dir string, signals <-chan os.Signal, log *slog.Logger) {
-	var cpu *os.File
-	name := ""
-	for {
-		var err error
-		select {
-		case <-ctx.Done():
-			return
-		case sig := <-signals:
-			if sig == syscall.SIGUSR1 {
-				cpu, name, err = beginProfile(dir)
-			} else if cpu != nil {
-				pprof.StopCPUProfile()
-				runtime.GC()
-				err = errors.Join(cpu.Close(), writeProfile(filepath.Join(dir, name+".goroutine"), "goroutine"),
-					writeProfile(filepath.Join(dir, name+".heap"), "heap"))
-			}
-		}
-		if err != nil {
-			log.Error("cannot write a profile", "err", err)
-		}
-	}
-}
-
-func beginProfile(dir string) (*os.File, string, error) {
-	name, err := os.ReadFile(filepath.Join(dir, "next"))
-	if err != nil {
-		return nil, "", err
-	}
-	f, err := os.Create(filepath.Join(dir, string(name)+".cpu"))
-	if err != nil {
-		return nil, "", err
-	}
-	return f, string(name), pprof.StartCPUProfile(f)
-}
-
-// writeProfile writes a profile under a name that appears when it is whole.
-func writeProfile(path, kind string) error {
-	f, err := os.Create(path + ".part")
-	if err != nil {
-		return err
-	}
-	err = errors.Join(pprof.Lookup(kind).WriteTo(f, 0), f.Close())
-	if err != nil {
-		return err
-	}
-	return os.Rename(path+".part", path)
 }

@@ -53,7 +53,7 @@ type Options struct {
 	// IsRoot reports whether an account of this host may do everything, whatever its name is. nil: only names count.
 	IsRoot func(account string) bool
 
-	Heartbeat   time.Duration // at most between two heartbeats that are answered; the default is 11 s
+	Heartbeat   time.Duration // at most between two heartbeats that are answered; the default is 10 s
 	Lease       time.Duration // the default is 15 s
 	Interval    time.Duration // between full reports until a Welcome changes it; the default is 30 s
 	SampleEvery time.Duration // between two measurements of resource usage
@@ -227,7 +227,7 @@ func bootOf(info gozzard.HostInfo) string {
 // fill sets the defaults.
 func (o *Options) fill() {
 	if o.Heartbeat <= 0 {
-		o.Heartbeat = 11 * time.Second
+		o.Heartbeat = 10 * time.Second
 	}
 	if o.Lease <= 0 {
 		o.Lease = 15 * time.Second

@@ -29,6 +29,7 @@ type contact struct {
 	beat       uint64    // the number of the last heartbeat
 	beatAt     time.Time // when it was sent
 	unanswered int       // heartbeats since the last one that was answered
+	slow       bool      // the newest answer took longer than slowAnswer
 	sent       [beatsKept]time.Time
 	trips      [beatsKept]time.Duration // how long the answers of the last heartbeats took; 0 means not known
 }
@@ -39,7 +40,7 @@ func (c *contact) open(session, base uint64) {
 	defer c.mu.Unlock()
 	c.session, c.base, c.welcomeLSN = session, base, 0
 	c.wanted, c.floor, c.welcomed, c.over = false, 0, false, false
-	c.heard, c.helloAt, c.unanswered = time.Time{}, time.Time{}, 0
+	c.heard, c.helloAt, c.unanswered, c.slow = time.Time{}, time.Time{}, 0, false
 	c.sent, c.trips = [beatsKept]time.Time{}, [beatsKept]time.Duration{}
 }
 
@@ -113,13 +114,16 @@ func (c *contact) nextBeat(now time.Time) (session, beat uint64) {
 	return c.session, c.beat
 }
 
-// untilBeat is how long to wait for the next heartbeat: a period after the last one, or only beatAgain if that one has
-// no answer. Without a session nothing was sent, so nothing is due early.
+// untilBeat is how long to wait for the next heartbeat: a period after the last one, two thirds of it if the server is
+// slow, or only beatAgain if the last one has no answer. Without a session nothing was sent, so nothing is due early.
 func (c *contact) untilBeat(period time.Duration, now time.Time) time.Duration {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if !c.leased(now) {
 		return 0
+	}
+	if c.slow {
+		period = period * 2 / 3
 	}
 	if c.unanswered == 1 {
 		period = min(period, beatAgain)
@@ -138,6 +142,7 @@ func (c *contact) renew(session, beat uint64, now time.Time) {
 	if at := c.sent[beat%beatsKept]; at.After(c.heard) {
 		c.heard, c.lastHeard, c.unanswered = at, at, 0
 		c.trips[beat%beatsKept] = now.Sub(at)
+		c.slow = now.Sub(at) > slowAnswer
 	}
 }
 

@@ -91,9 +91,16 @@ func (a *Agent) Disconnected() {
 	a.wake()
 }
 
-// beatAgain is how long the answer to a heartbeat may take before another one is sent. The server takes a host for lost
-// after 14 s of silence: a second heartbeat comes before that, and while all is well there is one in 11 s.
-const beatAgain = 2 * time.Second
+// The server takes a host for lost after 14 s of silence, and the session ends 15 s after the last heartbeat that was
+// answered. While all is well there is a heartbeat in 10 s.
+const (
+	// beatAgain is how long the answer may take before another heartbeat is sent.
+	beatAgain = 2 * time.Second
+
+	// slowAnswer is how long the answer of a server takes that has much to do. Heartbeats then come sooner, so that there is
+	// more time for their answers. Otherwise sessions would end, and new ones would give the server even more to do.
+	slowAnswer = 500 * time.Millisecond
+)
 
 // sendHeartbeats sends heartbeats until ctx ends. It uses neither the disk nor anything that waits for the disk.
 func (a *Agent) sendHeartbeats(ctx context.Context, link Link) {

@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"slices"
+	"sync"
 	"time"
 
 	"github.com/gozzard/gozzard"
@@ -33,15 +34,41 @@ func (p *Plane) groupLoop(ctx context.Context) {
 // groupLoop.
 func (p *Plane) sendGroups(ctx context.Context, agents []gozzard.AgentID) {
 	agents = slices.Compact(slices.Sorted(slices.Values(agents)))
-	rows, err := p.o.Store.Groups(ctx, "", agents)
+	byAgent, err := p.readGroups(ctx, agents)
 	if err != nil {
 		if ctx.Err() == nil {
 			p.o.Log.Error("cannot read process groups, trying again later", "hosts", len(agents), "err", err)
 		}
 		return
 	}
+	for _, agent := range agents {
+		p.sendGroupsOf(agent, byAgent[agent])
+	}
+}
 
-	byAgent := make(map[gozzard.AgentID][]gozzard.Group, len(agents))
+// sendGroupsTogether is sendGroups for one agent. Calls at the same time share one read of the record: a fleet that comes
+// back would read it once for each host.
+func (p *Plane) sendGroupsTogether(ctx context.Context, agent gozzard.AgentID) {
+	read := p.groupReads.join(agent, func(agents []gozzard.AgentID) (map[gozzard.AgentID][]gozzard.Group, error) {
+		return p.readGroups(ctx, agents)
+	})
+	if read.err != nil {
+		if ctx.Err() == nil {
+			p.o.Log.Error("cannot read process groups, trying again later", "agent", agent, "err", read.err)
+		}
+		return
+	}
+	p.sendGroupsOf(agent, read.byAgent[agent])
+}
+
+// readGroups reads the pools of agents, in order.
+func (p *Plane) readGroups(ctx context.Context, agents []gozzard.AgentID) (map[gozzard.AgentID][]gozzard.Group, error) {
+	rows, err := p.o.Store.Groups(ctx, "", agents)
+	if err != nil {
+		return nil, err
+	}
+
+	byAgent := map[gozzard.AgentID][]gozzard.Group{}
 	for i := range rows {
 		r := &rows[i]
 		byAgent[r.Agent] = append(byAgent[r.Agent], gozzard.Group{
@@ -49,22 +76,67 @@ func (p *Plane) sendGroups(ctx context.Context, agents []gozzard.AgentID) {
 			MemWeight: r.MemWeight,
 		})
 	}
-
-	for _, agent := range agents {
-		s := p.delivery.OnlineSession(agent)
-		if s.ID == 0 {
-			continue
-		}
-		groups := byAgent[agent] // none is sent too: the host may have some from before
+	for _, groups := range byAgent {
 		slices.SortFunc(groups, func(a, b gozzard.Group) int {
 			return cmp.Or(cmp.Compare(a.Namespace, b.Namespace), cmp.Compare(a.ID, b.ID))
 		})
-		if len(groups) > maxGroupsSent {
-			p.o.Log.Error("a host has too many process groups, only the first are sent", "agent", agent, "groups",
-				len(groups), "limit", maxGroupsSent)
-			groups = groups[:maxGroupsSent]
-		}
-		p.delivery.Send(agent, s.Cloud, &gozzard.Command{Version: gozzard.ProtocolVersion, Kind: gozzard.CommandGroups,
-			Session: s.ID, Groups: groups})
 	}
+	return byAgent, nil
+}
+
+// sendGroupsOf sends an agent its pools if it is online. None is sent too: the host may have some from before.
+func (p *Plane) sendGroupsOf(agent gozzard.AgentID, groups []gozzard.Group) {
+	s := p.delivery.OnlineSession(agent)
+	if s.ID == 0 {
+		return
+	}
+	if len(groups) > maxGroupsSent {
+		p.o.Log.Error("a host has too many process groups, only the first are sent", "agent", agent, "groups",
+			len(groups), "limit", maxGroupsSent)
+		groups = groups[:maxGroupsSent]
+	}
+	p.delivery.Send(agent, s.Cloud, &gozzard.Command{Version: gozzard.ProtocolVersion, Kind: gozzard.CommandGroups,
+		Session: s.ID, Groups: groups})
+}
+
+// groupReads lets callers at the same time share one read: while one read runs, the next ones collect.
+type groupReads struct {
+	mu      sync.Mutex
+	next    *groupRead // collects; nil: none does
+	reading sync.Mutex
+}
+
+// groupRead is one read for several agents. What it read may be used when done is closed.
+type groupRead struct {
+	agents  []gozzard.AgentID
+	done    chan struct{}
+	byAgent map[gozzard.AgentID][]gozzard.Group
+	err     error
+}
+
+// join adds an agent to the next read and waits for it. The first one to join does the reading.
+func (g *groupReads) join(agent gozzard.AgentID,
+	read func([]gozzard.AgentID) (map[gozzard.AgentID][]gozzard.Group, error)) *groupRead {
+	g.mu.Lock()
+	r := g.next
+	first := r == nil
+	if first {
+		r = &groupRead{done: make(chan struct{})}
+		g.next = r
+	}
+	r.agents = append(r.agents, agent)
+	g.mu.Unlock()
+	if !first {
+		<-r.done
+		return r
+	}
+
+	g.reading.Lock()
+	defer g.reading.Unlock()
+	g.mu.Lock()
+	g.next = nil
+	g.mu.Unlock()
+	r.byAgent, r.err = read(r.agents)
+	close(r.done)
+	return r
 }

@@ -103,7 +103,7 @@ func (p *Plane) openSession(ctx context.Context, h hello) error {
 
 	// Answer.
 	p.welcome(h)
-	p.sendGroups(ctx, []gozzard.AgentID{h.from})
+	p.sendGroupsTogether(ctx, h.from)
 
 	// Decide about what is open, and send what waits.
 	switch {

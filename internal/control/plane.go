@@ -35,6 +35,8 @@ type Plane struct {
 	restorer  *restorer
 	claims    claims
 
+	groupReads groupReads
+
 	forgeries  atomic.Uint64 // reports of an agent about another agent's operations
 	downgrades atomic.Uint64 // HELLOs with an older protocol than before
 }

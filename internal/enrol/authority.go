@@ -143,7 +143,11 @@ func (a *Authority) Pin() string {
 
 // Pool contains the authorities that are valid now, and no others.
 func (a *Authority) Pool() *x509.CertPool {
-	current, next := a.keys()
+	return poolOf(a.keys())
+}
+
+// poolOf has the certificates of one or two authorities.
+func poolOf(current, next *authorityKey) *x509.CertPool {
 	pool := x509.NewCertPool()
 	pool.AddCert(current.cert)
 	if next != nil {

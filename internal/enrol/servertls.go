@@ -58,11 +58,31 @@ func (a *Authority) FabricTLS() *tls.Config {
 		GetCertificate: func(*tls.ClientHelloInfo) (*tls.Certificate, error) { return own.get() },
 		WrapSession:    resume.wrap, UnwrapSession: resume.unwrap,
 	}
-	inner := c.Clone()
-	c.GetConfigForClient = func(*tls.ClientHelloInfo) (*tls.Config, error) {
-		now := inner.Clone()
-		now.ClientCAs = a.Pool() // a rotation changes it
-		return now, nil
-	}
+	shared := &sharedConfig{authority: a, base: c.Clone()}
+	c.GetConfigForClient = func(*tls.ClientHelloInfo) (*tls.Config, error) { return shared.get(), nil }
 	return c
+}
+
+// sharedConfig is the configuration of all connections between two rotations of the authority. Each connection keeps the
+// one that it began with, so a copy for each would cost a large fleet memory.
+type sharedConfig struct {
+	authority *Authority
+	base      *tls.Config
+
+	mu            sync.Mutex
+	current, next *authorityKey // of now
+	now           *tls.Config   // nil: none was asked for
+}
+
+func (s *sharedConfig) get() *tls.Config {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+
+	current, next := s.authority.keys()
+	if s.now == nil || s.current != current || s.next != next {
+		s.now = s.base.Clone()
+		s.now.ClientCAs = poolOf(current, next)
+		s.current, s.next = current, next
+	}
+	return s.now
 }

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"sync"
 	"time"
 
 	"github.com/nats-io/nats-server/v2/server"
@@ -193,6 +194,7 @@ func limitedTLS(base *tls.Config) *tls.Config {
 	c := base.Clone()
 	c.MinVersion, c.ClientAuth = tls.VersionTLS13, tls.RequireAndVerifyClientCert
 	inner := c.Clone()
+	var strict sharedTLS
 
 	all, perAddr := rate.NewLimiter(handshakeRate, handshakeBurst), newHandshakeLimits()
 	c.GetConfigForClient = func(hello *tls.ClientHelloInfo) (*tls.Config, error) {
@@ -213,9 +215,25 @@ func limitedTLS(base *tls.Config) *tls.Config {
 		if err != nil || now == nil {
 			return inner, err
 		}
-		now = now.Clone()
-		now.MinVersion, now.ClientAuth = tls.VersionTLS13, tls.RequireAndVerifyClientCert
-		return now, nil
+		return strict.of(now), nil
 	}
 	return c
+}
+
+// sharedTLS makes configurations strict. Connections keep their configuration, so those that get the same one share its
+// strict copy.
+type sharedTLS struct {
+	mu           sync.Mutex
+	base, strict *tls.Config // the newest
+}
+
+// of returns a copy that requires TLS 1.3 and a certificate.
+func (s *sharedTLS) of(base *tls.Config) *tls.Config {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.base != base {
+		s.base, s.strict = base, base.Clone()
+		s.strict.MinVersion, s.strict.ClientAuth = tls.VersionTLS13, tls.RequireAndVerifyClientCert
+	}
+	return s.strict
 }

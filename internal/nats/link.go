@@ -35,7 +35,7 @@ type LinkOptions struct {
 	Open func([]byte) ([]byte, error)
 
 	// Silence is how long the link waits for a message of the server before it pings: 12 s, because agents get an answer to
-	// a heartbeat every 11 s. Patience is how long the server may take to answer a ping, after which the link connects
+	// a heartbeat every 10 s. Patience is how long the server may take to answer a ping, after which the link connects
 	// again: 15 s, and twice as long on a new connection.
 	Silence, Patience time.Duration
 

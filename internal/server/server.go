@@ -125,7 +125,8 @@ func (s *Server) run(ctx context.Context, others ...Part) error {
 	context.AfterFunc(ctx, func() { close(s.stopping) })
 
 	// List the parts of this server.
-	parts := []func(context.Context) error{s.plane.Run, s.fabric.Run, s.jobs.Run, s.live.Run, s.refusals.Run, s.serve}
+	parts := []func(context.Context) error{s.plane.Run, s.fabric.Run, s.jobs.Run, s.live.Run, s.refusals.Run, s.serve,
+		keepMemorySmall}
 	if s.pages != nil {
 		parts = append(parts, s.pages.Run)
 	}

@@ -1,0 +1,4 @@
+package server
+
+// GarbagePercent is garbagePercent, for tests.
+var GarbagePercent = garbagePercent
