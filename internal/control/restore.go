@@ -101,7 +101,12 @@ func (r *restorer) loop(ctx context.Context) {
 		open := maps.Clone(r.open)
 		r.mu.Unlock()
 		for agent, lost := range open {
-			if err := r.restore(ctx, agent, lost); err != nil && ctx.Err() == nil {
+			err := r.restore(ctx, agent, lost)
+			switch {
+			case err == nil || ctx.Err() != nil:
+			case gozzard.KindOf(err) == gozzard.ErrRateLimited: // a fleet came back without its state, and others are first
+				r.o.Log.Debug("the definitions of a host are restored later, the server is busy", "agent", agent, "err", err)
+			default:
 				r.o.Log.Error("cannot restore the definitions of a host, trying again", "agent", agent, "err", err)
 			}
 		}

@@ -34,6 +34,7 @@ type world struct {
 	app   string        // of launch; "" is app
 	rowsN int           // rows that Settle got
 	slow  chan struct{} // Settle waits for it, unless it is nil
+	fsync time.Duration // that each write takes
 }
 
 type command struct {
@@ -94,6 +95,7 @@ func (w *world) Settle(_ context.Context, rows []delivery.Settlement) ([]bool, e
 	if slow != nil {
 		<-slow
 	}
+	time.Sleep(w.fsync)
 
 	w.mu.Lock()
 	defer w.mu.Unlock()
