@@ -188,7 +188,7 @@ func auditActs(p *console.Page) {
 	p.Fill("Act", "app:delete")
 	p.Press(console.Enter)
 	p.Until("one row", `document.querySelectorAll(".audit-table tbody tr").length === 1`)
-	p.WaitText("app:delete")
+	p.WaitText("Delete an app till")
 	p.Fill("User", "nobody")
 	p.Press(console.Enter)
 	p.WaitText("No row fits")
