@@ -55,7 +55,10 @@ func (b *bench) measurePages(ctx context.Context, f *testFleet) error {
 		return err
 	}
 
-	return b.askStatus(ctx, f)
+	if err := b.askStatus(ctx, f); err != nil {
+		return err
+	}
+	return b.measureLarge(ctx, f)
 }
 
 // register registers names on every host, with one call for each name.

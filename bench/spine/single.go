@@ -174,15 +174,24 @@ func (b *bench) singles(ctx context.Context, f *testFleet, bodies [][][]byte, ro
 
 // openBare makes a table in a database with the settings of ours.
 func (b *bench) openBare(ctx context.Context) (*sql.DB, error) {
-	db, err := sql.Open("sqlite", "file:"+filepath.Join(b.dir, "bare.db")+
+	db, err := b.openDatabase("bare.db")
+	if err != nil {
+		return nil, err
+	}
+	if _, err := db.ExecContext(ctx, `CREATE TABLE bare (id INTEGER PRIMARY KEY, body BLOB)`); err != nil {
+		return nil, errors.Join(err, db.Close())
+	}
+	return db, nil
+}
+
+// openDatabase opens a database with the settings of ours.
+func (b *bench) openDatabase(name string) (*sql.DB, error) {
+	db, err := sql.Open("sqlite", "file:"+filepath.Join(b.dir, name)+
 		"?_pragma=journal_mode(WAL)&_pragma=synchronous(FULL)")
 	if err != nil {
 		return nil, err
 	}
 	db.SetMaxOpenConns(1) // SQLite has one writer; more connections only wait for it by polling
-	if _, err := db.ExecContext(ctx, `CREATE TABLE bare (id INTEGER PRIMARY KEY, body BLOB)`); err != nil {
-		return nil, errors.Join(err, db.Close())
-	}
 	return db, nil
 }
 

@@ -34,6 +34,7 @@ func TestQuickRun(t *testing.T) {
 		"One host, one operation a task", "One task on 20 hosts", "Status reports of 20 processes",
 		"Registering 6 names", "sync_proc_status over HTTP",
 		"get_proc_status of one process", "server CPU per operation",
+		"One task with 120 targets", "answered with 304",
 	} {
 		if !strings.Contains(text, want) {
 			t.Errorf("the results do not have %q", want)
