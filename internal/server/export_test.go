@@ -1,4 +1,7 @@
 package server
 
-// GarbagePercent is garbagePercent, for tests.
-var GarbagePercent = garbagePercent
+// The decisions about memory, for tests.
+var (
+	GarbagePercent = garbagePercent
+	GivesBack      = givesBack
+)

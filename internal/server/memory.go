@@ -19,7 +19,11 @@ const (
 	leastGarbage = 20
 	mostGarbage  = 100
 
-	smallHeap = 64 << 20 // below this nothing is to be saved
+	smallHeap = 24 << 20 // below this nothing is to be saved
+
+	// freePause is between two times that free memory is given back at once. The runtime gives it back bit by bit, and
+	// after a storm of connections that can take hours.
+	freePause = 5 * time.Minute
 )
 
 // keepMemorySmall adapts the garbage collector to the work, until ctx ends. By default Go lets garbage grow to as much as
@@ -36,6 +40,7 @@ func keepMemorySmall(ctx context.Context) error {
 	defer tick.Stop()
 
 	before, percent, perSecond := readMemory(), mostGarbage, 0.0
+	var freed time.Time
 	for {
 		select {
 		case <-ctx.Done():
@@ -53,6 +58,10 @@ func keepMemorySmall(ctx context.Context) error {
 			debug.SetGCPercent(p)
 			percent = p
 		}
+		if givesBack(now.used, now.free, percent) && time.Since(freed) > freePause {
+			debug.FreeOSMemory()
+			freed = time.Now()
+		}
 	}
 }
 
@@ -64,14 +73,22 @@ func garbagePercent(used uint64, perSecond float64) int {
 	return int(min(max(100*perSecond*garbageTime.Seconds()/float64(used), leastGarbage), mostGarbage))
 }
 
+// givesBack reports whether free memory is given back to the system at once: the server is at rest, and holds much that
+// it does not need.
+func givesBack(used, free uint64, percent int) bool {
+	return percent < mostGarbage/2 && free > used/4
+}
+
 // memory is what the runtime counts.
 type memory struct {
 	allocated uint64 // bytes since the start
 	used      uint64 // bytes that the last collection found in use, with stacks
+	free      uint64 // bytes that are not in use and not given back
 }
 
 func readMemory() memory {
-	s := []metrics.Sample{{Name: "/gc/heap/allocs:bytes"}, {Name: "/gc/heap/live:bytes"}, {Name: "/gc/scan/stack:bytes"}}
+	s := []metrics.Sample{{Name: "/gc/heap/allocs:bytes"}, {Name: "/gc/heap/live:bytes"}, {Name: "/gc/scan/stack:bytes"},
+		{Name: "/memory/classes/heap/free:bytes"}}
 	metrics.Read(s)
-	return memory{allocated: s[0].Value.Uint64(), used: s[1].Value.Uint64() + s[2].Value.Uint64()}
+	return memory{allocated: s[0].Value.Uint64(), used: s[1].Value.Uint64() + s[2].Value.Uint64(), free: s[3].Value.Uint64()}
 }
