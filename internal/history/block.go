@@ -76,13 +76,20 @@ func decodeBlock(from []byte, number int64) (block, bool) {
 	if len(from) < blockBytes {
 		return block{}, false
 	}
+	if int64(binary.LittleEndian.Uint32(from)) != number {
+		return block{}, false
+	}
+	return decodeAnyBlock(from[:blockBytes])
+}
+
+// decodeAnyBlock reads a block with any number. It returns false if it is damaged.
+func decodeAnyBlock(from []byte) (block, bool) {
 	body := from[:blockBytes-4]
-	if crc32.Checksum(body, castagnoli) != binary.LittleEndian.Uint32(from[blockBytes-4:]) ||
-		int64(binary.LittleEndian.Uint32(body)) != number {
+	if crc32.Checksum(body, castagnoli) != binary.LittleEndian.Uint32(from[blockBytes-4:]) {
 		return block{}, false
 	}
 
-	b := block{number: number}
+	b := block{number: int64(binary.LittleEndian.Uint32(body))}
 	for i := range b.points {
 		b.points[i] = decodePoint(body[4+i*recordBytes:])
 	}

@@ -6,5 +6,6 @@
 // foreign reads as a hole.
 //
 // Add only changes memory. One goroutine writes, about once a minute: a slow disk delays neither measurements nor
-// supervision. A crash of the agent loses about a minute.
+// supervision. It writes to one file for all processes, and moves the blocks to the files of the processes every five minutes. A
+// crash of the agent loses about a minute.
 package history

@@ -49,10 +49,13 @@ func (id fileID) header() []byte {
 	return binary.LittleEndian.AppendUint32(b, crc32.Checksum(b, castagnoli))
 }
 
+// bufferBlocks is how many blocks are read or written at once: those of a coarse step.
+const bufferBlocks = coarseStep / fineStep / blockSteps
+
 // file is the open file of a process.
 type file struct {
 	*os.File
-	buffer  [5 * blockBytes]byte // the blocks of a coarse step are the largest part that is read at once
+	buffer  [bufferBlocks * blockBytes]byte
 	written int64
 }
 
@@ -99,28 +102,33 @@ func hasHeader(f *os.File, id fileID) bool {
 	return err == nil && bytes.Equal(b[:], id.header())
 }
 
-// readBlock reads one block. A block that is not there is empty.
-func (f *file) readBlock(r ring, number int64) block {
-	b := f.buffer[:blockBytes]
-	if n, err := f.ReadAt(b, r.offset(number)); err == nil || errors.Is(err, io.EOF) {
-		if got, ok := decodeBlock(b[:n], number); ok {
-			return got
+// writeBlocks writes blocks that are side by side, and keeps what the file has of them already.
+func (f *file) writeBlocks(r ring, blocks []block) error {
+	b := f.buffer[:len(blocks)*blockBytes]
+	at := r.offset(blocks[0].number)
+	n, err := f.ReadAt(b, at)
+	if err != nil && !errors.Is(err, io.EOF) {
+		n = 0 // what cannot be read is replaced
+	}
+
+	for i := range blocks {
+		if old, ok := decodeBlock(b[min(i*blockBytes, n):n], blocks[i].number); ok {
+			blocks[i].merge(old)
 		}
 	}
-	return newBlock(number)
-}
+	b = b[:0]
+	for i := range blocks {
+		b = blocks[i].encode(b)
+	}
 
-// writeBlock writes one block and keeps what the file has of it already.
-func (f *file) writeBlock(r ring, b block) error {
-	b.merge(f.readBlock(r, b.number))
-	n, err := f.WriteAt(b.encode(f.buffer[:0]), r.offset(b.number))
+	n, err = f.WriteAt(b, at)
 	f.written += int64(n)
 	return err
 }
 
 // writeCoarse computes a coarse step from the fine ones and writes it.
 func (f *file) writeCoarse(step int64) error {
-	const blocks = coarseStep / fineStep / blockSteps // they are side by side: their number divides that of the ring
+	const blocks = bufferBlocks // they are side by side: their number divides that of the ring
 
 	// Sum up.
 	sum, first := newTotal(), step*blocks
@@ -143,7 +151,7 @@ func (f *file) writeCoarse(step int64) error {
 	}
 	b := newBlock(step / blockSteps)
 	b.points[step%blockSteps] = point
-	return f.writeBlock(coarse, b)
+	return f.writeBlocks(coarse, []block{b})
 }
 
 // eachBlock calls fn with the blocks of a ring that the file has, from the first number to the last one.

@@ -413,3 +413,43 @@ func FuzzFile(f *testing.F) {
 		}
 	})
 }
+
+// TestSpool: what a crash leaves in the file of the newest blocks belongs to its process afterwards, once, and a process that
+// was removed meanwhile has none of it.
+func TestSpool(t *testing.T) {
+	r := newRig(t, 0)
+	recent := filepath.Join(r.o.Dir, folder, spoolName)
+	r.run(20, busy(7, 1))
+	if fi, err := os.Stat(recent); err != nil || fi.Size() == 0 {
+		t.Fatalf("the newest blocks are not in one file: %v, %v", fi, err)
+	}
+	if n := measured(r.read(200*time.Second, 1000)); n != 20 {
+		t.Errorf("%d of 20 steps before the crash", n)
+	}
+
+	// Damage the last block, as a crash of the machine may do.
+	b, err := os.ReadFile(recent)
+	if err != nil {
+		t.Fatal(err)
+	}
+	r.Close()
+	if err := os.WriteFile(recent, b[:len(b)-1], 0o600); err != nil {
+		t.Fatal(err)
+	}
+	r.open()
+	if _, err := os.Stat(recent); !os.IsNotExist(err) {
+		t.Errorf("the blocks of the last run were not moved: %v", err)
+	}
+	if n := measured(r.read(200*time.Second, 1000)); n < 6 || n > 14 {
+		t.Errorf("%d steps after the crash", n)
+	}
+
+	// Remove the process: one with the same name begins without a past.
+	r.run(10, busy(7, 1))
+	r.Remove(web)
+	r.flush(false)
+	r.run(2, busy(8, 1))
+	if n := measured(r.read(time.Hour, 1000)); n != 2 {
+		t.Errorf("%d steps of a new process, want 2", n)
+	}
+}

@@ -63,13 +63,16 @@ func (s *Store) each(key gozzard.Key, r ring, first, last int64, fn func(int64, 
 
 	// Take what is in memory.
 	id := idOf(key)
+	recent, err := s.spooled(id)
+	if err != nil {
+		return err
+	}
 	s.mu.Lock()
 	if s.gone[id.name()] {
 		s.mu.Unlock()
 		return nil
 	}
 	known := s.series[key] != nil || s.names[id.name()] || len(s.names) < s.most
-	var recent []block
 	if x := s.series[key]; x != nil {
 		recent = append(recent, x.waiting...)
 		if x.changed {
@@ -153,4 +156,13 @@ func orNew(blocks map[int64]block, number int64) block {
 		return b
 	}
 	return newBlock(number)
+}
+
+// spooled returns the blocks of a process that are in the spool.
+func (s *Store) spooled(id fileID) ([]block, error) {
+	list, err := s.spool.batches(&id)
+	if err != nil || len(list) == 0 {
+		return nil, err
+	}
+	return list[0].blocks, nil
 }

@@ -3,6 +3,7 @@ package history
 import (
 	"errors"
 	"os"
+	"slices"
 	"time"
 
 	"github.com/gozzard/gozzard"
@@ -46,7 +47,6 @@ type series struct {
 	current block   // the block of the last measurement
 	changed bool    // current has something that is not in the file
 	waiting []block // complete blocks that are not in the file
-	coarse  int64   // the coarse step of the last block that was written; 0: none
 
 	at       time.Time // of the last measurement; zero before the first one
 	slot     int64     // the fine step of it
@@ -124,19 +124,13 @@ func (x *series) take(all bool) (batch, bool) {
 		x.changed = false
 	}
 
-	// Find the coarse steps that are complete.
+	// Find their coarse steps. One that is not complete yet is computed again with its last block.
 	for i := range b.blocks {
-		step := coarseOf(b.blocks[i].number)
-		if x.coarse != 0 && x.coarse != step {
-			b.coarse = append(b.coarse, x.coarse)
+		if step := coarseOf(b.blocks[i].number); !slices.Contains(b.coarse, step) {
+			b.coarse = append(b.coarse, step)
 		}
-		x.coarse = step
 	}
-	if x.coarse != 0 && (all || x.coarse != coarseOf(x.current.number)) {
-		b.coarse = append(b.coarse, x.coarse)
-		x.coarse = 0
-	}
-	return b, len(b.blocks)+len(b.coarse) > 0
+	return b, len(b.blocks) > 0
 }
 
 // coarseOf is the coarse step of a fine block.
@@ -150,10 +144,12 @@ func (b *batch) write(dir *os.Root) (bytes int64, err error) {
 	}
 	defer func() { bytes, err = f.written, errors.Join(err, f.Close()) }()
 
-	for i := range b.blocks {
-		if err := f.writeBlock(fine, b.blocks[i]); err != nil {
+	for blocks := b.blocks; len(blocks) > 0; {
+		n := sideBySide(blocks)
+		if err := f.writeBlocks(fine, blocks[:n]); err != nil {
 			return 0, err
 		}
+		blocks = blocks[n:]
 	}
 	for _, step := range b.coarse {
 		if err := f.writeCoarse(step); err != nil {
@@ -161,4 +157,14 @@ func (b *batch) write(dir *os.Root) (bytes int64, err error) {
 		}
 	}
 	return 0, nil
+}
+
+// sideBySide counts the first blocks that are side by side in the file, as many as can be written at once.
+func sideBySide(blocks []block) int {
+	n := 1
+	for n < len(blocks) && n < bufferBlocks && blocks[n].number == blocks[0].number+int64(n) &&
+		blocks[n].number%ringBlocks != 0 {
+		n++
+	}
+	return n
 }

@@ -45,6 +45,7 @@ type Store struct {
 
 	disk   sync.Mutex // held while files are used; locked before mu
 	failed bool       // the last write failed, and this was logged
+	spool  *spool
 
 	mu     sync.Mutex
 	series map[gozzard.Key]*series
@@ -94,7 +95,29 @@ func Open(o Options) (*Store, error) {
 			s.names[e.Name()] = true
 		}
 	}
+
+	// Move what an earlier run has left.
+	if s.spool, err = openSpool(dir); err != nil {
+		return nil, errors.Join(err, dir.Close())
+	}
+	if err := s.takeOver(); err != nil {
+		s.log.Warn("cannot read the newest histories of the last run: they will have holes", "err", err)
+	}
 	return s, nil
+}
+
+// takeOver moves what a crash has left in the spool. Each of its processes has a history, as far as the limit allows.
+func (s *Store) takeOver() error {
+	list, err := s.spool.batches(nil)
+	if err != nil {
+		return errors.Join(err, s.spool.clear())
+	}
+	for i := range list {
+		if len(s.names) < s.most {
+			s.names[list[i].id.name()] = true
+		}
+	}
+	return s.moveSpool()
 }
 
 // Keep removes the histories of all processes but the given ones. The agent calls it once, before Run.
@@ -129,7 +152,7 @@ func (s *Store) Run(ctx context.Context) {
 }
 
 // Close closes the folder. Nothing is written afterwards.
-func (s *Store) Close() error { return s.dir.Close() }
+func (s *Store) Close() error { return errors.Join(s.spool.close(), s.dir.Close()) }
 
 // Add adds the measurements of one pass, and returns the processes whose series begins with them. It does not wait for the
 // disk. A pass takes a while: a process may have been unregistered since it was measured, and the caller removes it again.
@@ -219,8 +242,14 @@ func (s *Store) flush(all bool) {
 	}
 	s.mu.Unlock()
 
-	// Remove.
+	// Move the newest blocks to the files of their processes, if a coarse step is complete. A process that is gone may come
+	// again, and must not get the blocks of the earlier one.
 	var failed error
+	if all || len(gone) > 0 || !s.spool.fits(work) {
+		failed = s.moveSpool()
+	}
+
+	// Remove.
 	for _, name := range gone {
 		if err := s.dir.Remove(name); err != nil && !errors.Is(err, fs.ErrNotExist) {
 			failed = err // it is tried again when the next file is removed, and at the next start
@@ -234,6 +263,27 @@ func (s *Store) flush(all bool) {
 	}
 
 	// Write.
+	if err := s.write(work, all); err != nil {
+		failed = err
+	}
+	if failed != nil && !s.failed {
+		s.log.Warn("cannot write the history of processes: it will have holes", "err", failed)
+	}
+	s.failed = failed != nil
+}
+
+// write writes blocks to the spool. In the end, and if the spool does not accept them, it writes them to the files of their
+// processes.
+func (s *Store) write(work []batch, all bool) (failed error) {
+	if len(work) == 0 {
+		return nil
+	}
+	if !all && s.spool.fits(work) {
+		n, err := s.spool.add(work)
+		if s.written.Add(n); err == nil {
+			return nil
+		}
+	}
 	for i := range work {
 		n, err := work[i].write(s.dir)
 		if err != nil {
@@ -241,8 +291,5 @@ func (s *Store) flush(all bool) {
 		}
 		s.written.Add(n)
 	}
-	if failed != nil && !s.failed {
-		s.log.Warn("cannot write the history of processes: it will have holes", "err", failed)
-	}
-	s.failed = failed != nil
+	return failed
 }

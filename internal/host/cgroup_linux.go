@@ -180,11 +180,28 @@ func (c *cgroups) runNames(folder string) []string {
 func (c *cgroups) tidy() {
 	keys, _ := os.ReadDir(c.base) // an unreadable folder has nothing to tidy
 	for _, k := range keys {
-		if !k.IsDir() {
+		if !k.IsDir() || c.allInUse(k.Name()) {
 			continue
 		}
 		_ = c.sweep(k.Name()) // what has members stays
 	}
+}
+
+// allInUse reports whether running commands use all run folders of a key, as far as they are known.
+func (c *cgroups) allInUse(folder string) bool {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.usesAll(folder)
+}
+
+// usesAll is allInUse for a caller that holds mu.
+func (c *cgroups) usesAll(folder string) bool {
+	for _, run := range c.runs[folder] {
+		if !c.inUse[filepath.Join(c.base, folder, run)] {
+			return false
+		}
+	}
+	return len(c.runs[folder]) > 0
 }
 
 // sweep removes the run folders of a key that no running command uses, and the folder of the key after the last one.

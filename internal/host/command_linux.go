@@ -240,7 +240,10 @@ func (h *Host) watchShell(c *command) error {
 		st, err := h.proc.Stat(pid) // not collected yet, so the pid still belongs to it
 		return err == nil && !st.Dead()
 	}
-	gone := func() { close(c.exited) }
+	gone := func() {
+		close(c.exited)
+		h.shellEnded.Store(true)
+	}
 
 	// Share the pidfd. If the shell is collected at this moment, its watch is looked at.
 	x, err := h.watch.addLent(pid, c.cmd.Process.WithHandle, running, gone)

@@ -16,7 +16,24 @@ func ForgetPidfd(h *Host) { h.hasPidfd = false }
 // Tidy does at once what a host otherwise does from time to time.
 func Tidy(h *Host) {
 	h.tidy(true)
-	h.rotateLogs()
+	h.rotateLogs(true)
+}
+
+// SweepLogs checks the logs that may have changed.
+func SweepLogs(h *Host) { h.rotateLogs(false) }
+
+// ActiveLogs counts the logs that the next sweep checks.
+func ActiveLogs(h *Host) int {
+	h.logs.mu.Lock()
+	defer h.logs.mu.Unlock()
+	return len(h.logs.watch.active)
+}
+
+// WatchNoLogs makes a host work as on a kernel that watches no more files.
+func WatchNoLogs(h *Host) {
+	h.logs.mu.Lock()
+	defer h.logs.mu.Unlock()
+	h.logs.watch.close()
 }
 
 // LogsLearned makes a host believe that it has run for a while, and limits the logs of processes that are not managed.

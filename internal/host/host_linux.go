@@ -30,6 +30,9 @@ const orphansAfter = 500 * time.Millisecond
 // process may have.
 const tidyAll = 30 * time.Second
 
+// sweepAll is how often all logs are checked, also those that nothing has written to: a log may have become too old.
+const sweepAll = 2 * time.Minute
+
 // floodEvery is how often logs are checked while one of them grows fast.
 const floodEvery = 100 * time.Millisecond
 
@@ -69,6 +72,8 @@ type Host struct {
 	accounts *accounts
 
 	ended      atomic.Bool // a process ended since the groups were last tidied
+	shellEnded atomic.Bool // a shell of a command ended since commands were last collected
+	unclaimed  atomic.Bool // the last look for orphans has seen an ended child
 	noExitInfo atomic.Bool // the kernel does not report the exit status of other parents' children
 
 	closeOnce sync.Once
@@ -236,6 +241,7 @@ func (h *Host) Close() error {
 		<-h.tidied
 		h.finishAbandoned()
 		h.guard.close()
+		h.logs.close()
 		err = errors.Join(h.watch.close(), h.ledger.close(), h.null.Close())
 		if h.groups != nil {
 			h.groups.close()
@@ -280,9 +286,14 @@ func (h *Host) tidyLoop() {
 	defer signal.Stop(ended)
 
 	var orphans, flood <-chan time.Time
+	var swept time.Time
 	rotate := func() {
+		all := time.Since(swept) >= sweepAll
+		if all {
+			swept = time.Now()
+		}
 		flood = nil
-		if h.rotateLogs() {
+		if h.rotateLogs(all) {
 			flood = time.After(floodEvery)
 		}
 	}
@@ -298,7 +309,7 @@ func (h *Host) tidyLoop() {
 			}
 		case <-orphans:
 			orphans = nil
-			h.collectOrphans()
+			h.unclaimed.Store(h.collectOrphans())
 		case <-tick.C:
 			all := time.Since(last) >= tidyAll
 			if all {
@@ -312,14 +323,14 @@ func (h *Host) tidyLoop() {
 	}
 }
 
-// rotateLogs keeps logs within their limits and reports whether one of them grows fast. Without cgroups it is
+// rotateLogs keeps all logs, or those that may have changed, within their limits. It reports whether one of them grows fast. Without cgroups it is
 // unknown whether a silent log still has a writer, so none is removed.
-func (h *Host) rotateLogs() (hot bool) {
+func (h *Host) rotateLogs(all bool) (hot bool) {
 	inUse := func(string) bool { return true }
 	if h.groups != nil {
 		inUse = func(folder string) bool { return h.groups.exists(folder, "") }
 	}
-	hot, err := h.logs.sweep(inUse)
+	hot, err := h.logs.sweep(all, inUse)
 	if err != nil {
 		h.log.Warn("cannot tidy logs", "err", err)
 	}
@@ -328,10 +339,14 @@ func (h *Host) rotateLogs() (hot bool) {
 
 // tidy costs almost nothing while no process ends, however many there are.
 func (h *Host) tidy(all bool) {
-	h.finishAbandoned()
+	if h.shellEnded.Swap(false) || all {
+		h.finishAbandoned()
+		h.fronts.tidy()
+	}
 	h.guard.tidy()
-	h.fronts.tidy()
-	h.collectOrphans()
+	if h.unclaimed.Load() || all {
+		h.unclaimed.Store(h.collectOrphans())
+	}
 	if h.groups == nil || !h.ended.Swap(false) && !all {
 		return
 	}

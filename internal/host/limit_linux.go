@@ -346,7 +346,7 @@ func (l *limits) tidy(groups *cgroups) {
 	for _, base := range l.one {
 		for _, folder := range folders(base) {
 			groups.mu.Lock() // no command begins meanwhile
-			if !groups.exists(folder, "") {
+			if !groups.usesAll(folder) && !groups.exists(folder, "") {
 				_ = removeTree(filepath.Join(base, folder)) // fails when members are left
 			}
 			groups.mu.Unlock()

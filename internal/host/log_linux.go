@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"maps"
 	"os"
 	"path/filepath"
 	"slices"
@@ -47,8 +48,9 @@ type logs struct {
 	age  time.Duration
 
 	mu        sync.Mutex
-	open      map[string]*procLog  // by folder
-	inodes    map[fileID]struct{}  // of the current files
+	open      map[string]*procLog // by folder
+	inodes    map[fileID]struct{} // of the current files
+	watch     logWatch
 	managed   map[string]bool      // the folders of processes that are managed
 	abandoned map[string]time.Time // since when folders belong to no process that is managed
 
@@ -67,6 +69,7 @@ type procLog struct {
 	began time.Time
 	end   int64 // the highest position seen; a smaller size means that the process truncated its log
 
+	written time.Time // the last write, as the newest check saw it
 	expired time.Time // when old files were last removed
 	freed   time.Time // when it was last reported that blocks were freed
 	own     bounds    // of the definition; 0 means the setting of the agent
@@ -81,7 +84,7 @@ type bounds struct {
 
 func openLogs(stateDir string, size int64, age time.Duration) (*logs, error) {
 	l := &logs{dir: filepath.Join(stateDir, "logs"), size: size, age: age, open: map[string]*procLog{},
-		inodes: map[fileID]struct{}{}, managed: map[string]bool{}, abandoned: map[string]time.Time{},
+		inodes: map[fileID]struct{}{}, watch: newLogWatch(), managed: map[string]bool{}, abandoned: map[string]time.Time{},
 		began: time.Now(), abandonedBytes: abandonedBytes, freed: func(string, int64) {}}
 	if err := os.MkdirAll(l.dir, 0o700); err != nil {
 		return nil, fmt.Errorf("cannot make folder for logs: %w", err)
@@ -101,6 +104,13 @@ func openLogs(stateDir string, size int64, age time.Duration) (*logs, error) {
 	}
 
 	return l, nil
+}
+
+// close ends the reports of the kernel.
+func (l *logs) close() {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.watch.close()
 }
 
 // find returns the log of a folder that exists.
@@ -125,6 +135,7 @@ func (l *logs) get(folder string) (*procLog, error) {
 	}
 
 	l.open[folder] = p
+	l.watch.wake(folder)
 	l.inodes[idOf(fi)] = struct{}{}
 	if _, known := l.abandoned[folder]; !known && !l.managed[folder] {
 		l.abandoned[folder] = time.Now()
@@ -167,6 +178,7 @@ func (l *logs) create(folder string, own bounds) (*procLog, *os.File, error) {
 	}
 
 	// Remember it as ours. It has a new inode if the old file was removed.
+	l.watch.wake(folder)
 	l.inodes[idOf(fi)] = struct{}{}
 	return p, f, nil
 }
@@ -180,34 +192,56 @@ func (l *logs) owns(id fileID) bool {
 }
 
 // sweep rotates logs that are large or old, and removes logs that were silent for a long time and have no process
-// any more. hot means that a log grows so fast that the next check should come soon.
-func (l *logs) sweep(inUse func(folder string) bool) (hot bool, err error) {
-	l.mu.Lock()
-	all := make(map[string]*procLog, len(l.open))
-	for folder, p := range l.open {
-		all[folder] = p
-	}
-	l.mu.Unlock()
-
+// any more. It checks all logs, or those that may have changed. hot means that a log grows so fast that the next check
+// should come soon.
+func (l *logs) sweep(all bool, inUse func(folder string) bool) (hot bool, err error) {
 	var errs []error
-	for folder, p := range all {
+	for folder, p := range l.toCheck(all) {
 		b := p.bounds(bounds{l.size, logFiles, l.age})
-		grows, last, freed, err := p.rotate(b)
-		if freed > 0 {
-			l.freed(folder, freed)
+		found, err := p.rotate(b)
+		if found.freed > 0 {
+			l.freed(folder, found.freed)
 		}
+		l.noteCheck(folder, p, found.changed)
 		if errors.Is(err, os.ErrNotExist) { // it was removed; the next command makes it again
 			continue
 		}
-		hot = hot || grows
+		hot = hot || found.hot
 		errs = append(errs, err)
-		if err == nil && time.Since(last) > b.age && !inUse(folder) {
+		if err == nil && time.Since(found.last) > b.age && !inUse(folder) {
 			errs = append(errs, l.remove(folder, p, b.age))
 		}
 	}
 
 	errs = append(errs, l.removeAbandoned(inUse))
 	return hot, errors.Join(withoutReadOnly(errs)...)
+}
+
+// toCheck lists all logs, or those that may have changed.
+func (l *logs) toCheck(all bool) map[string]*procLog {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.watch.collect()
+	if all {
+		return maps.Clone(l.open)
+	}
+
+	list := make(map[string]*procLog, len(l.watch.active))
+	for folder := range l.watch.active {
+		if p := l.open[folder]; p != nil {
+			list[folder] = p
+		}
+	}
+	return list
+}
+
+// noteCheck notes what a check has found.
+func (l *logs) noteCheck(folder string, p *procLog, changed bool) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.open[folder] == p {
+		l.watch.checked(folder, p.current(), changed)
+	}
 }
 
 func (l *logs) remove(folder string, p *procLog, age time.Duration) error {
@@ -230,6 +264,7 @@ func (l *logs) remove(folder string, p *procLog, age time.Duration) error {
 func (l *logs) forget(folder string, p *procLog) error {
 	delete(l.open, folder)
 	delete(l.abandoned, folder)
+	l.watch.forget(folder)
 	return os.RemoveAll(p.dir)
 }
 
@@ -424,9 +459,16 @@ func freeAll(f *os.File) error {
 	return f.Truncate(0)
 }
 
-// rotate keeps the log within its limits. last is the time of the last write, freed is what the process had allocated
-// beyond the limits without printing it, if that has not been reported for a while.
-func (p *procLog) rotate(b bounds) (hot bool, last time.Time, freed int64, err error) {
+// logCheck is what a check of a log has found.
+type logCheck struct {
+	hot     bool      // it grows so fast that the next check should come soon
+	changed bool      // it is not as the check before has left it
+	last    time.Time // of the last write
+	freed   int64     // what the process had allocated beyond the limits without printing, if not reported for a while
+}
+
+// rotate keeps the log within its limits.
+func (p *procLog) rotate(b bounds) (found logCheck, err error) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 
@@ -434,34 +476,38 @@ func (p *procLog) rotate(b bounds) (hot bool, last time.Time, freed int64, err e
 	before := p.end
 	fi, err := p.size()
 	if err != nil {
-		return false, time.Time{}, 0, fmt.Errorf("cannot read log: %w", err)
+		return found, fmt.Errorf("cannot read log: %w", err)
 	}
-	hot = p.end-before > b.size/4
+	found.last = fi.ModTime()
+	found.hot = p.end-before > b.size/4
+	found.changed = p.end != before || !found.last.Equal(p.written)
+	p.written = found.last
 
 	// Look for blocks behind its end.
 	n := occupied(fi)
 	tooMuch := allocated(fi) >= 2*b.size
 	if extra := allocated(fi) - n; tooMuch && extra >= b.size {
-		hot = true // it may do so again at once
+		found.hot, found.changed = true, true // it may do so again at once
 		if time.Since(p.freed) > expireEvery {
-			p.freed, freed = time.Now(), extra
+			p.freed, found.freed = time.Now(), extra
 		}
 	}
 
 	// Begin a new file when the current one is large or old.
 	if n >= b.size || tooMuch || n > 0 && time.Since(p.began) > b.age {
+		found.changed = true
 		if err := p.copyAndTruncate(fi, b.size); err != nil {
-			return hot, fi.ModTime(), freed, fmt.Errorf("cannot rotate log: %w", err)
+			return found, fmt.Errorf("cannot rotate log: %w", err)
 		}
 		p.expired = time.Time{}
 	}
 
 	// Remove old files from time to time.
 	if time.Since(p.expired) < expireEvery {
-		return hot, fi.ModTime(), freed, nil
+		return found, nil
 	}
 	p.expired = time.Now()
-	return hot, fi.ModTime(), freed, p.expire(b)
+	return found, p.expire(b)
 }
 
 // copyAndTruncate copies the end of current.log to a new file and truncates current.log. If there is no space for the

@@ -29,13 +29,14 @@ func (h *Host) BecomeSubreaper() error {
 const orphanAge = 10 * time.Second
 
 // collectOrphans collects ended processes of our groups whose parents ended. It never collects a child that another part
-// waits for: shells of running commands, watched processes, and everything else that this program starts.
-func (h *Host) collectOrphans() {
+// waits for: shells of running commands, watched processes, and everything else that this program starts. It reports
+// whether a child has ended that it did not collect.
+func (h *Host) collectOrphans() (left bool) {
 	h.mu.Lock()
 	on := h.subreaper
 	h.mu.Unlock()
 	if !on {
-		return
+		return false
 	}
 	h.zombieMu.Lock()
 	defer h.zombieMu.Unlock()
@@ -45,14 +46,14 @@ func (h *Host) collectOrphans() {
 	if err := unix.Waitid(unix.P_ALL, 0, &ended, unix.WEXITED|unix.WNOHANG|unix.WNOWAIT, nil); err != nil ||
 		ended.Signo == 0 {
 		clear(h.zombies)
-		return
+		return false
 	}
 
 	// Collect the orphans among all processes.
 	pids, err := h.proc.PIDs(nil)
 	if err != nil {
 		h.log.Warn("cannot collect orphans", "err", err)
-		return
+		return true
 	}
 	zombies := map[supervise.Proc]time.Time{}
 	defer func() { h.zombies = zombies }()
@@ -64,6 +65,7 @@ func (h *Host) collectOrphans() {
 			h.log.Warn("cannot collect orphan", "pid", pid, "err", err)
 		}
 	}
+	return true
 }
 
 // isOrphan reports whether a pid is an ended child of the agent, of one of our groups, that no other part waits for.

@@ -256,6 +256,7 @@ func (h *Host) leave(c *command) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	h.abandoned = append(h.abandoned, c)
+	h.shellEnded.Store(true) // it may have ended before it is in the list
 }
 
 // finishAbandoned collects commands without a waiting caller that have ended.

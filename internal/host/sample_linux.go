@@ -24,7 +24,7 @@ const (
 // bareFor is how long the descriptors of a process are only counted if it had no file to measure and no socket, and their
 // number stays the same. A count is one call; a list needs several for each descriptor. A process that has replaced one
 // descriptor by another is seen after this time.
-const bareFor = time.Minute
+const bareFor = 3 * time.Minute
 
 // bare is a process without a file to measure and without a socket.
 type bare struct {
