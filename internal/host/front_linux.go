@@ -191,7 +191,7 @@ func (h *Host) compareImage(c *command, pid int) image {
 // handOver ends the supervision of a command that turned out to be the process: it keeps running without a time
 // limit and is collected when it ends.
 func (h *Host) handOver(c *command, p supervise.Proc) supervise.Result {
-	res := supervise.Result{Front: true, Output: h.tail(c)}
+	res := supervise.Result{Front: true, Main: p, Output: h.tail(c)}
 	h.strike(c)
 	if p.PID == c.cmd.Process.Pid {
 		h.fronts.add(p, c) // in case it was not found before; first, so that it always has an owner

@@ -286,6 +286,7 @@ func (h *Host) tidyLoop() {
 	defer signal.Stop(ended)
 
 	var orphans, flood <-chan time.Time
+	var collected time.Time // when orphans were last collected
 	var swept time.Time
 	rotate := func() {
 		all := time.Since(swept) >= sweepAll
@@ -305,10 +306,10 @@ func (h *Host) tidyLoop() {
 			return
 		case <-ended:
 			if orphans == nil {
-				orphans = time.After(orphansAfter)
+				orphans = time.After(max(orphansAfter, tidyEvery-time.Since(collected)))
 			}
 		case <-orphans:
-			orphans = nil
+			orphans, collected = nil, time.Now()
 			h.unclaimed.Store(h.collectOrphans())
 		case <-tick.C:
 			all := time.Since(last) >= tidyAll

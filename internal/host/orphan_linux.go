@@ -71,6 +71,9 @@ func (h *Host) collectOrphans() (left bool) {
 // isOrphan reports whether a pid is an ended child of the agent, of one of our groups, that no other part waits for.
 // Without cgroups only time can show that, so it notes in zombies since when the child is known.
 func (h *Host) isOrphan(pid int, zombies map[supervise.Proc]time.Time) bool {
+	if h.watch.watching(pid) { // most processes are, and need not be read
+		return false
+	}
 	st, err := h.proc.Stat(pid)
 	if err != nil || !st.Dead() || st.PPID != os.Getpid() || h.shells.has(pid) || h.fronts.has(pid) ||
 		h.watch.watching(pid) {

@@ -63,7 +63,7 @@ func (p *procLog) read(from int64, limit int) (b []byte, at int64, err error) {
 // tail is the end of the output since a position, safe to show.
 func (p *procLog) tail(since int64) (string, error) {
 	end, err := p.position()
-	if err != nil {
+	if err != nil || end <= since { // nothing was printed
 		return "", err
 	}
 	from := max(since, end-outputBytes)

@@ -114,6 +114,7 @@ type Result struct {
 	Signal   string
 	TimedOut bool
 	Front    bool   // it has not ended: it is the process itself
+	Main     Proc   // with Front: the process, as it was found right before the end of Run; zero if the host does not say
 	Output   string // the last lines of stdout and stderr together, valid UTF-8, bounded
 }
 

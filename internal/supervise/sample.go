@@ -169,21 +169,22 @@ func (a *actor) recordUsage(p Proc, u Usage, regular bool) (report bool, over *b
 }
 
 // sampleSoon measures a process that has just started before the next regular pass, together with all others that
-// start at the same moment.
+// start at the same moment. While many start, it measures every few seconds: each pass looks at the whole machine.
 func (s *Supervisor) sampleSoon(a *actor) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 
 	s.fresh = append(s.fresh, a)
 	if len(s.fresh) == 1 {
-		time.AfterFunc(freshSampleAfter, func() { s.spawn(s.sampleFresh) }) // has no effect after Run has ended
+		wait := max(freshSampleAfter, freshSampleEvery-time.Since(s.freshAt))
+		time.AfterFunc(wait, func() { s.spawn(s.sampleFresh) }) // has no effect after Run has ended
 	}
 }
 
 func (s *Supervisor) sampleFresh(context.Context) {
 	s.mu.Lock()
 	fresh := s.fresh
-	s.fresh = nil
+	s.fresh, s.freshAt = nil, time.Now()
 	s.mu.Unlock()
 
 	s.sample(&sampleBuffers{all: fresh}, false)

@@ -273,7 +273,9 @@ func (a *actor) checkAlive(ctx context.Context, t launched) gozzard.Outcome {
 	end := commandEnded.Add(check)
 	settled, looked := end, false // until then what runs may be a launcher
 	if t.res.Front {              // it has been up since the command began, or since the command started it
-		a.lookAgain()
+		if !a.running() || a.proc != t.res.Main { // else the host has just looked
+			a.lookAgain()
+		}
 		looked = a.running()
 		end = t.began.Add(check)
 		if late := a.upSince.Sub(t.began); a.running() && late > justLooked {

@@ -20,6 +20,7 @@ import (
 const (
 	defaultSampleEvery = 10 * time.Second
 	freshSampleAfter   = 300 * time.Millisecond // by then a new process has opened its files
+	freshSampleEvery   = 2 * time.Second        // between two samples of new processes
 
 	maxProbes = 8 // version commands that run at the same time; a restarted agent needs one for every process
 )
@@ -115,14 +116,15 @@ type Supervisor struct {
 	poolMu sync.Mutex // locked before mu
 	pools  []pool
 
-	mu     sync.Mutex // locked before actor.mu
-	actors map[gozzard.Key]*actor
-	ready  []func(context.Context) // functions that Run must start
-	known  map[gozzard.Key]Held    // what is on record about processes that are not managed
-	pasts  map[gozzard.Key]Past    // what Remember was given and no actor has taken yet
-	fresh  []*actor                // actors whose process started after the last sample
-	ran    bool                    // Run was called
-	closed bool                    // Run is ending
+	mu      sync.Mutex // locked before actor.mu
+	actors  map[gozzard.Key]*actor
+	ready   []func(context.Context) // functions that Run must start
+	known   map[gozzard.Key]Held    // what is on record about processes that are not managed
+	pasts   map[gozzard.Key]Past    // what Remember was given and no actor has taken yet
+	fresh   []*actor                // actors whose process started after the last sample
+	freshAt time.Time               // of the last sample of new processes
+	ran     bool                    // Run was called
+	closed  bool                    // Run is ending
 }
 
 // New builds a Supervisor. It does nothing before Run.
