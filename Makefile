@@ -258,7 +258,7 @@ first-hour: ## the first steps of a new user in a fresh Debian, beside pm2's, wi
 	go run ./bench/firsthour
 
 .PHONY: bench-supervisors
-bench-supervisors: ## the agent beside other supervisors, which it installs (half an hour and more)
+bench-supervisors: ## the agent beside other supervisors, which it installs, with many processes, and its profiles (an hour, at most 100 minutes)
 	go run ./bench/supervisors
 
 .PHONY: fuzz

@@ -32,6 +32,9 @@ type size struct {
 	storms   int           // in each site
 	repeats  int           // sites in which start, storm and stop are measured
 	defaults int           // number of processes with which default settings are measured, 0 for none
+	large    []int         // numbers of processes with which only the agent is measured
+	profiled int           // number of processes with which the agent is profiled, 0 for none
+	profile  time.Duration // how long a profile at rest takes
 	statuses int
 	calm     time.Duration // how long nothing may change until a restarted supervisor counts as settled
 	// How long a process runs before its death is no crash loop for supervisors that start it at most once a second.
@@ -43,9 +46,9 @@ type size struct {
 
 func fullSize() size {
 	return size{
-		name: "full", counts: []int{1, 100, 1000}, limit: 3 * time.Hour, settle: 2 * time.Second,
+		name: "full", counts: []int{1, 100, 1000}, limit: 100 * time.Minute, settle: 2 * time.Second,
 		idle: 20 * time.Second, crashes: 100, twice: 10,
-		budget: 20 * time.Second, storms: 3, repeats: 3, defaults: 100, statuses: 20, calm: 4 * time.Second,
+		budget: 20 * time.Second, storms: 3, repeats: 3, defaults: 100, large: []int{5000, 15_000}, profiled: 1000, profile: time.Minute, statuses: 20, calm: 4 * time.Second,
 		rest: 1100 * time.Millisecond, quiet: 3 * time.Second,
 		beside:   1,
 		patience: 2 * time.Minute,
@@ -65,9 +68,12 @@ func quickSize() size {
 
 // lifeOnly leaves out the deaths of supervisors, daemons, default settings and repetitions.
 func (s *size) lifeOnly() {
-	s.life, s.repeats, s.defaults = true, 1, 0
+	s.life, s.repeats, s.defaults, s.large, s.profiled = true, 1, 0, nil, 0
 	s.idle, s.budget, s.crashes, s.statuses = 10*time.Second, 5*time.Second, 30, 3
 }
+
+// largeOnly leaves out everything but the agent alone.
+func (s *size) largeOnly() { s.counts, s.defaults = nil, 0 }
 
 type options struct {
 	size     size
@@ -113,7 +119,40 @@ func run(ctx context.Context, o options) (_ *results, err error) {
 	if n := o.size.defaults; n > 0 && ctx.Err() == nil {
 		b.all(ctx, n, true)
 	}
+	b.alone(ctx)
+
+	// What was measured before the end of the time counts.
+	if errors.Is(ctx.Err(), context.DeadlineExceeded) {
+		b.res.note("The run was ended after %s: what is missing was not measured.", o.size.limit)
+		return b.res, nil
+	}
 	return b.res, ctx.Err()
+}
+
+// alone measures what only the agent has: many processes, and profiles.
+func (b *bench) alone(ctx context.Context) {
+	if !b.wants("gozzard") {
+		return
+	}
+	for _, n := range b.size.large {
+		if ctx.Err() == nil {
+			b.say("N = %d, gozzard alone", n)
+			b.noteFailure(ctx, fmt.Sprintf("N = %d", n), b.large(ctx, n))
+		}
+	}
+	if n := b.size.profiled; n > 0 && ctx.Err() == nil {
+		b.say("N = %d, profiles of gozzard", n)
+		b.noteFailure(ctx, "profiles", b.profiles(ctx, n))
+	}
+}
+
+// noteFailure notes what could not be measured.
+func (b *bench) noteFailure(ctx context.Context, what string, err error) {
+	if err != nil && ctx.Err() == nil {
+		words := plain(strings.ReplaceAll(err.Error(), b.dir+"/", ""))
+		b.res.note("%s: %s", what, words)
+		b.say("%s: %s", what, words)
+	}
 }
 
 // all measures every supervisor with n processes, with the fastest settings or with those of its defaults. It notes one
@@ -141,11 +180,7 @@ func (b *bench) all(ctx context.Context, n int, defaults bool) {
 			defer func() { <-slots }()
 			found, err := measure(ctx, c, n)
 			b.res.add(n, defaults, c.name, found)
-			if err != nil && ctx.Err() == nil {
-				words := plain(strings.ReplaceAll(err.Error(), b.dir+"/", ""))
-				b.res.note("%s: %s", what, words)
-				b.say("%s: %s", what, words)
-			}
+			b.noteFailure(ctx, what, err)
 		})
 	}
 }
@@ -212,6 +247,16 @@ type how struct {
 	defaults bool // with the settings that the supervisor has without ours
 }
 
+// remove ends a supervisor and removes its site.
+func (b *bench) remove(s *site, p peer) error {
+	p.end()
+	err := sweepAway(s.dir)
+	if g, ok := p.(*gozzardPeer); ok {
+		err = errors.Join(err, g.clean())
+	}
+	return errors.Join(err, s.track.page.close(), os.RemoveAll(filepath.Clean(s.dir)))
+}
+
 // at sets up a supervisor, measures it and removes everything again.
 func (b *bench) at(ctx context.Context, c candidate, n int, as how, found figures,
 	measure func(context.Context, *site, peer) error) (err error) {
@@ -222,14 +267,7 @@ func (b *bench) at(ctx context.Context, c candidate, n int, as how, found figure
 
 	s.found, s.patience, s.throttled = found, b.size.patience, c.throttled
 	p := c.make(s)
-	defer func() {
-		p.end()
-		err = errors.Join(err, sweepAway(s.dir))
-		if g, ok := p.(*gozzardPeer); ok {
-			err = errors.Join(err, g.clean())
-		}
-		err = errors.Join(err, s.track.page.close(), os.RemoveAll(filepath.Clean(s.dir)))
-	}()
+	defer func() { err = errors.Join(err, b.remove(s, p)) }()
 
 	if err := p.prepare(ctx); err != nil {
 		return err

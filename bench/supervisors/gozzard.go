@@ -25,12 +25,13 @@ import (
 // gozzardPeer is a server and an agent with default settings. The measured supervisor is the agent.
 type gozzardPeer struct {
 	*site
-	server *process
-	agents string // address for agents
-	url    string
-	auth   string
-	http   *http.Client
-	deaths []int // how often each process was killed since its count was reset
+	server   *process
+	agents   string // address for agents
+	url      string
+	auth     string
+	http     *http.Client
+	profiled bool  // the agent writes profiles
+	deaths   []int // how often each process was killed since its count was reset
 }
 
 const (
@@ -43,7 +44,7 @@ const (
 // prepare starts the processes with a call of the API, which is measured. Then it kills agent and processes as a power
 // cut would: the host's disk has the list of what must run.
 func (p *gozzardPeer) prepare(ctx context.Context) error {
-	p.http = &http.Client{Transport: &http.Transport{DisableCompression: true}, Timeout: 2 * time.Minute}
+	p.connect()
 	if err := p.startServer(ctx); err != nil {
 		return err
 	}
@@ -84,6 +85,10 @@ func (p *gozzardPeer) prepare(ctx context.Context) error {
 	p.proc.kill()
 	endAll(p.track.newest)
 	return nil
+}
+
+func (p *gozzardPeer) connect() {
+	p.http = &http.Client{Transport: &http.Transport{DisableCompression: true}, Timeout: 2 * time.Minute}
 }
 
 func (p *gozzardPeer) startServer(ctx context.Context) (err error) {
@@ -133,9 +138,24 @@ func (p *gozzardPeer) start(context.Context) error {
 	if err := os.WriteFile(rules, []byte(policy.Permissive), 0o600); err != nil {
 		return fmt.Errorf("cannot write policy: %w", err)
 	}
+	if p.profiled {
+		return p.startProfiled(rules)
+	}
 	return p.launch(p.tools.path("gozzard"), "agent", "--data", p.path("agent"), "--server", p.agents, "--ip",
 		"127.0.0.1",
 		"--secret-file", p.path("server", "join.secret"), "--policy", rules)
+}
+
+// startProfiled starts this program as the agent.
+func (p *gozzardPeer) startProfiled(rules string) error {
+	self, err := os.Executable()
+	if err != nil {
+		return fmt.Errorf("cannot find this program: %w", err)
+	}
+	if err := os.MkdirAll(p.profileSite(), 0o700); err != nil {
+		return fmt.Errorf("cannot make a folder: %w", err)
+	}
+	return p.launch(self, profiledAgent, p.path("agent"), p.agents, p.path("server", "join.secret"), rules, p.profileSite())
 }
 
 // online waits until the server knows the agent.
@@ -254,7 +274,7 @@ func (p *gozzardPeer) probeFront(ctx context.Context) error {
 		return nil
 	}
 
-	item := []map[string]any{p.item("probe", "exec "+p.program()+" "+strconv.Itoa(firstNumber+maxCount-1), p.path("probe.pid"), 3)}
+	item := []map[string]any{p.item("probe", "exec "+p.program()+" "+strconv.Itoa(firstNumber+maxPlaces-1), p.path("probe.pid"), 3)}
 	var err error
 	if p.tools.front, err = p.settled(ctx, opStart, item); err != nil {
 		return err

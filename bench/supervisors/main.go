@@ -6,6 +6,9 @@
 // and its fastest settings. All are observed in the same way: the processes write
 // the time of their begin into memory that the observer reads.
 //
+// It ends after an hour, and after 100 minutes at the latest; then it writes what it has. In the end it measures the agent alone
+// with 5,000 and 15,000 processes, and profiles it at rest and in a storm.
+//
 // As root the command installs missing Debian packages. It gets pm2 and Pebble into a temporary folder. The results
 // name a peer that it could not get.
 package main
@@ -20,17 +23,28 @@ import (
 	"strings"
 
 	"github.com/gozzard/gozzard/bench/sheet"
+	"github.com/gozzard/gozzard/internal/agentd"
 )
 
 func main() {
+	agentd.ServeGuard() // first: this program can be an agent, too
+	if len(os.Args) > 1 && os.Args[1] == profiledAgent {
+		if err := runProfiledAgent(os.Args[2:]); err != nil {
+			fmt.Fprintln(os.Stderr, "supervisors:", err)
+			os.Exit(1)
+		}
+		return
+	}
+
 	quick := flag.Bool("quick", false,
 		"N = 1 and 20 with few samples, to see that everything works; the figures mean nothing")
 	life := flag.Bool("life", false,
 		"measure only supervisors at work with their fastest settings, once: for use while you change the agent")
 	counts := flag.String("n", "1,100,1000", "how many processes are supervised, by commas")
 	only := flag.String("only", "", "measure only these, by commas: "+strings.Join(peerNames(), ","))
-	out := flag.String("out", "", "file for the table; default bench/supervisors/RESULTS.md, none with -quick, -life or -only")
+	out := flag.String("out", "", "file for the table; default bench/supervisors/RESULTS.md, none with -quick, -life, -large or -only")
 	binary := flag.String("binary", os.Getenv("GOZZARD_BINARY"), "a gozzard that is built already; default: build one")
+	large := flag.Bool("large", false, "measure only the agent with 5,000 and 15,000 processes, and where it spends time and memory")
 	install := flag.Bool("install", true, "get peers that are missing")
 	flag.Parse()
 	o := options{size: fullSize(), binary: *binary, install: *install, progress: os.Stderr,
@@ -56,8 +70,12 @@ func main() {
 		o.size.lifeOnly()
 	}
 
+	if *large {
+		o.size.largeOnly()
+	}
+
 	path := *out
-	if path == "" && !*quick && !*life && *only == "" {
+	if path == "" && !*quick && !*life && !*large && *only == "" {
 		path = "bench/supervisors/RESULTS.md"
 	}
 

@@ -57,15 +57,15 @@ func mapPage(program string) (*page, error) {
 		return nil, fmt.Errorf("cannot make the page for times: %w", err)
 	}
 	defer f.Close()
-	if err := f.Truncate(int64(maxCount * placeBytes)); err != nil {
+	if err := f.Truncate(int64(maxPlaces * placeBytes)); err != nil {
 		return nil, fmt.Errorf("cannot make the page for times: %w", err)
 	}
 
-	mem, err := unix.Mmap(int(f.Fd()), 0, maxCount*placeBytes, unix.PROT_READ|unix.PROT_WRITE, unix.MAP_SHARED)
+	mem, err := unix.Mmap(int(f.Fd()), 0, maxPlaces*placeBytes, unix.PROT_READ|unix.PROT_WRITE, unix.MAP_SHARED)
 	if err != nil {
 		return nil, fmt.Errorf("cannot map the page for times: %w", err)
 	}
-	return &page{mem: mem, places: unsafe.Slice((*place)(unsafe.Pointer(&mem[0])), maxCount)}, nil
+	return &page{mem: mem, places: unsafe.Slice((*place)(unsafe.Pointer(&mem[0])), maxPlaces)}, nil
 }
 
 func (p *page) close() error {

@@ -173,6 +173,9 @@ type results struct {
 	found map[int]map[string]figures // by number of processes and supervisor
 	plain map[string]figures         // with default settings
 	notes []string
+
+	alone []string // lines of the table of the agent alone
+	costs []string // of profiles
 }
 
 func newResults(o options) *results {
@@ -196,6 +199,20 @@ func (r *results) note(format string, args ...any) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	r.notes = append(r.notes, plain(fmt.Sprintf(format, args...)))
+}
+
+// addLarge adds a line to the table of the agent alone.
+func (r *results) addLarge(line string) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.alone = append(r.alone, line)
+}
+
+// cost adds the largest costs of a profile.
+func (r *results) cost(what string, list []string) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.costs = append(r.costs, plain(what+": "+strings.Join(list, "; ")))
 }
 
 // standing compares ours with the best peer: the cell of the ratio, and a line when ours is not better.
@@ -270,6 +287,30 @@ func (r *results) Text() string {
 	if len(r.plain) > 0 {
 		p("\n## Default settings, N = %d\n", r.size.defaults)
 		r.table(p, r.plain)
+	}
+
+	if len(r.alone) > 0 {
+		p("\n## The agent alone\n")
+		p("At a limit of %d open files. Start: the processes are started by calls of the API, %d at a time.\n", openLimit(), atOneCall)
+		p("| N | memory (PSS), MB | idle CPU, ms per minute | descriptors | start all, s |")
+		p("|---|---|---|---|---|")
+		for _, line := range r.alone {
+			p("%s", line)
+		}
+	}
+	if len(r.costs) > 0 {
+		p("\n## Where the agent spends time and memory\n")
+		p("The three largest costs of each profile: parts of the agent by processor time, with everything that they call, and functions by the memory that they have")
+		p("allocated and that is in use. The profiled agent is not among the measured ones.\n")
+		for _, line := range r.costs {
+			p("- %s", line)
+		}
+	}
+	if missed := r.missedGoals(); len(missed) > 0 {
+		p("\n## Goals that are missed\n")
+		for _, line := range missed {
+			p("- %s", line)
+		}
 	}
 
 	if len(r.notes) > 0 {

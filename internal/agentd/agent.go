@@ -114,6 +114,7 @@ func (a *Agent) Run(ctx context.Context) error {
 	parts := []func(context.Context) error{
 		func(ctx context.Context) error { return a.agent.Run(ctx, a.link) },
 		a.link.Run,
+		returnMemory,
 	}
 	if a.policyFile != nil {
 		parts = append(parts, a.watchPolicy)

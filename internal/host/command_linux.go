@@ -15,6 +15,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/gozzard/gozzard"
+	"github.com/gozzard/gozzard/internal/procfs"
 	"github.com/gozzard/gozzard/internal/supervise"
 )
 
@@ -208,7 +209,8 @@ func (h *Host) start(c *command) error {
 	h.guard.expect(c.slot)
 	h.resetOOMScore(c)
 
-	// Close what only the start needed.
+	// Close and forget what only the start needed: the command is known as long as its process runs.
+	c.cmd.Env = nil
 	_ = c.dir.file.Close()
 	c.prog.close()
 	if c.group != nil {
@@ -238,7 +240,7 @@ func (h *Host) watchShell(c *command) error {
 			return false
 		}
 		st, err := h.proc.Stat(pid) // not collected yet, so the pid still belongs to it
-		return err == nil && !st.Dead()
+		return err != nil && !errors.Is(err, procfs.ErrGone) || err == nil && !st.Dead()
 	}
 	gone := func() {
 		close(c.exited)

@@ -207,7 +207,7 @@ func (h *Host) collectFront(p supervise.Proc) (e supervise.Exit, ok bool) {
 	if c == nil {
 		return e, false
 	}
-	if h.Alive(p) {
+	if !h.hasEnded(p) { // or nothing is known, and the wait could last as long as the process
 		return e, true
 	}
 

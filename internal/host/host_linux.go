@@ -38,22 +38,23 @@ const floodEvery = 100 * time.Millisecond
 
 // Host is the machine of this agent. It is safe for concurrent use.
 type Host struct {
-	log      *slog.Logger
-	proc     procfs.FS
-	bootID   string
-	cpus     int
-	mem      int64
-	pageSize int64
-	self     account
-	mode     gozzard.AgentMode
-	hasPidfd bool
-	setuid   bool // commands of accounts other than root may gain privileges
-	permit   func(user, dir string) error
-	programs Programs      // nil: every command runs in a shell
-	unnamed  func() string // the account of definitions that name none
-	oomScore int           // of this program
-	instance string
-	degraded []string
+	log       *slog.Logger
+	proc      procfs.FS
+	bootID    string
+	cpus      int
+	mem       int64
+	pageSize  int64
+	self      account
+	mode      gozzard.AgentMode
+	hasPidfd  bool
+	openLimit uint64 // descriptors that this program may have
+	setuid    bool   // commands of accounts other than root may gain privileges
+	permit    func(user, dir string) error
+	programs  Programs      // nil: every command runs in a shell
+	unnamed   func() string // the account of definitions that name none
+	oomScore  int           // of this program
+	instance  string
+	degraded  []string
 
 	groups  *cgroups // nil without cgroup v2
 	marks   marks    // used without cgroup v2
@@ -162,6 +163,11 @@ func (h *Host) learn() (err error) {
 	if h.cpus, err = h.proc.CPUs(); err != nil {
 		return err
 	}
+	var files unix.Rlimit
+	if err := unix.Getrlimit(unix.RLIMIT_NOFILE, &files); err != nil {
+		return os.NewSyscallError("getrlimit", err)
+	}
+	h.openLimit = files.Cur
 	h.mem, err = h.proc.MemTotal()
 	return err
 }

@@ -57,6 +57,27 @@ func (h *Host) Alive(p supervise.Proc) bool {
 	return err == nil && st.Start == p.Start && !st.Dead()
 }
 
+// hasEnded reports whether the process is known to have ended. It is not the contrary of Alive: without a free descriptor
+// nothing is known.
+func (h *Host) hasEnded(p supervise.Proc) bool {
+	st, err := h.proc.Stat(p.PID)
+	return errors.Is(err, procfs.ErrGone) || err == nil && (st.Start != p.Start || st.Dead())
+}
+
+// sparedFDs is how many descriptors watches leave for starts: without a reserve the last watched process would keep all
+// others from being started again.
+const sparedFDs = 24
+
+// spare closes a pidfd if few descriptors are left, and returns -1: the process is polled then. The kernel gives the lowest
+// free number.
+func (h *Host) spare(pidfd int) (int, error) {
+	if h.openLimit == 0 || uint64(max(pidfd, 0)) < h.openLimit-min(sparedFDs, h.openLimit/2) {
+		return pidfd, nil
+	}
+	closeFD(pidfd)
+	return -1, unix.EMFILE
+}
+
 // collectPatience is how long Collect waits for another parent to collect a dead process.
 const collectPatience = 3 * time.Second
 
@@ -129,7 +150,7 @@ func (h *Host) signal(p supervise.Proc, s unix.Signal) error {
 // exited must be quick and must not end its own watch; stop waits for a call that is in progress.
 func (h *Host) Watch(p supervise.Proc, exited func(supervise.Exit)) (stop func(), err error) {
 	// A process in the foreground is watched already, by its command.
-	alive := func() bool { return h.Alive(p) }
+	alive := func() bool { return !h.hasEnded(p) }
 	if c := h.fronts.get(p); c != nil {
 		if x := c.watched.Load(); x != nil {
 			stop, ok := h.watch.join(x, alive, func() {
@@ -143,6 +164,9 @@ func (h *Host) Watch(p supervise.Proc, exited func(supervise.Exit)) (stop func()
 	}
 
 	fd, err := h.hold(p)
+	if err == nil {
+		fd, err = h.spare(fd)
+	}
 	switch {
 	case errors.Is(err, unix.EMFILE), errors.Is(err, unix.ENFILE): // polling is better than no watch
 		h.log.Warn("process is watched without pidfd", "pid", p.PID, "err", err)

@@ -12,7 +12,7 @@
 #include <time.h>
 #include <unistd.h>
 
-enum { FIRST = 100000000, PLACES = 1000 };
+enum { FIRST = 100000000, PLACES = 20000 };
 
 struct place {
 	_Atomic long long pid;
