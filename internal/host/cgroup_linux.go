@@ -124,8 +124,12 @@ func (c *cgroups) make(folder, name string) (*runGroup, error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 
-	if err := os.MkdirAll(dir, 0o755); err != nil {
-		return nil, fmt.Errorf("cannot make cgroup: %w", err)
+	err := unix.Mkdir(dir, 0o755)
+	if errors.Is(err, unix.ENOENT) { // the first run of the key
+		err = os.MkdirAll(dir, 0o755)
+	}
+	if err != nil && !errors.Is(err, unix.EEXIST) {
+		return nil, fmt.Errorf("cannot make cgroup: %w", &os.PathError{Op: "mkdir", Path: dir, Err: err})
 	}
 	fd, err := retryOpen(dir, unix.O_PATH|unix.O_DIRECTORY, 0)
 	if err != nil {

@@ -40,15 +40,16 @@ type limits struct {
 	base string            // of version 2
 	one  map[string]string // controllers of version 1 and our folder in their tree
 
-	mu   sync.Mutex
-	want map[string]gozzard.Resource // what is enforced, by folder
+	mu      sync.Mutex
+	want    map[string]gozzard.Resource // what is enforced, by folder
+	bounded map[string]bool             // folders whose number of tasks is bounded in version 1
 }
 
 // findLimits finds the controllers that can be used. Without cgroup v2 it is unknown which processes belong
 // together, so nothing is limited.
 func (h *Host) findLimits() *limits {
 	l := &limits{cpus: h.cpus, mem: h.mem, two: map[string]bool{}, one: map[string]string{},
-		want: map[string]gozzard.Resource{}}
+		want: map[string]gozzard.Resource{}, bounded: map[string]bool{}}
 	if h.groups == nil {
 		return l
 	}
@@ -287,13 +288,33 @@ func (l *limits) tasks(folder string) []string {
 	}
 
 	if l.one[pidsController] != "" {
-		_ = l.set1(pidsController, folder, true, "pids.max", strconv.Itoa(maxTasks))
+		l.boundTasks(folder)
 	}
 	if r.Enforce {
 		_ = l.apply(folder, r)
 	}
 
 	return files
+}
+
+// boundTasks makes the version 1 group of a process with its number of tasks. The group stays from one run to the next, so
+// this is usually one call.
+func (l *limits) boundTasks(folder string) {
+	made := unix.Mkdir(filepath.Join(l.one[pidsController], folder), 0o755)
+	l.mu.Lock()
+	done := l.bounded[folder] && errors.Is(made, unix.EEXIST)
+	l.mu.Unlock()
+	if done {
+		return
+	}
+
+	// A failure does not prevent the start.
+	err := l.set1(pidsController, folder, true, "pids.max", strconv.Itoa(maxTasks))
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if err == nil {
+		l.bounded[folder] = true
+	}
 }
 
 // gather moves the processes of a key into its version 1 groups. Processes that they start later follow them.
@@ -347,6 +368,9 @@ func (l *limits) tidy(groups *cgroups) {
 		for _, folder := range folders(base) {
 			groups.mu.Lock() // no command begins meanwhile
 			if !groups.usesAll(folder) && !groups.exists(folder, "") {
+				l.mu.Lock()
+				delete(l.bounded, folder)
+				l.mu.Unlock()
 				_ = removeTree(filepath.Join(base, folder)) // fails when members are left
 			}
 			groups.mu.Unlock()

@@ -60,6 +60,9 @@ func (h *Host) Alive(p supervise.Proc) bool {
 // hasEnded reports whether the process is known to have ended. It is not the contrary of Alive: without a free descriptor
 // nothing is known.
 func (h *Host) hasEnded(p supervise.Proc) bool {
+	if p.IsZero() || p.BootID != h.bootID {
+		return true
+	}
 	st, err := h.proc.Stat(p.PID)
 	return errors.Is(err, procfs.ErrGone) || err == nil && (st.Start != p.Start || st.Dead())
 }
