@@ -13,7 +13,7 @@ const (
 
 	// garbageTime is how long a server at rest collects garbage before the collector runs. A collection looks at
 	// everything that is in memory, so this bounds its share of the processor.
-	garbageTime = 30 * time.Second
+	garbageTime = 15 * time.Second
 
 	// The bounds of the room for garbage, in percent of what is in use. The upper one is Go's default.
 	leastGarbage = 20
@@ -76,7 +76,7 @@ func garbagePercent(used uint64, perSecond float64) int {
 // givesBack reports whether free memory is given back to the system at once: the server is at rest, and holds much that
 // it does not need.
 func givesBack(used, free uint64, percent int) bool {
-	return percent < mostGarbage/2 && free > used/4
+	return percent < mostGarbage*3/4 && free > used/4
 }
 
 // memory is what the runtime counts.

@@ -16,7 +16,7 @@ func TestGarbagePercent(t *testing.T) {
 	}{
 		{"a small server", 20 * mb, 0, 100},
 		{"a large fleet at rest", 500 * mb, 3 * mb, 20},
-		{"with some work", 500 * mb, 8 * mb, 48},
+		{"with some work", 500 * mb, 16 * mb, 48},
 		{"with much work", 500 * mb, 200 * mb, 100},
 		{"nothing at all", 500 * mb, 0, 20},
 	} {
