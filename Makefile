@@ -246,6 +246,7 @@ bench: ## figures beside those of peers
 .PHONY: bench-fleet
 bench-fleet: ## 1,000, 10,000 and 19,000 simulated agents, plain and over TLS, beside bare NATS (half an hour; QUICK=-quick for 1,000 in four minutes)
 	go run ./bench/fleet $(QUICK)
+	go run ./bench/fleet -growth $(QUICK)
 
 .PHONY: bench-console
 bench-console: build ## the console with 1,000,000 simulated processes and 20,000 changes a second, in Chromium, beside its limits

@@ -26,11 +26,18 @@ type options struct {
 	settle    time.Duration // between the last joined agent and the rest, until each has sent a full report in it
 	binary    string        // a built program, which writes no profiles; "": the server is a part of this program
 	profiles  string        // folder of the profiles; "" keeps none
+	growth    *growthSize   // measured instead of the sizes; nil: the sizes
 	progress  io.Writer
 }
 
 // quick makes the run small: 1,000 agents, and no time to settle.
-func (o *options) quick() { o.sizes, o.rest, o.settle = []int{1000}, 15*time.Second, 5*time.Second }
+func (o *options) quick() {
+	o.sizes, o.rest, o.settle = []int{1000}, 15*time.Second, 5*time.Second
+	if o.growth != nil {
+		size := quickGrowth()
+		o.growth, o.rest, o.settle = &size, time.Second, time.Second
+	}
+}
 
 // bench is one run.
 type bench struct {
@@ -60,6 +67,9 @@ func run(ctx context.Context, o options) (_ *results, err error) {
 	}
 
 	// Measure.
+	if o.growth != nil {
+		return b.res, b.growth(ctx, *o.growth)
+	}
 	for _, way := range o.ways {
 		if way != wayPlain && way != wayTLS {
 			return nil, fmt.Errorf("agents cannot connect by %q: use %s or %s", way, wayPlain, wayTLS)

@@ -37,6 +37,23 @@ func TestQuickRun(t *testing.T) {
 	}
 }
 
+// TestQuickGrowth checks that every measurement of growth works.
+func TestQuickGrowth(t *testing.T) {
+	o := options{growth: &growthSize{}, progress: t.Output()}
+	o.quick()
+	res, err := run(t.Context(), o)
+	if err != nil {
+		t.Fatal(err)
+	}
+
+	text := res.Text()
+	for _, want := range []string{"2 processes, 40 in all", "40 targets", "1000 attempts", "start of the server"} {
+		if !strings.Contains(text, want) {
+			t.Errorf("the results do not have %q:\n%s", want, text)
+		}
+	}
+}
+
 func TestParseCosts(t *testing.T) {
 	c := parseCosts([]byte(`File: fleet
 Duration: 65s, Total samples = 60ms

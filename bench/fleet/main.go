@@ -31,6 +31,7 @@ func main() {
 	processes := flag.Int("processes", 20, "processes on each host")
 	rest := flag.Duration("rest", 30*time.Second, "how long the fleet at rest is measured")
 	quick := flag.Bool("quick", false, "1,000 agents, and little time for each figure")
+	growth := flag.Bool("growth", false, "measure how the cost grows with processes, targets and history instead, on 1,000 agents")
 	out := flag.String("out", "", "file for the tables; default bench/fleet/RESULTS.md, none with -quick")
 	binary := flag.String("binary", "", "a gozzard that is built already, measured without profiles; default: the server of this source")
 	profiles := flag.String("profiles", "", "folder in which the profiles are kept; default: none")
@@ -46,12 +47,17 @@ func main() {
 		}
 		o.sizes = append(o.sizes, n)
 	}
+	name := "RESULTS.md"
+	if *growth {
+		size := fullGrowth()
+		o.growth, name = &size, "GROWTH.md"
+	}
 	if *quick {
 		o.quick()
 	}
 	path := *out
 	if path == "" && !*quick {
-		path = "bench/fleet/RESULTS.md"
+		path = "bench/fleet/" + name
 	}
 
 	os.Exit(sheet.Command("fleet", path, limit, func(ctx context.Context) (*results, error) { return run(ctx, o) }))

@@ -55,6 +55,9 @@ type results struct {
 
 func newResults(o options) *results {
 	r := &results{options: o, Sheet: sheet.Sheet{At: time.Now()}}
+	if o.growth != nil {
+		return r
+	}
 	r.rest = r.Table("Server CPU at rest", "server", "bare NATS, as many messages in, each answered")
 	r.memory = r.Table("Memory of the server for each agent", "server", "bare NATS")
 	r.back = r.Table("From kill -9 of the server until the status of all processes is known again", "time", "until the server answers")
@@ -150,6 +153,9 @@ func (r *results) addMissed(m *measured, rest, back costs, ours holders) {
 
 // Text is the whole page.
 func (r *results) Text() string {
+	if r.options.growth != nil {
+		return r.growthText()
+	}
 	page := r.Markdown(sheet.Head{
 		Title: "A large fleet beside its limits", Command: "make bench-fleet",
 		Shared:   " (server, simulated agents, bare NATS), loopback",

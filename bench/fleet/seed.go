@@ -120,20 +120,7 @@ func (s *testServer) registerAll(ctx context.Context, processes int, agent *chil
 	}
 
 	for i := range processes {
-		name := procKey(i).Name
-		dir := "/data/bench/" + name
-		body := map[string]any{
-			"meta":    map[string]any{"namespace": namespace, "name": name, "labels": map[string]string{"proc_name": name}},
-			"hosts":   []map[string]any{{"ip": sim.Addr(0, 0).IP.String(), "bk_cloud_id": 0}},
-			"op_type": 0,
-			"spec": map[string]any{
-				"identity": gozzard.Identity{ProcName: name, SetupPath: dir, PIDPath: dir + "/" + name + ".pid", User: "root"},
-				"control": gozzard.Control{Start: "./start.sh", Stop: "./stop.sh", Restart: "./restart.sh",
-					Reload: "./reload.sh", Kill: "./kill.sh"},
-				"resource":       gozzard.Resource{CPU: 50, Mem: 50},
-				"monitor_policy": map[string]any{"auto_type": 1},
-			},
-		}
+		body := request(i, opStart, 1)
 		err := child.Until(ctx, time.Minute, "the first host", func() (bool, error) {
 			text, err := s.call(ctx, http.MethodPost, "/api/c/compapi/v2/gse/operate_proc_v2/", body)
 			if err != nil {
@@ -153,6 +140,34 @@ func (s *testServer) registerAll(ctx context.Context, processes int, agent *chil
 		}
 	}
 	return nil
+}
+
+// Operations. A reload does not change a process, so it can be repeated without end.
+const (
+	opStart  = 0
+	opReload = 8
+)
+
+// request is an operation on a process of the first hosts.
+func request(process, op, hosts int) map[string]any {
+	list := make([]map[string]any, hosts)
+	for i := range list {
+		list[i] = map[string]any{"ip": sim.Addr(0, i).IP.String(), "bk_cloud_id": 0}
+	}
+	name := procKey(process).Name
+	dir := "/data/bench/" + name
+	return map[string]any{
+		"meta":    map[string]any{"namespace": namespace, "name": name, "labels": map[string]string{"proc_name": name}},
+		"hosts":   list,
+		"op_type": op,
+		"spec": map[string]any{
+			"identity": gozzard.Identity{ProcName: name, SetupPath: dir, PIDPath: dir + "/" + name + ".pid", User: "root"},
+			"control": gozzard.Control{Start: "./start.sh", Stop: "./stop.sh", Restart: "./restart.sh",
+				Reload: "./reload.sh", Kill: "./kill.sh"},
+			"resource":       gozzard.Resource{CPU: 50, Mem: 50},
+			"monitor_policy": map[string]any{"auto_type": 1},
+		},
+	}
 }
 
 // copyRecord gives the other hosts the registered processes of the first one. The server does not run.
