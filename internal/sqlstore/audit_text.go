@@ -8,12 +8,13 @@ import (
 	"database/sql"
 	"fmt"
 	"io"
+	"sync"
 
 	"github.com/gozzard/gozzard"
 )
 
 const (
-	minPacked  = 128      // shorter texts are not compressed
+	minPacked  = 512      // shorter texts are not compressed: it takes longer than it takes to store what it saves
 	maxUnpack  = 64 << 20 // longer texts are not read: the longest list of hosts has a few MiB
 	textsTable = "audit_texts"
 )
@@ -27,6 +28,12 @@ type packedText struct {
 	body   []byte
 }
 
+// packers are kept for the next texts: a new one takes more than 1 MiB, which is most of the cost of a small task.
+var packers = sync.Pool{New: func() any {
+	w, _ := flate.NewWriter(nil, flate.BestSpeed) // the level is valid
+	return w
+}}
+
 // packTexts compresses texts. It takes milliseconds for thousands of hosts, so callers with such lists do it before
 // their transaction.
 func packTexts(texts [][]byte) ([]packedText, error) {
@@ -34,22 +41,31 @@ func packTexts(texts [][]byte) ([]packedText, error) {
 	for _, t := range texts {
 		p := packedText{digest: sha256.Sum256(t), body: t}
 		if len(t) >= minPacked {
-			var b bytes.Buffer
-			w, err := flate.NewWriter(&b, flate.BestSpeed)
-			if err != nil {
+			var err error
+			if p.body, err = pack(t); err != nil {
 				return nil, err
 			}
-			if _, err := w.Write(t); err != nil {
-				return nil, err
-			}
-			if err := w.Close(); err != nil {
-				return nil, err
-			}
-			p.packed, p.body = true, b.Bytes()
+			p.packed = true
 		}
 		list = append(list, p)
 	}
 	return list, nil
+}
+
+// pack compresses one text.
+func pack(text []byte) ([]byte, error) {
+	w := packers.Get().(*flate.Writer)
+	defer packers.Put(w)
+
+	var b bytes.Buffer
+	w.Reset(&b)
+	if _, err := w.Write(text); err != nil {
+		return nil, err
+	}
+	if err := w.Close(); err != nil {
+		return nil, err
+	}
+	return b.Bytes(), nil
 }
 
 func putTexts(ctx context.Context, c *conn, list []packedText) error {
