@@ -82,7 +82,7 @@ func TestPeople(t *testing.T) {
 	p.Accessible()
 }
 
-// TestAccount: a user makes a token and a second factor, and signs out everywhere else.
+// TestAccount: a user makes a token and a second factor, and signs out everywhere else and then everywhere.
 func TestAccount(t *testing.T) {
 	t.Parallel()
 	f := console.StartFleet(t, 1)
@@ -124,6 +124,33 @@ func TestAccount(t *testing.T) {
 	p.Click("button", "Cancel")
 	if !p.Has("navigation", "Pages") {
 		t.Error("the session has ended")
+	}
+
+	p.WaitNo("button", "End all") // the list has the one session that is left
+	other.SignIn("eve", password)
+	other.Wait("navigation", "Pages")
+	endAll(t, f, p, other)
+}
+
+// endAll ends both sessions of eve from her account: that of the page, too. Her token is no session and stays.
+func endAll(t *testing.T, f *console.Fleet, p, other *console.Page) {
+	t.Helper()
+	have := []map[string]string{p.Cookies(), other.Cookies()}
+	p.Click("button", "End all")
+	p.Wait("dialog", "End 2 sessions")
+	p.WaitText("(this page: you are signed out)")
+	p.Accessible()
+	submit(p)
+
+	for i, page := range []*console.Page{p, other} {
+		page.WaitText("Your session has ended")
+		page.Wait("button", "Sign in")
+		if status := statusOf(t, f, have[i], "/api/v1/processes"); status != http.StatusUnauthorized {
+			t.Errorf("a request of an ended session: %d", status)
+		}
+	}
+	if list := sessions(t, f, "eve"); len(list) != 1 || list[0].Session {
+		t.Errorf("after the end of all sessions: %+v", list)
 	}
 }
 
@@ -187,7 +214,8 @@ func TestForeignRights(t *testing.T) {
 	}
 }
 
-// TestSecondPerson: what needs a second person waits on the page of requests until another admin approves it.
+// TestSecondPerson: what needs a second person waits on the page of requests until another admin approves it. The same
+// server, which starts again for this in any case, also has a login provider.
 func TestSecondPerson(t *testing.T) {
 	t.Parallel()
 	s := console.StartServer(t)
@@ -197,7 +225,8 @@ func TestSecondPerson(t *testing.T) {
 	s.Join(t, 1, "")
 	online(t, s.Fleet)
 	s.Define(t, `{namespace: shop, name: rooted, command: [sleep, "100000"], folder: /, user: root, restart: never, start_check: 1s}`)
-	s.AgainWith(t, "--second-person", "admin-grants,root-hosts=0")
+	provider, flags := providerOf(t, s)
+	s.AgainWith(t, append(flags, "--second-person", "admin-grants,root-hosts=0")...)
 
 	p := s.Open(t)
 	p.SignIn("ada", password)
@@ -228,4 +257,5 @@ func TestSecondPerson(t *testing.T) {
 	p.WaitText("admin on everything")
 
 	secondPersonOfTask(t, s, p, other)
+	providerActs(t, s, provider, p)
 }

@@ -109,20 +109,20 @@ function Rows() {
   const q = place.value.query;
   const filter: Record<string, string> = {};
   for (const k of filterKeys) { const v = q.get(k); if (v) filter[k] = v; }
-  const key = JSON.stringify(filter);
-  const first = useLoad((s) => get<AuditPage>("/audit", { ...filter, newest: true, limit: pageSize }, s), [key]);
-  const [more, setMore] = useState<{ key: string; rows: AuditRow[]; next: number }>();
+  const first = useLoad((s) => get<AuditPage>("/audit", { ...filter, newest: true, limit: pageSize }, s), [JSON.stringify(filter)]);
+  const [more, setMore] = useState<{ of: AuditPage; rows: AuditRow[]; next: number }>(); // what follows a first page; a newer one would leave a gap
   const [failure, setFailure] = useState<Failure>();
   const [busy, setBusy] = useState(false);
-  const old = more?.key === key && first.data ? more : undefined;
+  const old = more && more.of === first.data ? more : undefined;
   const rows = [...(first.data?.rows ?? []), ...(old?.rows ?? [])];
   const next = old ? old.next : first.data?.next ?? 0;
 
   const load = async () => {
+    const of = first.data!;
     setBusy(true);
     try {
       const page = await get<AuditPage>("/audit", { ...filter, newest: true, limit: pageSize, before: next });
-      setMore({ key, rows: [...(old?.rows ?? []), ...page.rows], next: page.next ?? 0 });
+      setMore({ of, rows: [...(old?.rows ?? []), ...page.rows], next: page.next ?? 0 });
       setFailure(undefined);
     } catch (err) {
       if (err instanceof Failure) setFailure(err);
@@ -155,8 +155,8 @@ function Rows() {
       )}
       {failure && <Problem of={failure} />}
       <div class="row">
-        <Button disabled={first.loading} onClick={() => { setMore(undefined); first.reload(); }}>{t("audit.reload")}</Button>
-        {next > 0 && rows.length < mostRows && <Button disabled={busy} onClick={() => { void load(); }}>{t("more")}</Button>}
+        <Button disabled={first.loading} onClick={first.reload}>{t("audit.reload")}</Button>
+        {next > 0 && rows.length < mostRows && <Button disabled={busy || first.loading} onClick={() => { void load(); }}>{t("more")}</Button>}
       </div>
     </>
   );

@@ -36,7 +36,7 @@ export default function Person({ params }: { params: Record<string, string> }) {
           <dl class="facts">
             <dt>{t("users.state")}</dt><dd>{user.disabled ? <span class="mark mark-warn">{t("users.disabled")}</span> : t("users.enabled")}</dd>
             <dt>{t("users.ways")}</dt><dd>{waysOf(user)}</dd>
-            {user.subject && <><dt>{t("person.subject")}</dt><dd><code><Text of={user.subject} /></code></dd></>}
+            {user.subject && <><dt>{t("person.subject.id")}</dt><dd><code><Text of={user.subject} /></code></dd></>}
           </dl>
           {may("audit") && <p><a href={href("/audit", { user: name })}>{t("person.audit")}</a></p>}
         </section>
@@ -68,7 +68,7 @@ function Deeds({ user, path, reload }: { user: User; path: string; reload: () =>
   if (user.totp && !self) list.push("totp");
   if (user.subject) list.push("subject");
   if (!self) list.push(user.disabled ? "enable" : "disable", "offboard", "delete");
-  const danger = (d: Deed) => d === "disable" || d === "offboard" || d === "delete" || d === "totp";
+  const danger = (d: Deed) => d === "disable" || d === "offboard" || d === "delete" || d === "totp" || d === "subject";
   const run = (): Promise<unknown> => {
     switch (open!) {
       case "disable": case "enable": return put(path, { disabled: open === "disable" });
