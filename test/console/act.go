@@ -111,6 +111,41 @@ func (p *Page) Click(role, name string, held ...kb.Modifier) {
 	p.do("click "+words(role, name), chromedp.MouseClickXY(x, y, chromedp.ButtonModifiers(held...)))
 }
 
+// ClickAt clicks with the mouse on a point of the first element of a CSS selector, counted from its upper left corner.
+// It waits until the element stands still and the mouse would reach it there.
+func (p *Page) ClickAt(css string, x, y float64) {
+	p.t.Helper()
+	var at, last struct{ X, Y float64 }
+	p.until("a point of "+css+" that can be clicked", func(context.Context) (bool, error) {
+		last = at
+		err := p.eval(fmt.Sprintf(`(() => {
+			const e = document.querySelector(%s);
+			e?.scrollIntoView({block: "nearest"});
+			const r = e?.getBoundingClientRect(), x = r?.x + %v, y = r?.y + %v;
+			return e && document.elementFromPoint(x, y) === e ? {x, y} : {x: 0, y: 0};
+		})()`, quote(css), x, y), &at)
+		return at.X > 0 && at == last, err
+	})
+
+	p.do("click on "+css, chromedp.MouseClickXY(at.X, at.Y))
+}
+
+// ChooseFile gives a file to the first file field of the page.
+func (p *Page) ChooseFile(file string) {
+	p.t.Helper()
+	p.WaitSelector("input[type=file]")
+	p.must("choose "+file, func(ctx context.Context) error {
+		field, err := chromedp.Call(ctx, runtime.Evaluate, runtime.EvaluateParams{ObjectGroup: "gozzard",
+			Expression: `document.querySelector("input[type=file]")`})
+		if err != nil {
+			return err
+		}
+		_, err = chromedp.Call(ctx, dom.SetFileInputFiles, dom.SetFileInputFilesParams{Files: []string{file},
+			ObjectID: field.Result.ObjectID})
+		return err
+	})
+}
+
 // reached says whether the mouse would reach an element at a point.
 const reached = `function(x, y) {
 	const e = this.nodeType === 1 ? this : this.parentElement, at = document.elementFromPoint(x, y);

@@ -96,6 +96,7 @@ func TestTaskRetry(t *testing.T) {
 	p.Until("one group of errors", `document.querySelectorAll(".task-errors > li").length === 1`)
 	p.Accessible()
 	fits(p, 390)
+	pickCell(t, f, p, task.TaskID)
 
 	// The results are filtered, and the address keeps it.
 	p.Click("button", "failed 4")
@@ -105,7 +106,7 @@ func TestTaskRetry(t *testing.T) {
 	}
 
 	// The hosts of what is shown are copied.
-	p.Eval(`void (navigator.clipboard.writeText = async (s) => { window.copied = s; })`, nil)
+	catchCopies(p)
 	p.Click("button", "Copy 2 hosts")
 	p.Until("both hosts", `["127.0.0.1", "127.0.0.2"].every((h) => window.copied?.includes(h))`)
 
@@ -134,6 +135,10 @@ func TestTaskRetry(t *testing.T) {
 	p.WaitText("完成 4/4")
 	p.Click("checkbox", "只看我的")
 	p.Until("the filter in the address", `location.search === "?mine=true"`)
+
+	p.Click("button", "English")
+	retryWhole(t, f, p, allow)
+	olderTasks(t, f, p)
 }
 
 // TestTaskOverRestart: a server that goes away in the middle of a task takes nothing off the screen, and the page follows

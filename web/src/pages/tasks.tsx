@@ -48,11 +48,13 @@ function useTasks(key: string): List & { older: () => void; reload: () => void }
         show({ rows, next: rows.length > page.tasks.length ? current.next : page.next ?? 0, loaded: true });
       }, fail).finally(() => { if (!stop.signal.aborted) plan(connection.value === "live" ? 30_000 : 5000); });
     };
+    let asked = 0; // a second click must not bring the same tasks again
     const older = () => {
-      if (!current.next) return;
+      if (!current.next || asked === current.next) return;
+      asked = current.next;
       get<TaskPage>("/tasks", { ...wanted(), limit: pageSize, before: String(current.next) }, stop.signal).then((page) => {
         show({ rows: [...current.rows, ...page.tasks], next: page.next ?? 0, loaded: true });
-      }, fail);
+      }, fail).finally(() => { asked = 0; });
     };
 
     show(current);
