@@ -50,7 +50,7 @@ func TestBusiness(t *testing.T) {
 		t.Fatal(err)
 	}
 	doc := strings.ReplaceAll(shopDocument, "ACCOUNT", me.Username)
-	f := console.StartFleet(t, 1)
+	f := console.StartFleet(t, 1, cmdbFlags(t)...)
 	p := f.Open(t)
 	p.EnterByLink()
 
@@ -144,6 +144,7 @@ func TestBusiness(t *testing.T) {
 	p.Accessible()
 	p.Click("button", "Apply this plan")
 	p.WaitText("Applied: business 2 is at version 3.")
+	pruneByFile(t, f, p, strings.Replace(doc, "name: shop", "name: shop of mine", 1))
 
 	// The document, in Chinese and on a phone.
 	p.Click("button", "中文")
@@ -151,6 +152,7 @@ func TestBusiness(t *testing.T) {
 	p.WaitText("name: shop of mine")
 	p.Accessible()
 	fits(p, 390)
+	copyDocument(t, f, p)
 
 	// The business is removed after its plan and its number.
 	f.Operate(t, "stop", "nginx_*")
@@ -163,6 +165,9 @@ func TestBusiness(t *testing.T) {
 	p.Fill("输入业务编号以确认", "2")
 	p.Click("button", "确认删除")
 	p.WaitText("还没有业务")
+
+	p.Click("button", "English")
+	takeOver(t, f, p)
 }
 
 // businessActs: a node of the tree is the expression of an act on its processes; a process that is not in the document is

@@ -3,6 +3,7 @@
 package console_test
 
 import (
+	"slices"
 	"syscall"
 	"testing"
 
@@ -31,6 +32,7 @@ func TestManyHosts(t *testing.T) {
 
 	// A host goes away; an action on it waits until it is back.
 	f.Define(t, "{namespace: sim, name: game, command: ok, user: root, hosts: [{ip: 127.1.1.1}], start_check: 1s}")
+	f.Define(t, "{namespace: sim, name: lost, command: ok, user: root, hosts: [{ip: 127.1.1.2}], start_check: 1s}")
 	sim.Kill(syscall.SIGKILL)
 	p.Go("/console/process/sim/game")
 	p.WaitText("127.1.1.1")
@@ -38,6 +40,8 @@ func TestManyHosts(t *testing.T) {
 		hosts, err := f.Client.Hosts(t.Context(), 0, 1)
 		return err == nil && len(hosts.Hosts) == 1 && !hosts.Hosts[0].Online
 	})
+	forgetHost(t, f, p)
+	p.Go("/console/process/sim/game")
 	p.Click("button", "Start")
 	p.WaitText("1 of the hosts is offline")
 	p.Accessible()
@@ -46,4 +50,32 @@ func TestManyHosts(t *testing.T) {
 	p.WaitNo("dialog", "")
 	sim.Again()
 	eventually(t, "the process runs", func() bool { return f.Process(t, "game").State == client.StateRunning })
+}
+
+// forgetHost: a host that is offline for good is forgotten on its page, with the definitions on it.
+func forgetHost(t *testing.T, f *console.Fleet, p *console.Page) {
+	t.Helper()
+	lost := f.Process(t, "lost").Host.Agent
+	eventually(t, "the host of the process is offline", func() bool {
+		hosts, err := f.Client.Hosts(t.Context(), 0, 1000)
+		return err == nil && slices.ContainsFunc(hosts.Hosts, func(h client.HostInfo) bool {
+			return h.Agent == lost && !h.Online
+		})
+	})
+	p.Go("/console/hosts/" + string(lost))
+	p.WaitText("lost")
+	p.Click("button", "Forget")
+	p.Wait("dialog", "Forget 127.1.1.2")
+	p.Accessible()
+	submit(p)
+	p.WaitText("There is no such host")
+
+	hosts, err := f.Client.Hosts(t.Context(), 0, 1000)
+	if err != nil || hosts.Count != 599 {
+		t.Errorf("%d hosts: %v", hosts.Count, err)
+	}
+	page, err := f.Client.Processes(t.Context(), client.ProcessQuery{Names: []string{"lost", "game"}}, 0, 10)
+	if err != nil || len(page.Processes) != 1 || page.Processes[0].Name != "game" {
+		t.Errorf("processes after the host was forgotten: %+v, %v", page.Processes, err)
+	}
 }

@@ -3,6 +3,7 @@
 package console_test
 
 import (
+	"slices"
 	"testing"
 
 	"github.com/gozzard/gozzard/client"
@@ -63,6 +64,7 @@ func TestEnrolHost(t *testing.T) {
 	p.Accessible()
 
 	hostActs(p)
+	rejectHost(t, s, p)
 
 	// The token is in the list, used up; the releases and the server say how they are.
 	p.Go("/console/hosts?tab=enrol")
@@ -123,6 +125,43 @@ func hostActs(p *console.Page) {
 	p.Accessible()
 	submit(p)
 	p.WaitText("There is no such host")
+}
+
+// rejectHost: a host that waits for an approval is rejected, and can never join again.
+func rejectHost(t *testing.T, s *console.Server, p *console.Page) {
+	t.Helper()
+	token, err := s.Client.CreateEnrolToken(t.Context(), client.EnrolTokenRequest{Approve: true})
+	if err != nil {
+		t.Fatal(err)
+	}
+	s.Join(t, 2, token.Token)
+	state := func() (state string) {
+		members, err := s.Client.Members(t.Context())
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, m := range members {
+			if slices.Contains(m.IPs, "127.0.0.2") {
+				state = m.State
+			}
+		}
+		return state
+	}
+	if now := state(); now != "pending" {
+		t.Fatalf("the host that joined is %q", now)
+	}
+
+	p.Go("/console/hosts")
+	p.WaitText("1 host waits for you")
+	p.Click("button", "Reject")
+	p.Wait("dialog", "Reject 127.0.0.2")
+	p.WaitText("this agent id can never join again")
+	p.Accessible()
+	submit(p)
+	p.WaitNoText("waits for you")
+	if now := state(); now != "removed" {
+		t.Errorf("the rejected host is %q", now)
+	}
 }
 
 // keyActs: a new key that signs commands, and a new authority of the hosts, on the page of the server.

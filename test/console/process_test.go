@@ -52,6 +52,7 @@ func TestProcessPage(t *testing.T) {
 	p.Until("a newer line", fmt.Sprintf("[...document.querySelectorAll('.log-line')].at(-1).innerText !== %q", last))
 	p.Accessible()
 	picture(p, "process-log")
+	newestLine(t, f, p)
 	p.Click("button", "Pause")
 	p.WaitText("paused")
 	stopped := lastLine(p)
@@ -106,6 +107,7 @@ func TestProcessPage(t *testing.T) {
 	p.Click("button", "YAML")
 	p.WaitText("start_check: 2s")
 	p.Accessible()
+	copyDefinition(t, f, p)
 	p.Click("button", "中文")
 	p.WaitText("历史版本")
 	p.Accessible()
@@ -167,6 +169,8 @@ func TestEditDefinition(t *testing.T) {
 	two.Until("the versions", `document.querySelectorAll(".diff-new").length > 0`)
 	two.Accessible()
 	picture(two, "process-definition")
+
+	takeTheirs(t, f, one, two)
 }
 
 // TestRegisterProcess: a form that checks, the same as YAML, a warning about unsaved changes, and a process that runs.
