@@ -303,6 +303,7 @@ func targetName(t gozzard.Target) string {
 // fillDefinitions gives attempts without a definition the recorded one. Where there is none the agent uses its own, or
 // answers that it has none.
 func (p *Plane) fillDefinitions(d *draft, recs map[gozzard.ProcID]record.Process) {
+	budgets := map[actionOn]time.Duration{} // thousands of hosts have one definition, which is decoded once
 	for i := range d.task.Attempts {
 		a := &d.task.Attempts[i]
 		rec, ok := recs[gozzard.ProcID{Agent: a.Agent, Key: a.Key}]
@@ -314,6 +315,18 @@ func (p *Plane) fillDefinitions(d *draft, recs map[gozzard.ProcID]record.Process
 		if len(a.Labels) == 0 {
 			a.Labels = rec.Labels
 		}
-		a.Deadline = d.task.Task.At.Add(p.delivery.BudgetOf(a.Action, a.Spec) + d.queue.Allowance(i))
+
+		budget, known := budgets[actionOn{a.Action, string(a.Spec)}]
+		if !known {
+			budget = p.delivery.BudgetOf(a.Action, a.Spec)
+			budgets[actionOn{a.Action, string(a.Spec)}] = budget
+		}
+		a.Deadline = d.task.Task.At.Add(budget + d.queue.Allowance(i))
 	}
+}
+
+// actionOn is an action on processes with an encoded definition.
+type actionOn struct {
+	action gozzard.Action
+	spec   string
 }

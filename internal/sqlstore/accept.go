@@ -6,6 +6,8 @@ import (
 	"context"
 	"crypto/sha256"
 	"fmt"
+	"maps"
+	"slices"
 
 	"github.com/gozzard/gozzard"
 	"github.com/gozzard/gozzard/internal/record"
@@ -15,8 +17,8 @@ import (
 var (
 	insertItems = insertRows("items", "task_seq, item, namespace, name, action, labels, spec_hash, adopt, account", "")
 
-	insertAttempts = insertRows("attempts",
-		"task_seq, idx, item, op_id, agent_id, cloud, ip, result_key, state, session, outcome, deadline, expires", "")
+	insertAttempts = looseRows("attempts",
+		"task_seq, idx, item, op_id, agent_id, cloud, ip, result_key, state, session, outcome, deadline, expires")
 
 	upsertSpecs = insertRows("specs", "hash, body, last_task",
 		" ON CONFLICT (hash) DO UPDATE SET last_task = excluded.last_task")
@@ -50,11 +52,11 @@ type acceptance struct {
 	t        *record.NewTask
 	specs    specSet
 	items    []item
-	itemOf   []int32          // the item of each attempt
-	outcomes []string         // the encoded outcome of each attempt
-	register []record.Process // each process once
-	labels   []string         // the encoded labels of each in register
-	refs     []specRef        // the definition of each in register
+	itemOf   []int32   // the item of each attempt
+	outcomes []string  // the encoded outcome of each attempt
+	labels   []string  // the encoded labels of each process to register
+	refs     []specRef // the definition of each
+	register []int32   // where each process is in t.Register, once, in the order of the table
 
 	// Set by run.
 	seq   gozzard.TaskSeq
@@ -152,6 +154,11 @@ func (a *acceptance) addAttempts(labels *labelCache) (err error) {
 			return err
 		}
 
+		// Attempts of one item mostly follow each other.
+		if n := len(a.items); n > 0 && a.items[n-1] == it {
+			a.itemOf[i] = int32(n - 1)
+			continue
+		}
 		n, ok := index[it]
 		if !ok {
 			n = int32(len(a.items))
@@ -164,31 +171,44 @@ func (a *acceptance) addAttempts(labels *labelCache) (err error) {
 	return nil
 }
 
-// addProcesses lists the processes to register. One statement must not name a process twice, so the last definition of
-// each process counts.
-func (a *acceptance) addProcesses(labels *labelCache) error {
-	t := a.t
-	last := map[gozzard.ProcID]int{}
-	for i := range t.Register {
-		last[t.Register[i].ID] = i
-	}
-
-	for i := range t.Register {
-		p := &t.Register[i]
-		if last[p.ID] != i {
-			continue
-		}
-
-		l, err := labels.text(p.Labels)
-		if err != nil {
+// addProcesses lists the processes to register.
+func (a *acceptance) addProcesses(labels *labelCache) (err error) {
+	all := a.t.Register
+	a.labels, a.refs = make([]string, len(all)), make([]specRef, len(all))
+	for i := range all {
+		if a.labels[i], err = labels.text(all[i].Labels); err != nil {
 			return err
 		}
-		a.register = append(a.register, *p)
-		a.labels = append(a.labels, l)
-		a.refs = append(a.refs, a.specs.add(p.Spec))
+		a.refs[i] = a.specs.add(all[i].Spec)
 	}
 
+	a.register = tableOrder(all)
 	return nil
+}
+
+// tableOrder gives the places of processes in the order of their table: the writer finds those of one host on the same
+// pages, while a request mostly names one process on all hosts, then the next one. One statement must not name a process
+// twice, so the last definition of each process counts.
+func tableOrder(all []record.Process) []int32 {
+	// There are fewer hosts than processes to sort.
+	onAgent := map[gozzard.AgentID][]int32{}
+	for i := range all {
+		onAgent[all[i].ID.Agent] = append(onAgent[all[i].ID.Agent], int32(i))
+	}
+
+	order := make([]int32, 0, len(all))
+	for _, agent := range slices.Sorted(maps.Keys(onAgent)) {
+		list := onAgent[agent]
+		slices.SortFunc(list, func(x, y int32) int {
+			return cmp.Or(all[x].ID.Key.Compare(all[y].ID.Key), cmp.Compare(x, y))
+		})
+		for n, i := range list {
+			if n+1 == len(list) || all[i].ID.Key != all[list[n+1]].ID.Key {
+				order = append(order, i)
+			}
+		}
+	}
+	return order
 }
 
 // run records the task inside a transaction.
@@ -326,8 +346,9 @@ func (a *acceptance) insertAttempts(ctx context.Context, c *conn) error {
 }
 
 func (a *acceptance) putProcesses(ctx context.Context, c *conn) error {
-	return c.execRows(ctx, upsertProcesses, len(a.register), func(i int, to []any) []any {
-		p := &a.register[i]
+	return c.execRows(ctx, upsertProcesses, len(a.register), func(n int, to []any) []any {
+		i := a.register[n]
+		p := &a.t.Register[i]
 		return append(to, text(string(p.ID.Agent)), text(p.ID.Namespace), text(p.ID.Name), a.labels[i],
 			a.refs[i].value(), p.Hosted, int64(p.Wanted), millis(p.RegisteredAt), int64(a.seq), int64(p.Attempt),
 			formerNone)

@@ -23,7 +23,7 @@ type stmtKey struct {
 
 func (k stmtKey) sql(d *dialect) string {
 	if k.bulk != nil {
-		return k.bulk.text(k.rows, d.placeholder)
+		return k.bulk.text(k.rows, d)
 	}
 	return k.text
 }
@@ -121,12 +121,21 @@ type bulk struct {
 	head  string
 	types []string
 	tail  string
+	loose bool // an INSERT that may leave some of its rows when it fails: its job is rolled back then
 }
 
 // insertRows makes a bulk INSERT. tail is what follows the values, such as ON CONFLICT.
 func insertRows(table, columns, tail string) *bulk {
 	return &bulk{head: "INSERT INTO " + table + " (" + columns + ") ",
 		types: make([]string, strings.Count(columns, ",")+1), tail: tail}
+}
+
+// looseRows is insertRows for a statement whose failure always rolls back its job. Without it SQLite copies each page before
+// the statement changes it, to be able to undo that statement alone.
+func looseRows(table, columns string) *bulk {
+	b := insertRows(table, columns, "")
+	b.loose = true
+	return b
 }
 
 // withRows makes a bulk statement that begins with WITH: tail can use the rows as a table v. Each column is written
@@ -160,9 +169,13 @@ func inChunks(n int, f func(from, to int) error) error {
 }
 
 // text is the SQL text for a number of rows.
-func (b *bulk) text(rows int, placeholder func(int) string) string {
+func (b *bulk) text(rows int, d *dialect) string {
 	var s strings.Builder
-	s.WriteString(b.head)
+	if b.loose {
+		s.WriteString(strings.Replace(b.head, "INSERT", d.looseInsert, 1))
+	} else {
+		s.WriteString(b.head)
+	}
 	s.WriteString("VALUES ")
 
 	for i := range rows * len(b.types) {
@@ -174,7 +187,7 @@ func (b *bulk) text(rows int, placeholder func(int) string) string {
 		default:
 			s.WriteString(", ")
 		}
-		arg := placeholder(i + 1)
+		arg := d.placeholder(i + 1)
 		if t := b.types[i%len(b.types)]; t != "" && i < len(b.types) { // the types of the first row hold for all
 			arg = "CAST(" + arg + " AS " + t + ")"
 		}

@@ -52,7 +52,7 @@ func TestPlans(t *testing.T) {
 		"removed services": dropServices, "removed numbers": dropNumbers,
 		"job tasks": updateJobTasks, "removed jobs": deleteJobRows} {
 		for _, rows := range chunks {
-			explain(name, b.text(rows, s.d.placeholder), make([]any, rows*len(b.types)))
+			explain(name, b.text(rows, s.d), make([]any, rows*len(b.types)))
 		}
 	}
 

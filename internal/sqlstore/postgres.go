@@ -68,6 +68,7 @@ func OpenPostgres(ctx context.Context, dsn string, o Options) (*Store, error) {
 		begin:       "BEGIN",
 		tables:      `SELECT table_name FROM information_schema.tables WHERE table_schema = current_schema()`,
 		forUpdate:   " FOR UPDATE",
+		looseInsert: "INSERT",
 		placeholder: func(i int) string { return "$" + strconv.Itoa(i) },
 		sessions:    selectSessions(" FOR SHARE OF h"),
 		jsonNumbers: func(arg string) string {

@@ -48,6 +48,7 @@ func openLocked(ctx context.Context, path string, o Options, lock *databaseLock)
 		begin:  "BEGIN IMMEDIATE",
 		tables: `SELECT name FROM sqlite_master WHERE type = 'table' AND name NOT LIKE 'sqlite%'`,
 		// Placeholders by position: the driver looks numbered ones up by name, which is slow for thousands.
+		looseInsert: "INSERT OR FAIL",
 		placeholder: func(int) string { return "?" },
 		sessions:    selectSessions(""),
 		jsonNumbers: func(arg string) string { return "SELECT value FROM json_each(" + arg + ")" },
