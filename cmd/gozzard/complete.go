@@ -62,10 +62,12 @@ func isNumber(f *pflag.Flag) bool {
 	return slices.Contains([]string{"int", "int64", "float64", "duration", "uint", "intSlice", "count"}, f.Value.Type())
 }
 
-// placeCompletion completes files and folders, by the word for the value in the help.
+// placeCompletion completes files and folders, by the word for the value in the help. An address has no completion.
 func placeCompletion(f *pflag.Flag) cobra.CompletionFunc {
 	word, usage := pflag.UnquoteUsage(f)
 	switch {
+	case word == "ADDRESS":
+		return cobra.NoFileCompletions // of a database: only the caller knows it
 	case word == "FILE" || word == "PATH" || strings.HasSuffix(f.Name, "-file") || f.Name == "config" || f.Name == "policy":
 		return files
 	case word == "FOLDER" || f.Name == "data" || strings.Contains(usage, "state folder"):
