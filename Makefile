@@ -18,10 +18,10 @@ CYCLES    ?= 100000
 SOAK      ?= 10m
 SEED      ?= 0
 PACKAGES  ?= ./...
-# The longest packages start first. One package more than cores runs at a time, because tests mostly wait.
+# The longest packages start first. Two packages more than cores run at a time, because tests mostly wait.
 LONGEST   := $(if $(filter ./...,$(PACKAGES)),./test/faults ./test/fleettest ./cmd/gozzard ./test/identity ./test/tenants \
 	./test/console ./internal/host ./test/soak ./test/packages ./internal/sqlstore ./test/pages)
-ATONCE    ?= $(shell echo $$(($$(nproc 2>/dev/null || echo 2) + 1)))
+ATONCE    ?= $(shell echo $$(($$(nproc 2>/dev/null || echo 2) + 2)))
 PREFIX    ?= /usr/local
 DESTDIR   ?=
 ARCHES    ?= amd64 arm64

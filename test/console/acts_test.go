@@ -126,6 +126,7 @@ func palette(p *console.Page) {
 		p.Press("k", console.Ctrl)
 		p.Wait("dialog", "Go to or do")
 		p.Type(words)
+		p.Until("the words in the box", fmt.Sprintf(`document.querySelector("dialog input")?.value === %q`, words))
 	}
 	p.Go("/console/process/shop/mend")
 	p.Wait("button", "Restart")
