@@ -21,6 +21,49 @@ const doubtTimeout = 30 * time.Second
 // The writer's name in table marks.
 const writerName = "server"
 
+// commitJobs commits the transaction of jobs that have run. After an error it returns the jobs that can be tried again;
+// the others have their answers.
+func (w *writer) commitJobs(ctx context.Context, jobs []*job, start time.Time) (left []*job, err error) {
+	// Leave a mark, if the answer to the commit can be lost.
+	var mark int64
+	if w.d.marks {
+		if mark, err = w.leaveMark(ctx); err != nil {
+			w.rollback(ctx)
+			return w.retryOrFail(jobs, errors.Join(errTxUnknown, err))
+		}
+	}
+
+	// Commit.
+	ran := w.o.Now()
+	err = w.c.control(ctx, "COMMIT")
+	now := w.o.Now()
+	w.measure(jobs, ran.Sub(start), now.Sub(ran))
+	w.o.Observe("commit", now.Sub(start), err)
+	if err == nil {
+		return nil, nil
+	}
+
+	w.rollback(ctx)
+	kind := w.d.classify(err)
+	if kind == failFull || kind == failRetry {
+		return w.retryOrFail(jobs, err) // the database is known not to have committed
+	}
+	if kind != failBroken || !w.d.marks {
+		return nil, w.failAll(jobs, err)
+	}
+
+	// The connection broke: look whether it was committed.
+	w.disconnect()
+	switch done, lookErr := w.wasCommitted(ctx, mark); {
+	case lookErr != nil:
+		return nil, w.doubtful(jobs, errors.Join(err, lookErr))
+	case !done:
+		return w.retryOrFail(jobs, err)
+	}
+	w.o.Log.Warn("the database ended the connection during a commit; the commit was done", "err", err)
+	return nil, nil
+}
+
 // leaveMark writes a new mark in the transaction that is open.
 func (w *writer) leaveMark(ctx context.Context) (mark int64, err error) {
 	mark = rand.Int64()

@@ -76,7 +76,7 @@ func migratePostgres(t testing.TB, address string) (name string) {
 func copyPostgres(t testing.TB, address, from, name string) *sqlstore.Store {
 	t.Helper()
 	execPostgres(t, address, "CREATE DATABASE "+name+" TEMPLATE "+from)
-	return openPostgres(t, inDatabase(address, name), "public", sqlstore.Options{})
+	return openPostgres(t, inDatabase(address, name), "public", sqlstore.Options{Sole: true}) // as a server does
 }
 
 func TestPostgres(t *testing.T) {

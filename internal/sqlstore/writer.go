@@ -353,48 +353,11 @@ func (w *writer) transact(ctx context.Context, jobs []*job) (left []*job, cause 
 		}
 	}
 
-	// Leave a mark, if the answer to the commit can be lost.
-	var mark int64
-	if w.d.marks {
-		var err error
-		if mark, err = w.leaveMark(ctx); err != nil {
-			w.rollback(ctx)
-			return w.retryOrFail(jobs, errors.Join(errTxUnknown, err))
-		}
-	}
-
 	// Commit. A job alone in its transaction has no savepoint, so its failure rolls the transaction back.
-	var err error
-
 	if len(jobs) == 1 && results[0] != nil {
 		w.rollback(ctx)
-	} else {
-		ran := w.o.Now()
-		err = w.c.control(ctx, "COMMIT")
-		now := w.o.Now()
-		w.measure(jobs, ran.Sub(start), now.Sub(ran))
-		w.o.Observe("commit", now.Sub(start), err)
-	}
-
-	if err != nil {
-		w.rollback(ctx)
-		kind := w.d.classify(err)
-		if kind == failFull || kind == failRetry {
-			return w.retryOrFail(jobs, err) // the database is known not to have committed
-		}
-		if kind != failBroken || !w.d.marks {
-			return nil, w.failAll(jobs, err)
-		}
-
-		// The connection broke: look whether it was committed.
-		w.disconnect()
-		switch done, lookErr := w.wasCommitted(ctx, mark); {
-		case lookErr != nil:
-			return nil, w.doubtful(jobs, errors.Join(err, lookErr))
-		case !done:
-			return w.retryOrFail(jobs, err)
-		}
-		w.o.Log.Warn("the database ended the connection during a commit; the commit was done", "err", err)
+	} else if left, err := w.commitJobs(ctx, jobs, start); err != nil {
+		return left, err
 	}
 
 	// The files may have been removed meanwhile: then the commit will not last.

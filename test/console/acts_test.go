@@ -125,6 +125,7 @@ func palette(p *console.Page) {
 	find := func(words string) {
 		p.Press("k", console.Ctrl)
 		p.Wait("dialog", "Go to or do")
+		p.Until("the focus in the box", `document.activeElement?.matches("dialog[open] input")`)
 		p.Type(words)
 		p.Until("the words in the box", fmt.Sprintf(`document.querySelector("dialog input")?.value === %q`, words))
 	}

@@ -25,11 +25,11 @@ func TestTD18CrashLoopIsHeld(t *testing.T) {
 	dir := newLoot(t).dir
 	starts := filepath.Join(dir, "starts")
 
-	// Start it.
+	// Start it. It runs long enough to be taken for the process and not for a command that has done its work.
 	meta := ft.J{"namespace": "shop", "name": "loop", "labels": ft.J{"proc_name": "sleep"}}
 	spec := ft.J{"identity": ft.J{"proc_name": "sleep", "setup_path": dir, "user": "nobody",
 		"pid_path": filepath.Join(dir, "pid")},
-		"control":  ft.J{"start_cmd": "echo $$ > pid; date +%s%N >> starts; exec sleep 0.01", "stop_cmd": "true"},
+		"control":  ft.J{"start_cmd": "echo $$ > pid; date +%s%N >> starts; exec sleep 0.2", "stop_cmd": "true"},
 		"resource": ft.J{}, "monitor_policy": ft.J{"auto_type": 1, "start_check_secs": 0, "start_interval": 0,
 			"start_retries": 100000, "op_timeout": 20}}
 	operate := func(op int) {

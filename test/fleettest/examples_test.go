@@ -62,6 +62,12 @@ func (x *shop) must(err error) {
 func (x *shop) copyExamples(account string) {
 	x.Helper()
 	root := filepath.Join("..", "..", "examples")
+	// All at once: the name of the folder may have the digits of a port in it.
+	words := []string{"/srv/shop", x.dir, "user: root", "user: " + account}
+	for port, free := range x.ports {
+		words = append(words, port, free)
+	}
+
 	x.must(filepath.WalkDir(root, func(path string, d fs.DirEntry, err error) error {
 		if err != nil {
 			return err
@@ -81,11 +87,7 @@ func (x *shop) copyExamples(account string) {
 		if err != nil {
 			return err
 		}
-		text := strings.ReplaceAll(string(b), "/srv/shop", x.dir)
-		text = strings.ReplaceAll(text, "user: root", "user: "+account)
-		for port, free := range x.ports {
-			text = strings.ReplaceAll(text, port, free)
-		}
+		text := strings.NewReplacer(words...).Replace(string(b))
 
 		fi, err := d.Info()
 		if err != nil {

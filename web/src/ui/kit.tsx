@@ -1,6 +1,6 @@
 // The small parts that pages are made of.
 import type { ButtonHTMLAttributes, ComponentChildren } from "preact";
-import { useId, useLayoutEffect, useRef, useState } from "preact/hooks";
+import { useEffect, useId, useRef, useState } from "preact/hooks";
 import type { Failure } from "../api.ts";
 import { t, tOf } from "../words.ts";
 import { ago, exact, plain } from "./format.ts";
@@ -92,7 +92,7 @@ export function Field({ label, hint, fault, children }: { label: string; hint?: 
 export function Dialog({ title, onClose, children, wide }: Children & { title: string; onClose: () => void; wide?: boolean }) {
   const ref = useRef<HTMLDialogElement>(null);
   const id = useId();
-  useLayoutEffect(() => { // at once: a key that is pressed next belongs to the dialog
+  useEffect(() => {
     const before = document.activeElement as HTMLElement | null;
     ref.current?.showModal();
     return () => { before?.focus?.(); };
