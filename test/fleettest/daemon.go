@@ -40,6 +40,10 @@ func NewDaemon(t testing.TB, root, name string) *Daemon {
 	d.Script("version.sh", "echo 1.2.19")
 
 	t.Cleanup(func() {
+		// The agent ends later, and must not bring it back.
+		for _, file := range []string{"start.sh", "restart.sh", name} {
+			_ = os.Remove(filepath.Join(d.Dir, file)) // the test may have removed it
+		}
 		if p := d.PID(); p > 1 {
 			_ = syscall.Kill(p, syscall.SIGKILL)
 		}
