@@ -135,6 +135,7 @@ func (c *Catalogue) message(text string, depth int) string {
 	if rest, ok := strings.CutPrefix(text, ": "); ok { // follows another text
 		return "：" + c.message(rest, depth-1)
 	}
+
 	if chinese, ok := c.blocks(text, depth-1); ok { // before patterns: a short one could fit the whole of it
 		return chinese
 	}
@@ -144,6 +145,7 @@ func (c *Catalogue) message(text string, depth int) string {
 	if strings.Contains(text, "\n") {
 		return c.lines(text, depth-1)
 	}
+
 	if chinese, ok := c.faults(text, depth-1); ok {
 		return chinese
 	}

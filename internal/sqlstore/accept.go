@@ -305,6 +305,7 @@ func (a *acceptance) insertTask(ctx context.Context, c *conn) error {
 	if a.quiet { // no verdict is the last one, so there is no row about them
 		unsettled = 0
 	}
+
 	_, err := c.change(ctx,
 		`INSERT INTO tasks (seq, task_id, app, caller, asserted, door, accepted_at, targets, unsettled)
 			VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9)`,
@@ -313,12 +314,14 @@ func (a *acceptance) insertTask(ctx context.Context, c *conn) error {
 	if err != nil {
 		return err
 	}
+
 	if err := addDefinitionBytes(ctx, c, t.Caller.App, a.t.NewBytes, t.At); err != nil {
 		return err
 	}
 	if a.quiet {
 		return nil
 	}
+
 	if err := putTexts(ctx, c, a.texts); err != nil {
 		return fmt.Errorf("texts of the audit: %w", err)
 	}

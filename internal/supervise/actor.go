@@ -229,17 +229,7 @@ func (a *actor) drain() {
 func (a *actor) handle(e event) {
 	switch e.kind {
 	case eventRestored:
-		a.restoring = true
-		if _, err := a.look(); err != nil {
-			a.message = gozzard.Clip(err.Error(), maxStatusBytes)
-		}
-		a.restoring, a.presumed = false, Proc{}
-		if a.looked {
-			before := a.past.Exit
-			a.noteMissed()
-			a.resumePause(before)
-		}
-		a.publish(true)
+		a.handleRestored()
 	case eventExited:
 		if e.run == a.run && a.running() {
 			a.handleExit(e.exit)
@@ -263,6 +253,22 @@ func (a *actor) handle(e event) {
 		a.handleProbe(e.run, e.text, e.skipped)
 	case eventWake: // step finds out what is due
 	}
+}
+
+// handleRestored looks for the process that the agent before this one had, and notes what it missed.
+func (a *actor) handleRestored() {
+	a.restoring = true
+	if _, err := a.look(); err != nil {
+		a.message = gozzard.Clip(err.Error(), maxStatusBytes)
+	}
+	a.restoring, a.presumed = false, Proc{}
+
+	if a.looked {
+		before := a.past.Exit
+		a.noteMissed()
+		a.resumePause(before)
+	}
+	a.publish(true)
 }
 
 // pause waits inside an operation, then handles the events that arrived. It returns early when something arrives or
