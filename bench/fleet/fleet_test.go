@@ -29,8 +29,8 @@ func TestQuickRun(t *testing.T) {
 	}
 
 	text := res.Text()
-	for _, want := range []string{"Server CPU at rest", "Memory of the server", "From kill -9", "20 agents, plain",
-		"20 agents, tls", "What holds memory", "permissions of each connection", "20 agents, tls, return"} {
+	for _, want := range []string{"Server CPU at rest", "Memory of the server", "One task on all hosts", "60 targets", "From kill -9", "20 agents, plain",
+		"20 agents, tls", "What holds memory", "permissions of each connection", "20 agents, tls, tasks", "20 agents, tls, return"} {
 		if !strings.Contains(text, want) {
 			t.Errorf("the results do not have %q", want)
 		}
@@ -77,17 +77,17 @@ Duration: 65s, Total samples = 60ms
 
 func TestMissedGoals(t *testing.T) {
 	r := newResults(options{})
-	m := &measured{way: wayTLS, agents: goalAgents, back: 31 * time.Second,
+	m := &measured{way: wayTLS, agents: goalAgents, back: 31 * time.Second, fan: fanned{targets: goalAgents, whole: 3 * time.Second},
 		ours: cost{full: 50 * 1024 * goalAgents, cpu: 120 * time.Millisecond}}
 	held := holders{heldStacks: 1 << 20}
-	r.addMissed(m, costs{}, costs{}, held)
-	if len(r.missed) != 3 {
+	r.addMissed(m, costs{}, costs{}, costs{}, held)
+	if len(r.missed) != 4 {
 		t.Errorf("missed %q", r.missed)
 	}
 
-	m.back, m.ours = 29*time.Second, cost{full: 40 * 1024 * goalAgents, cpu: 90 * time.Millisecond}
+	m.back, m.fan, m.ours = 29*time.Second, fanned{}, cost{full: 40 * 1024 * goalAgents, cpu: 90 * time.Millisecond}
 	r.missed = nil
-	r.addMissed(m, costs{}, costs{}, held)
+	r.addMissed(m, costs{}, costs{}, costs{}, held)
 	if len(r.missed) > 0 {
 		t.Errorf("missed %q, and all goals are reached", r.missed)
 	}

@@ -119,7 +119,7 @@ func (b *bench) growTargets(ctx context.Context, s *testServer, g growthSize, na
 	cpu, _, err := child.Spent(s.Process, func() error {
 		for range g.rounds {
 			began := time.Now()
-			if err := s.reloadAll(ctx, names, g.hosts); err != nil {
+			if _, err := s.reloadAll(ctx, names, g.hosts); err != nil {
 				return err
 			}
 			took = append(took, time.Since(began))
@@ -138,16 +138,19 @@ func (b *bench) growTargets(ctx context.Context, s *testServer, g growthSize, na
 	return nil
 }
 
-// reloadAll reloads some processes on all hosts with one task and waits for all verdicts.
-func (s *testServer) reloadAll(ctx context.Context, names, hosts int) error {
+// reloadAll reloads some processes on all hosts with one task and waits for all verdicts. accepted is the time until the
+// task was accepted.
+func (s *testServer) reloadAll(ctx context.Context, names, hosts int) (accepted time.Duration, err error) {
 	var reqs []map[string]any
 	for i := range names {
 		reqs = append(reqs, request(i, opReload, hosts))
 	}
+	began := time.Now()
 	text, err := s.call(ctx, http.MethodPost, "/api/c/compapi/v2/gse/operate_proc_multi/", map[string]any{"proc_operate_req": reqs})
 	if err != nil {
-		return err
+		return 0, err
 	}
+	accepted = time.Since(began)
 	var answer struct {
 		Message string
 		Data    struct {
@@ -155,23 +158,23 @@ func (s *testServer) reloadAll(ctx context.Context, names, hosts int) error {
 		}
 	}
 	if err := json.Unmarshal(text, &answer); err != nil || answer.Data.Task == "" {
-		return errors.Join(fmt.Errorf("the task was not accepted: %s", answer.Message), err)
+		return 0, errors.Join(fmt.Errorf("the task was not accepted: %s", answer.Message), err)
 	}
 
 	for {
 		text, err := s.call(ctx, http.MethodGet, "/api/v1/tasks/"+url.PathEscape(answer.Data.Task)+"?wait=30s&show=none", nil)
 		if err != nil {
-			return err
+			return 0, err
 		}
 		var task client.Task
 		if err := json.Unmarshal(text, &task); err != nil {
-			return err
+			return 0, err
 		}
 		if task.Final && task.Counts.Done != names*hosts {
-			return fmt.Errorf("only %d of %d operations succeeded", task.Counts.Done, names*hosts)
+			return 0, fmt.Errorf("only %d of %d operations succeeded", task.Counts.Done, names*hosts)
 		}
 		if task.Final {
-			return nil
+			return accepted, nil
 		}
 	}
 }

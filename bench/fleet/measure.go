@@ -64,6 +64,11 @@ func (b *bench) measure(ctx context.Context, way string, n int) (err error) {
 	b.say("%d agents, %s: %s/s at rest, %.1f KB each, %.0f messages/s in, %.0f out", n, way,
 		m.ours.cpu.Round(100*time.Microsecond), m.ours.perAgent(n), m.in, m.out)
 
+	// Operate on all.
+	if err := b.fanOut(ctx, s, &m, agents); err != nil {
+		return err
+	}
+
 	// Kill the server.
 	s.Kill()
 	began = time.Now()

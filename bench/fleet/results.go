@@ -30,6 +30,8 @@ type measured struct {
 	serving time.Duration
 	back    time.Duration
 	backCPU time.Duration
+
+	fan, fanLarge fanned
 }
 
 func (m *measured) String() string { return fmt.Sprintf("%d agents, %s", m.agents, m.way) }
@@ -48,6 +50,7 @@ type results struct {
 	options options
 	rest    *sheet.Table
 	memory  *sheet.Table
+	fan     *sheet.Table
 	back    *sheet.Table
 	costs   *sheet.Table
 	missed  []string
@@ -60,6 +63,7 @@ func newResults(o options) *results {
 	}
 	r.rest = r.Table("Server CPU at rest", "server", "bare NATS, as many messages in, each answered")
 	r.memory = r.Table("Memory of the server for each agent", "server", "bare NATS")
+	r.fan = r.Table("One task on all hosts, all verdicts durable and read", "time", "server CPU per operation")
 	r.back = r.Table("From kill -9 of the server until the status of all processes is known again", "time", "until the server answers")
 	r.costs = r.Table("The three largest costs, in shares of the server's CPU", "costs", "")
 	return r
@@ -81,7 +85,12 @@ func (r *results) add(b *bench, m *measured) error {
 	if err != nil {
 		return err
 	}
+	fan, err := b.costsOf("fanout", m)
+	if err != nil {
+		return err
+	}
 	r.costs.Add(m.String()+", at rest", rest.top(3), "", "", "")
+	r.costs.Add(m.String()+", tasks", fan.top(3), "", "", "")
 	r.costs.Add(m.String()+", return", back.top(3), "", "", "")
 
 	// Say what holds memory.
@@ -94,7 +103,7 @@ func (r *results) add(b *bench, m *measured) error {
 		return err
 	}
 	r.addHolding(m, ours, bare)
-	r.addMissed(m, rest, back, ours)
+	r.addMissed(m, rest, fan, back, ours)
 	return nil
 }
 
@@ -107,6 +116,7 @@ func (r *results) addFigures(m *measured) {
 	ours, bare := m.ours.perAgent(m.agents), m.bare.perAgent(m.agents)
 	r.memory.Add(m.String(), fmt.Sprintf("%.1f KB", ours), fmt.Sprintf("%.1f KB", bare), ratio(ours, bare),
 		fmt.Sprintf("≤ %.0f KB with TLS", goalMemory))
+	r.addFan(m)
 	r.back.Add(m.String(), fmt.Sprintf("%.1f s, %.1f s of server CPU", m.back.Seconds(), m.backCPU.Seconds()),
 		fmt.Sprintf("%.1f s", m.serving.Seconds()), "", fmt.Sprintf("< %.0f s at %d", m.goalBack().Seconds(), goalAgents))
 	r.Note("%s: all had joined for the first time after %.1f s; at rest %.0f messages a second from agents and %.0f to agents.",
@@ -128,7 +138,7 @@ func (r *results) addHolding(m *measured, ours, bare holders) {
 }
 
 // addMissed says of each goal that is missed by how much and why.
-func (r *results) addMissed(m *measured, rest, back costs, ours holders) {
+func (r *results) addMissed(m *measured, rest, fan, back costs, ours holders) {
 	if m.agents != goalAgents {
 		return
 	}
@@ -144,6 +154,7 @@ func (r *results) addMissed(m *measured, rest, back costs, ours holders) {
 		miss("memory %.1f KB above the goal of %.0f for each agent. Bare NATS takes %.1f. The largest parts are %s.", over,
 			goalMemory, m.bare.perAgent(m.agents), ours.top(3, m.agents))
 	}
+	m.missedFan(fan, miss)
 	if over := m.back - m.goalBack(); over > 0 {
 		miss("all were back %.1f s after the goal of %.0f s. %.1f s of the server's CPU went into it, %.1f s passed before it "+
 			"answered. The largest costs are %s.", over.Seconds(), m.goalBack().Seconds(), m.backCPU.Seconds(), m.serving.Seconds(),

@@ -29,13 +29,15 @@ type size struct {
 	reports int // reports of each link
 	names   int // processes registered on each host
 	pages   int // page queries of each kind
+
+	forget time.Duration // after the registration, before memory is measured
 }
 
 func fullSize() size {
 	return size{
 		name: "full", limit: 20 * time.Minute, callers: 32, singles: 5000, hosts: 2000, blocks: 4, rounds: 5,
 		links: 500, reports: 60, names: 100,
-		pages: 300,
+		pages: 300, forget: 75 * time.Second,
 	}
 }
 

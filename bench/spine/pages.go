@@ -40,6 +40,12 @@ func (b *bench) measurePages(ctx context.Context, f *testFleet) error {
 		b.res.AddFault("pages: %d rows are listed after registering, not %d", total, want)
 	}
 
+	b.say("pages: waiting until the server has forgotten the results of the registration")
+	select {
+	case <-ctx.Done():
+		return ctx.Err()
+	case <-time.After(b.size.forget):
+	}
 	after, err := memoryOf(ctx, f)
 	if err != nil {
 		return err
@@ -233,11 +239,11 @@ func memoryOf(ctx context.Context, f *testFleet) (memory, error) {
 		return memory{}, err
 	}
 
-	m := regexp.MustCompile(`(?m)^go_memstats_next_gc_bytes (\S+)$`).FindSubmatch(text)
+	m := regexp.MustCompile(`(?m)^go_gc_heap_live_bytes (\S+)$`).FindSubmatch(text)
 	if m == nil {
 		return memory{}, fmt.Errorf("the server does not report its heap")
 	}
 
-	next, err := strconv.ParseFloat(string(m[1]), 64)
-	return memory{rss: rss, heap: int64(next / 2)}, err // the collector runs when the live heap has doubled
+	live, err := strconv.ParseFloat(string(m[1]), 64)
+	return memory{rss: rss, heap: int64(live)}, err
 }

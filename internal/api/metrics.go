@@ -2,6 +2,7 @@ package api
 
 import (
 	"net/http"
+	"regexp"
 	"strconv"
 	"time"
 
@@ -91,10 +92,15 @@ func NewMetrics() *Metrics {
 	}
 	m.registry.MustRegister(m.requests, m.latency, m.tasks, m.attempts, m.settled, m.refused, m.store, m.failed,
 		m.fabric, m.backups, m.backedUp, m.lost, m.damaged, m.checked, m.exportRow, m.exportLag, m.exportFailed,
-		collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
+		collectors.NewGoCollector(liveHeap), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
 	m.handler = promhttp.HandlerFor(m.registry, promhttp.HandlerOpts{DisableCompression: true})
 	return m
 }
+
+// liveHeap adds what the last garbage collection found in use: the room for garbage is adapted to the work, so no other
+// metric tells it.
+var liveHeap = collectors.WithGoCollectorRuntimeMetrics(
+	collectors.GoRuntimeMetricsRule{Matcher: regexp.MustCompile(`^/gc/heap/live:bytes$`)})
 
 // Handler serves the metrics in the text format of Prometheus.
 func (m *Metrics) Handler() http.Handler { return m.handler }
