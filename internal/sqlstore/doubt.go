@@ -1,10 +1,10 @@
 package sqlstore
 
 import (
+	"cmp"
 	"context"
 	"database/sql"
 	"errors"
-	"fmt"
 	"math/rand/v2"
 	"time"
 
@@ -12,14 +12,14 @@ import (
 )
 
 // A commit is in doubt when the connection broke before its answer came. Every transaction on a database behind a
-// network leaves a mark, and the writer reads it on its next connection: callers get the true answer. The writer is the
-// only one (see soleWriter), so no other session can still be committing when it reads.
+// network leaves a mark, and the writer reads it on its next connection: callers get the true answer. A writer has one
+// session at a time (see soleWriter and sharedWriter), so no other one can still be committing when it reads.
 
 // doubtTimeout is how long the callers of a commit in doubt wait for the database to come back.
 const doubtTimeout = 30 * time.Second
 
-// The writer's name in table marks.
-const writerName = "server"
+// writerName is the name of the writer in table marks.
+func (w *writer) writerName() string { return cmp.Or(w.o.Server, "server") }
 
 // commitJobs commits the transaction of jobs that have run. After an error it returns the jobs that can be tried again;
 // the others have their answers.
@@ -68,7 +68,7 @@ func (w *writer) commitJobs(ctx context.Context, jobs []*job, start time.Time) (
 func (w *writer) leaveMark(ctx context.Context) (mark int64, err error) {
 	mark = rand.Int64()
 	_, err = w.c.change(ctx, `INSERT INTO marks (writer, mark) VALUES ($1, $2)
-		ON CONFLICT (writer) DO UPDATE SET mark = excluded.mark`, text(writerName), mark)
+		ON CONFLICT (writer) DO UPDATE SET mark = excluded.mark`, text(w.writerName()), mark)
 	return mark, err
 }
 
@@ -97,7 +97,7 @@ func (w *writer) readMark(ctx context.Context, mark int64) (same bool, err error
 		return false, err
 	}
 	var last int64
-	err = w.c.c.QueryRowContext(ctx, `SELECT mark FROM marks WHERE writer = $1`, writerName).Scan(&last)
+	err = w.c.c.QueryRowContext(ctx, `SELECT mark FROM marks WHERE writer = $1`, w.writerName()).Scan(&last)
 	if errors.Is(err, sql.ErrNoRows) {
 		return false, nil
 	}
@@ -116,30 +116,3 @@ func (w *writer) doubtful(jobs []*job, err error) error {
 	}
 	return err
 }
-
-// soleWriter makes a connection of the writer the only one that writes, for as long as it lasts. It waits until the
-// database has ended the session of a writer before it.
-func soleWriter(ctx context.Context, c *sql.Conn) error {
-	for {
-		var got bool
-		err := c.QueryRowContext(ctx, `SELECT pg_try_advisory_lock($1,
-			(CAST(CAST(current_schema() AS regnamespace) AS oid)::bigint & 2147483647)::int)`, lockClass).Scan(&got)
-		if err != nil {
-			return fmt.Errorf("cannot lock the record: %w", err)
-		}
-		if got {
-			return nil
-		}
-		select {
-		case <-ctx.Done():
-			return errOtherServer
-		case <-time.After(100 * time.Millisecond):
-		}
-	}
-}
-
-// lockClass separates our lock from those of other programs in the same database.
-const lockClass = 0x676f7a7a
-
-var errOtherServer = errors.New("another server uses this record: stop it first; if it was killed, " +
-	"the database ends its session within a minute")

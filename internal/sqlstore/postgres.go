@@ -39,6 +39,9 @@ func OpenPostgres(ctx context.Context, dsn string, o Options) (*Store, error) {
 		// The session of a server whose machine is gone must end soon: it holds the lock of the writer.
 		"tcp_keepalives_idle": "10", "tcp_keepalives_interval": "5", "tcp_keepalives_count": "3",
 	})
+	if o.Server != "" {
+		setDefaults(cfg, map[string]string{"idle_in_transaction_session_timeout": frozenTimeout})
+	}
 	cfg.RuntimeParams["synchronous_commit"] = "on" // what is acknowledged must survive a crash
 	if cfg.ConnectTimeout == 0 {
 		cfg.ConnectTimeout = 5 * time.Second
@@ -49,8 +52,9 @@ func OpenPostgres(ctx context.Context, dsn string, o Options) (*Store, error) {
 	write.SetMaxOpenConns(1)
 	write.SetMaxIdleConns(1)
 
-	if o.Sole {
-		if err := lockFirst(ctx, write); err != nil {
+	lock := writerLock(o)
+	if lock != nil {
+		if err := lockFirst(ctx, write, lock); err != nil {
 			return nil, errors.Join(err, write.Close())
 		}
 	}
@@ -82,31 +86,27 @@ func OpenPostgres(ctx context.Context, dsn string, o Options) (*Store, error) {
 		classify:    classifyPostgres,
 	}
 
-	if o.Sole {
-		d.opened, d.marks = soleWriter, true
+	d.opened, d.marks = lock, lock != nil
+	if o.Server != "" {
+		d.oneByOne = oneByOne
 	}
 
 	return newStore(o, d, read, write, noMaintenance{}, func() error { return nil }), nil
 }
 
-// lockFirst makes the connection that waits in the pool of the writer the only one that writes. The writer takes it out of
-// the pool and locks it again, which its own session may.
-func lockFirst(ctx context.Context, write *sql.DB) (err error) {
-	ctx, cancel := context.WithTimeout(ctx, lockTimeout)
-	defer cancel()
-	c, err := write.Conn(ctx)
-	if err != nil {
-		return fmt.Errorf("cannot open the database: %w", err)
-	}
-	defer func() { err = errors.Join(err, c.Close()) }()
-	return soleWriter(ctx, c)
-}
-
-// lockTimeout is how long a start waits for the session of the server before it.
-const lockTimeout = 10 * time.Second
-
 // postgresCode is the code of the outcome of an attempt a.
 const postgresCode = `substring(a.outcome from '^\{"code":"([^"]*)"')`
+
+// writerLock locks the connections of the writer; nil: nothing does, and other stores may write at the same time.
+func writerLock(o Options) func(context.Context, *sql.Conn) error {
+	switch {
+	case o.Sole:
+		return soleWriter
+	case o.Server != "":
+		return sharedWriter(o.Server)
+	}
+	return nil
+}
 
 // setDefaults sets the parameters that the address of the database does not set.
 func setDefaults(cfg *pgx.ConnConfig, params map[string]string) {

@@ -36,6 +36,10 @@ type Options struct {
 	// Sole makes this store the only one that writes to the database. A second one is rejected. SQLite always does so.
 	Sole bool
 
+	// Server names this store among several that share a PostgreSQL database. Their write transactions run one after
+	// the other. A second store with the same name is rejected, and so is every one while another is Sole. "": not named.
+	Server string
+
 	// Now is the clock. nil: time.Now.
 	Now func() time.Time
 
@@ -63,6 +67,7 @@ type Store struct {
 // dialect is what differs between the databases once a store is open.
 type dialect struct {
 	begin        string                  // opens a write transaction
+	oneByOne     string                  // makes it wait for those of other stores; "": there are none
 	tables       string                  // selects the names of all tables
 	forUpdate    string                  // the end of a SELECT whose rows are about to be changed
 	sessions     *bulk                   // made by selectSessions

@@ -340,7 +340,7 @@ func (w *writer) transact(ctx context.Context, jobs []*job) (left []*job, cause 
 	}
 
 	// Run the jobs.
-	if err := w.c.control(ctx, w.d.begin); err != nil {
+	if err := w.begin(ctx); err != nil {
 		w.disconnect()
 		return w.retryOrFail(jobs, err)
 	}
@@ -378,6 +378,14 @@ func (w *writer) transact(ctx context.Context, jobs []*job) (left []*job, cause 
 	}
 
 	return nil, nil
+}
+
+// begin opens a transaction.
+func (w *writer) begin(ctx context.Context) error {
+	if err := w.c.control(ctx, w.d.begin); err != nil || w.d.oneByOne == "" {
+		return err
+	}
+	return w.c.control(ctx, w.d.oneByOne)
 }
 
 // runJob runs one job. In a shared transaction it runs inside a savepoint, so that its failure undoes only what it
