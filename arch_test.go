@@ -136,6 +136,7 @@ var mayImport = map[string][]string{
 	"bench/console":               {everything},
 	"bench/firsthour":             {everything},
 	"bench/fleet":                 {everything},
+	"bench/profile":               {everything},
 	"bench/sheet":                 {},
 	"bench/spine":                 {everything},
 	"bench/supervisors":           {everything},

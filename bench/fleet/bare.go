@@ -24,6 +24,7 @@ import (
 	natsgo "github.com/nats-io/nats.go"
 
 	"github.com/gozzard/gozzard/bench/child"
+	"github.com/gozzard/gozzard/bench/profile"
 )
 
 const patience = 30 * time.Second
@@ -58,7 +59,7 @@ func (k *keyPair) config() (*tls.Config, error) {
 // runBareServer is a part: NATS alone, and one client that answers every message of an agent. The client connects inside
 // the process, as our hub does. The address is written to the folder of the order.
 func runBareServer(ctx context.Context, o order) error {
-	serveProfiles(ctx, o)
+	profile.Serve(ctx, o.Profile, writeHolding)
 	so := &server.Options{Host: "127.0.0.1", Port: server.RANDOM_PORT, NoSigs: true, NoLog: true, MaxPending: 64 << 20}
 	if o.TLS != nil {
 		var err error

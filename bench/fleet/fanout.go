@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/gozzard/gozzard/bench/child"
+	"github.com/gozzard/gozzard/bench/profile"
 )
 
 const (
@@ -115,14 +116,14 @@ func fanGoal(targets int) string {
 }
 
 // missedFan says of each goal of the tasks that is missed by how much and why.
-func (m *measured) missedFan(c costs, miss func(string, ...any)) {
+func (m *measured) missedFan(c profile.Costs, miss func(string, ...any)) {
 	for _, g := range []struct {
 		f    fanned
 		goal time.Duration
 	}{{m.fan, goalFan}, {m.fanLarge, goalFanLarge}} {
 		if over := g.f.whole - g.goal; over > 0 {
 			miss("all verdicts of %d targets came %.1f s after the goal of %.0f s. Server and simulated hosts share the two cores, and the hosts take "+
-				"%.0f %% of what both use. The largest costs of the server are %s.", g.f.targets, over.Seconds(), g.goal.Seconds(), 100*g.f.agents, c.top(3))
+				"%.0f %% of what both use. The largest costs of the server are %s.", g.f.targets, over.Seconds(), g.goal.Seconds(), 100*g.f.agents, c.Top(3))
 		}
 	}
 }

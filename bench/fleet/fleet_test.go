@@ -7,6 +7,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/gozzard/gozzard/bench/profile"
 )
 
 // The parts that are measured as separate processes are this program, also when it is a test.
@@ -54,40 +56,19 @@ func TestQuickGrowth(t *testing.T) {
 	}
 }
 
-func TestParseCosts(t *testing.T) {
-	c := parseCosts([]byte(`File: fleet
-Duration: 65s, Total samples = 60ms
------------+-------------------------------------------------------
-      20ms   syscall.Syscall
-             net.(*conn).Read
-             github.com/nats-io/nats-server/v2/server.(*client).readLoop
------------+-------------------------------------------------------
-      30ms   crypto/tls.(*halfConn).encrypt
-             github.com/nats-io/nats-server/v2/server.(*client).writeLoop
------------+-------------------------------------------------------
-      10ms   main.something
-`))
-	if got, want := c.top(3), "TLS 50 %, the broker reads and routes 33 %"; got != want {
-		t.Errorf("top %q, want %q", got, want)
-	}
-	if c.total != 60*time.Millisecond || c.by[spentElse] != 10*time.Millisecond {
-		t.Errorf("total %s, other %s", c.total, c.by[spentElse])
-	}
-}
-
 func TestMissedGoals(t *testing.T) {
 	r := newResults(options{})
 	m := &measured{way: wayTLS, agents: goalAgents, back: 31 * time.Second, fan: fanned{targets: goalAgents, whole: 3 * time.Second},
 		ours: cost{full: 50 * 1024 * goalAgents, cpu: 120 * time.Millisecond}}
 	held := holders{heldStacks: 1 << 20}
-	r.addMissed(m, costs{}, costs{}, costs{}, held)
+	r.addMissed(m, profile.Costs{}, profile.Costs{}, profile.Costs{}, held)
 	if len(r.missed) != 4 {
 		t.Errorf("missed %q", r.missed)
 	}
 
 	m.back, m.fan, m.ours = 29*time.Second, fanned{}, cost{full: 40 * 1024 * goalAgents, cpu: 90 * time.Millisecond}
 	r.missed = nil
-	r.addMissed(m, costs{}, costs{}, costs{}, held)
+	r.addMissed(m, profile.Costs{}, profile.Costs{}, profile.Costs{}, held)
 	if len(r.missed) > 0 {
 		t.Errorf("missed %q, and all goals are reached", r.missed)
 	}

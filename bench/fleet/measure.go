@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/gozzard/gozzard/bench/child"
+	"github.com/gozzard/gozzard/bench/profile"
 )
 
 // cost is what a fleet costs its server.
@@ -97,6 +98,22 @@ func (b *bench) measure(ctx context.Context, way string, n int) (err error) {
 	b.say("%d agents, %s: bare NATS %s/s at rest, %.1f KB each", n, way, m.bare.cpu.Round(100*time.Microsecond),
 		m.bare.perAgent(n))
 	return b.res.add(b, &m)
+}
+
+// profile makes a server write profiles of what f does. The built program writes none.
+func (b *bench) profile(p *child.Process, name string, f func() error) error {
+	if b.binary != "" {
+		return f()
+	}
+	return profile.Around(p, b.profiles, name, f)
+}
+
+// costsOf are the costs of one measurement. The built program writes no profiles.
+func (b *bench) costsOf(what string, m *measured) (c profile.Costs, err error) {
+	if b.binary != "" {
+		return profile.Costs{}, nil
+	}
+	return profile.Read(filepath.Join(b.profiles, profileName(what, m.way, m.agents)+".cpu"))
 }
 
 // profileName is the name of the profiles of one measurement.

@@ -157,9 +157,10 @@ func memoryClasses() map[string]int64 {
 	return classes
 }
 
-// writeHolding writes what holds memory to a file that appears when it is whole.
-func writeHolding(path string, h holders) error {
-	text, err := json.Marshal(h)
+// writeHolding writes what holds memory of this part to a file that appears when it is whole, beside its profiles.
+func writeHolding(path string) error {
+	path += ".memory"
+	text, err := json.Marshal(holding())
 	if err != nil {
 		return err
 	}

@@ -7,6 +7,7 @@ import (
 	"path/filepath"
 	"time"
 
+	"github.com/gozzard/gozzard/bench/profile"
 	"github.com/gozzard/gozzard/bench/sheet"
 )
 
@@ -89,9 +90,9 @@ func (r *results) add(b *bench, m *measured) error {
 	if err != nil {
 		return err
 	}
-	r.costs.Add(m.String()+", at rest", rest.top(3), "", "", "")
-	r.costs.Add(m.String()+", tasks", fan.top(3), "", "", "")
-	r.costs.Add(m.String()+", return", back.top(3), "", "", "")
+	r.costs.Add(m.String()+", at rest", rest.Top(3), "", "", "")
+	r.costs.Add(m.String()+", tasks", fan.Top(3), "", "", "")
+	r.costs.Add(m.String()+", return", back.Top(3), "", "", "")
 
 	// Say what holds memory.
 	ours, err := readHolding(filepath.Join(b.profiles, profileName("rest", m.way, m.agents)+".memory"))
@@ -138,7 +139,7 @@ func (r *results) addHolding(m *measured, ours, bare holders) {
 }
 
 // addMissed says of each goal that is missed by how much and why.
-func (r *results) addMissed(m *measured, rest, fan, back costs, ours holders) {
+func (r *results) addMissed(m *measured, rest, fan, back profile.Costs, ours holders) {
 	if m.agents != goalAgents {
 		return
 	}
@@ -148,7 +149,7 @@ func (r *results) addMissed(m *measured, rest, fan, back costs, ours holders) {
 
 	if over := m.ours.cpu - goalRest; over > 0 {
 		miss("at rest %.0f ms/s above the goal of %.0f. Bare NATS with the same messages takes %.0f. The largest costs are %s.",
-			float64(over)/1e6, float64(goalRest)/1e6, float64(m.bare.cpu)/1e6, rest.top(3))
+			float64(over)/1e6, float64(goalRest)/1e6, float64(m.bare.cpu)/1e6, rest.Top(3))
 	}
 	if over := m.ours.perAgent(m.agents) - goalMemory; over > 0 && m.way == wayTLS {
 		miss("memory %.1f KB above the goal of %.0f for each agent. Bare NATS takes %.1f. The largest parts are %s.", over,
@@ -158,7 +159,7 @@ func (r *results) addMissed(m *measured, rest, fan, back costs, ours holders) {
 	if over := m.back - m.goalBack(); over > 0 {
 		miss("all were back %.1f s after the goal of %.0f s. %.1f s of the server's CPU went into it, %.1f s passed before it "+
 			"answered. The largest costs are %s.", over.Seconds(), m.goalBack().Seconds(), m.backCPU.Seconds(), m.serving.Seconds(),
-			back.top(3))
+			back.Top(3))
 	}
 }
 

@@ -10,7 +10,6 @@ import (
 	"encoding/json"
 	"fmt"
 	"io"
-	"log/slog"
 	"net"
 	"net/http"
 	"os"
@@ -20,6 +19,7 @@ import (
 
 	"github.com/gozzard/gozzard"
 	"github.com/gozzard/gozzard/bench/child"
+	"github.com/gozzard/gozzard/bench/profile"
 	"github.com/gozzard/gozzard/client"
 	"github.com/gozzard/gozzard/internal/server"
 	"github.com/gozzard/gozzard/test/sim"
@@ -69,13 +69,8 @@ func (s *testServer) start(ctx context.Context) (err error) {
 		s.Process, err = s.bench.startPart("server", order{Way: s.way, Data: s.data, Server: s.listen, Dir: s.agents,
 			Profile: s.bench.profiles})
 	} else {
-		args := []string{"server", "--data", s.data, "--listen", s.listen, "--agent-listen", s.agents, "--rate-app=0",
-			"--max-connections=0", "--max-in-flight=0", "--confirm-above=0", "--confirm-above-percent=0",
-			"--destructive-quota=0", "--max-connections-total=0", "--max-agent-connections=0"}
-		if s.way == wayTLS {
-			args = append(args, "--enrol")
-		}
-		s.Process, err = child.Start(s.bench.dir, "server", exec.Command(s.bench.binary, args...))
+		o := profile.Server{Data: s.data, Listen: s.listen, Agents: s.agents, Enrol: s.way == wayTLS}
+		s.Process, err = child.Start(s.bench.dir, "server", exec.Command(s.bench.binary, o.Args()...))
 	}
 	if err != nil {
 		return err
@@ -187,17 +182,6 @@ func (s *testServer) awaitCount(ctx context.Context, list string, n int, needs .
 
 // runServer is a part: the server of the program, which also writes profiles.
 func runServer(ctx context.Context, o order) error {
-	log := slog.New(slog.NewTextHandler(os.Stderr, nil))
-	limits := server.DefaultLimits()
-	limits.AgentConnections, limits.Connections = 0, 0
-	so := server.Options{Data: o.Data, Listen: o.Server, AgentListen: o.Dir, Version: "bench", Interval: 30 * time.Second,
-		Keep: 24 * time.Hour, Limits: limits, Log: log, Fatal: func(err error) { log.Error("cannot go on", "err", err); os.Exit(1) }}
-	so.Trust.Enrol = o.Way == wayTLS
-	serveProfiles(ctx, o)
-
-	s, err := server.New(ctx, so)
-	if err != nil {
-		return err
-	}
-	return s.Run(ctx)
+	s := profile.Server{Data: o.Data, Listen: o.Server, Agents: o.Dir, Enrol: o.Way == wayTLS, Profiles: o.Profile}
+	return s.Run(ctx, writeHolding)
 }

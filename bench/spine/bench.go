@@ -52,6 +52,7 @@ type options struct {
 	size     size
 	binary   string // "" builds one
 	only     string // names of measurements, "" for all
+	profiles string // folder of the profiles, "" for none
 	progress io.Writer
 }
 
@@ -62,6 +63,8 @@ type bench struct {
 	shm    string // in memory: the state of simulated agents
 	res    *results
 	server []string // logs of servers, checked at the end
+
+	profiled []profiled
 }
 
 // run runs the measurements that the options name. The results are nil if it failed before the first measurement.
@@ -86,11 +89,17 @@ func run(ctx context.Context, o options) (_ *results, err error) {
 		}
 	}
 
+	if b.profiles != "" {
+		if err := os.MkdirAll(b.profiles, 0o755); err != nil {
+			return nil, fmt.Errorf("cannot make the folder of the profiles: %w", err)
+		}
+	}
+
 	for _, m := range []struct {
 		name    string
 		measure func(context.Context) error
 	}{{"single", b.measureSingle}, {"ingest", b.measureIngest}, {"fanout", b.measureFleet}} {
-		if !b.wants(m.name) && !(m.name == "fanout" && b.wants("pages")) {
+		if !b.wants(m.name) && !(m.name == "fanout" && (b.wants("pages") || b.wants("large"))) {
 			continue
 		}
 		if err := m.measure(ctx); err != nil {
@@ -99,7 +108,7 @@ func run(ctx context.Context, o options) (_ *results, err error) {
 	}
 
 	b.lookThroughLogs()
-	return b.res, nil
+	return b.res, b.tellCosts()
 }
 
 func (b *bench) wants(name string) bool {

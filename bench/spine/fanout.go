@@ -33,8 +33,15 @@ func (b *bench) measureFleet(ctx context.Context) error {
 		}
 	}
 
-	if b.wants("pages") {
+	switch {
+	case b.wants("pages"):
 		return b.measurePages(ctx, f)
+	case b.wants("large"):
+		b.size.names = min(b.size.names, mostNames+mostNames%registrars) // no more are needed
+		if err := b.register(ctx, f); err != nil {
+			return err
+		}
+		return b.measureLarge(ctx, f)
 	}
 
 	return nil
@@ -141,7 +148,7 @@ func (b *bench) idle(ctx context.Context, f *testFleet) (cpu, wall time.Duration
 }
 
 func (b *bench) fanOutOurs(ctx context.Context, f *testFleet, body []byte, rounds int, t *fanOutTimes) error {
-	cpu, wall, err := child.Spent(f.server, func() error {
+	cpu, wall, err := b.spent(f.server, "fanout", func() error {
 		for range rounds {
 			accepted, settled, n, err := f.operate(ctx, body)
 			if err != nil {

@@ -53,10 +53,7 @@ func (b *bench) startFleet(ctx context.Context, hosts int, state string) (_ *tes
 		}
 	}()
 
-	f.server, err = child.Start(b.dir, "server", exec.Command(b.binary, "server", "--data", data, "--listen", "127.0.0.1:0",
-		"--agent-listen", agents,
-		"--rate-app=0", "--max-connections=0", "--max-in-flight=0", "--confirm-above=0", "--confirm-above-percent=0",
-		"--destructive-quota=0", "--max-connections-total=0", "--max-agent-connections=0"))
+	f.server, err = b.startServer(data, agents)
 	if err != nil {
 		return nil, err
 	}

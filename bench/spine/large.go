@@ -12,13 +12,14 @@ import (
 	"net/http"
 	"net/url"
 	"slices"
+	"syscall"
 	"time"
 
-	"github.com/gozzard/gozzard/bench/child"
 	"github.com/gozzard/gozzard/bench/sheet"
 )
 
 const (
+	mostNames  = 25                     // on each host in the largest task
 	largePolls = 20                     // polls of a task that has all its verdicts
 	pollEvery  = 100 * time.Millisecond // while it runs
 )
@@ -32,7 +33,7 @@ func (b *bench) measureLarge(ctx context.Context, f *testFleet) (err error) {
 	}
 	defer func() { err = errors.Join(err, db.Close()) }()
 
-	for _, names := range slices.Compact([]int{min(10, b.size.names), min(25, b.size.names)}) {
+	for _, names := range slices.Compact([]int{min(10, b.size.names), min(mostNames, b.size.names)}) {
 		if err := b.largeTask(ctx, f, db, names); err != nil {
 			return err
 		}
@@ -48,7 +49,7 @@ func (b *bench) largeTask(ctx context.Context, f *testFleet, db *sql.DB, names i
 	if err != nil {
 		return err
 	}
-	bare, err := bareTask(ctx, db, targets)
+	bare, bareCPU, err := bareTask(ctx, db, targets)
 	if err != nil {
 		return err
 	}
@@ -57,13 +58,17 @@ func (b *bench) largeTask(ctx context.Context, f *testFleet, db *sql.DB, names i
 	var task struct {
 		ID string `json:"task_id"`
 	}
-	accepted, err := f.ask(ctx, "operate_proc_multi", body, &task)
+	var accepted time.Duration
+	acceptCPU, _, err := b.spent(f.server, "accept", func() (err error) {
+		accepted, err = f.ask(ctx, "operate_proc_multi", body, &task)
+		return err
+	})
 	if err != nil {
 		return err
 	}
 	p := poller{caller: f.caller, path: "/api/v1/tasks/" + url.PathEscape(task.ID)}
 	running, polls := time.Now(), 0
-	cpu, _, err := child.Spent(f.server, func() error {
+	cpu, _, err := b.spent(f.server, "large", func() error {
 		for ; ; polls++ {
 			next := time.Now().Add(pollEvery)
 			state, err := p.poll(ctx)
@@ -84,6 +89,7 @@ func (b *bench) largeTask(ctx context.Context, f *testFleet, db *sql.DB, names i
 	t := b.res.Table(fmt.Sprintf("One task with %d targets on %d hosts, read whole ten times a second", targets, len(f.hosts)),
 		"measured", "bare SQLite, the same rows in one transaction")
 	t.Add("accepted", span(accepted), span(bare), ratio(accepted, bare), "≤ 2×")
+	t.Add("server CPU until it was accepted", span(acceptCPU), span(bareCPU), ratio(acceptCPU, bareCPU), "")
 	t.Add("all verdicts read", span(settled), "", "", "")
 	t.Add(fmt.Sprintf("server CPU in all, per operation, with %d polls", polls+1), each(cpu, targets), "", "", "")
 	return b.finalPolls(ctx, f, &p, t)
@@ -92,11 +98,14 @@ func (b *bench) largeTask(ctx context.Context, f *testFleet, db *sql.DB, names i
 // finalPolls measures polls of a task that does not change any more.
 func (b *bench) finalPolls(ctx context.Context, f *testFleet, p *poller, t *sheet.Table) error {
 	for _, side := range []struct {
-		name string
-		tag  bool
-	}{{"server CPU per poll that reads all again", false}, {"server CPU per poll with the ETag, answered with 304", true}} {
+		name, profile string
+		tag           bool
+	}{
+		{"server CPU per poll that reads all again", "poll", false},
+		{"server CPU per poll with the ETag, answered with 304", "poll-304", true},
+	} {
 		p.useTag = side.tag
-		cpu, _, err := child.Spent(f.server, func() error {
+		cpu, _, err := b.spent(f.server, side.profile, func() error {
 			for range largePolls {
 				if _, err := p.poll(ctx); err != nil {
 					return err
@@ -182,23 +191,41 @@ func (b *bench) openLarge(ctx context.Context) (*sql.DB, error) {
 }
 
 // bareTask measures one transaction with a row for each target.
-func bareTask(ctx context.Context, db *sql.DB, targets int) (took time.Duration, err error) {
+func bareTask(ctx context.Context, db *sql.DB, targets int) (took, cpu time.Duration, err error) {
+	before, err := ownCPU()
+	if err != nil {
+		return 0, 0, err
+	}
 	began := time.Now()
 	tx, err := db.BeginTx(ctx, nil)
 	if err != nil {
-		return 0, err
+		return 0, 0, err
 	}
 	st, err := tx.PrepareContext(ctx, `INSERT INTO attempts VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)`)
 	if err != nil {
-		return 0, errors.Join(err, tx.Rollback())
+		return 0, 0, errors.Join(err, tx.Rollback())
 	}
 	for i := range targets {
 		_, err := st.ExecContext(ctx, targets, i, i%25, fmt.Sprintf("%032x", i), fmt.Sprintf("%032x", i*7919), 0, "127.1.200.200",
 			fmt.Sprintf("%d:bench:worker", i), 2, 3, "", 1_700_000_000_000, 1_700_000_000_000)
 		if err != nil {
-			return 0, errors.Join(err, tx.Rollback())
+			return 0, 0, errors.Join(err, tx.Rollback())
 		}
 	}
-	err = errors.Join(st.Close(), tx.Commit())
-	return time.Since(began), err
+	if err := errors.Join(st.Close(), tx.Commit()); err != nil {
+		return 0, 0, err
+	}
+
+	took = time.Since(began)
+	after, err := ownCPU()
+	return took, after - before, err
+}
+
+// ownCPU is the CPU time of this program.
+func ownCPU() (time.Duration, error) {
+	var u syscall.Rusage
+	if err := syscall.Getrusage(syscall.RUSAGE_SELF, &u); err != nil {
+		return 0, fmt.Errorf("cannot read the CPU time of this program: %w", err)
+	}
+	return time.Duration(u.Utime.Nano() + u.Stime.Nano()), nil
 }

@@ -23,7 +23,8 @@ func main() {
 	quick := flag.Bool("quick", false, "small counts, to see that everything works; the figures mean nothing")
 	out := flag.String("out", "", "file for the table; default bench/spine/RESULTS.md, none with -quick")
 	binary := flag.String("binary", os.Getenv("GOZZARD_BINARY"), "a gozzard that is built already; default: build one")
-	only := flag.String("only", "", "measure only these, by commas: single,fanout,ingest,pages")
+	only := flag.String("only", "", "measure only these, by commas: single,fanout,ingest,pages,large; pages has large")
+	profiles := flag.String("profiles", "", "folder for profiles of the server, which is then a part of this program; default: none")
 	flag.Parse()
 
 	if flag.NArg() > 0 {
@@ -31,14 +32,14 @@ func main() {
 		os.Exit(2)
 	}
 
-	o := options{size: fullSize(), binary: *binary, only: *only, progress: os.Stderr}
+	o := options{size: fullSize(), binary: *binary, only: *only, profiles: *profiles, progress: os.Stderr}
 
 	if *quick {
 		o.size = quickSize()
 	}
 
 	path := *out
-	if path == "" && !*quick && *only == "" {
+	if path == "" && !*quick && *only == "" && *profiles == "" {
 		path = "bench/spine/RESULTS.md"
 	}
 

@@ -48,6 +48,13 @@ func serveRole(args []string) (served bool, code int) {
 	if len(args) == 0 || !strings.HasPrefix(args[0], roleFlag) {
 		return false, 0
 	}
+	if args[0] == roleFlag+serverRole && len(args) == 2 {
+		if err := playServer(args[1]); err != nil {
+			fmt.Fprintln(os.Stderr, "spine:", err)
+			return true, 1
+		}
+		return true, 0
+	}
 	if err := playRole(strings.TrimPrefix(args[0], roleFlag), os.Stdin, os.Stdout); err != nil {
 		fmt.Fprintln(os.Stderr, "spine:", err)
 		return true, 1

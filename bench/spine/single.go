@@ -90,7 +90,7 @@ type single struct {
 }
 
 func (b *bench) singleBlock(ctx context.Context, s *single) error {
-	cpu, wall, err := child.Spent(s.f.server, func() error { return b.singles(ctx, s.f, s.bodies, s.rounds, &s.ours) })
+	cpu, wall, err := b.spent(s.f.server, "single", func() error { return b.singles(ctx, s.f, s.bodies, s.rounds, &s.ours) })
 	if err != nil {
 		return err
 	}

@@ -4,6 +4,7 @@ package main
 
 import (
 	"os"
+	"path/filepath"
 	"strings"
 	"testing"
 )
@@ -39,5 +40,26 @@ func TestQuickRun(t *testing.T) {
 		if !strings.Contains(text, want) {
 			t.Errorf("the results do not have %q", want)
 		}
+	}
+}
+
+// TestQuickProfiles checks that the server writes profiles when they are wanted, and that its largest costs are named.
+func TestQuickProfiles(t *testing.T) {
+	dir := t.TempDir()
+	res, err := run(t.Context(), options{size: quickSize(), binary: os.Getenv("GOZZARD_BINARY"), only: "large", profiles: dir, progress: t.Output()})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := res.Fault(); err != nil {
+		t.Error(err)
+	}
+
+	for _, name := range []string{"accept-1.cpu", "large-1.cpu", "poll-1.cpu", "poll-304-1.heap"} {
+		if info, err := os.Stat(filepath.Join(dir, name)); err != nil || info.Size() == 0 {
+			t.Errorf("profile %s: %v", name, err)
+		}
+	}
+	if text := res.Text(); !strings.Contains(text, "The largest costs of the server, poll-304: ") {
+		t.Errorf("the results do not name the largest costs:\n%s", text)
 	}
 }

@@ -1,6 +1,6 @@
 //go:build linux
 
-package main
+package profile
 
 import (
 	"bufio"
@@ -8,7 +8,6 @@ import (
 	"cmp"
 	"fmt"
 	"os/exec"
-	"path/filepath"
 	"slices"
 	"strings"
 	"time"
@@ -24,7 +23,7 @@ var spenders = []struct {
 	{"TLS", []string{"crypto/tls."}},
 	{"signatures of commands", []string{"gozzard/internal/signing."}},
 	{"the record", []string{"gozzard/internal/sqlstore.", "modernc.org/"}},
-	{"the requests of this benchmark", []string{"net/http."}},
+	{"requests over HTTP", []string{"net/http."}},
 	{"reports and sessions in the control plane", []string{"gozzard/internal/control.", "gozzard/internal/fleet.",
 		"gozzard/internal/delivery.", "gozzard/internal/wire.", "gozzard/internal/server."}},
 	{"the hub, between broker and control plane", []string{"gozzard/internal/nats.", "nats-io/nats%2ego.", "nats-io/nats.go."}},
@@ -36,25 +35,25 @@ var spenders = []struct {
 
 const spentElse = "other"
 
-// costs are shares of processor time.
-type costs struct {
+// Costs are shares of processor time.
+type Costs struct {
 	total time.Duration
 	by    map[string]time.Duration
 }
 
-// readCosts reads a CPU profile.
-func readCosts(path string) (c costs, err error) {
-	text, err := exec.Command("go", "tool", "pprof", "-traces", path).Output()
+// Read reads CPU profiles of one thing.
+func Read(paths ...string) (c Costs, err error) {
+	text, err := exec.Command("go", append([]string{"tool", "pprof", "-traces"}, paths...)...).Output()
 	if err != nil {
-		return c, fmt.Errorf("cannot read %s: %w", path, err)
+		return c, fmt.Errorf("cannot read %s: %w", paths, err)
 	}
-	return parseCosts(text), nil
+	return parse(text), nil
 }
 
-// parseCosts reads the stacks that pprof prints: a line of hyphens before each, then the time with the innermost function,
+// parse reads the stacks that pprof prints: a line of hyphens before each, then the time with the innermost function,
 // then the functions that called it.
-func parseCosts(text []byte) costs {
-	c := costs{by: map[string]time.Duration{}}
+func parse(text []byte) Costs {
+	c := Costs{by: map[string]time.Duration{}}
 	var took time.Duration
 	var stack []string
 	flush := func() {
@@ -92,8 +91,8 @@ func spenderOf(stack []string) string {
 	return spentElse
 }
 
-// top names the largest costs.
-func (c *costs) top(n int) string {
+// Top names the largest costs.
+func (c *Costs) Top(n int) string {
 	type share struct {
 		what string
 		took time.Duration
@@ -113,12 +112,4 @@ func (c *costs) top(n int) string {
 		words = append(words, fmt.Sprintf("%s %.0f %%", s.what, 100*float64(s.took)/float64(max(c.total, 1))))
 	}
 	return strings.Join(words, ", ")
-}
-
-// costsOf are the costs of one measurement. The built program writes no profiles.
-func (b *bench) costsOf(what string, m *measured) (c costs, err error) {
-	if b.binary != "" {
-		return costs{}, nil
-	}
-	return readCosts(filepath.Join(b.profiles, profileName(what, m.way, m.agents)+".cpu"))
 }
