@@ -64,6 +64,10 @@ func contract(t *testing.T, open func(*testing.T) *sqlstore.Store) {
 		storetest.RunAudit(t, func(t *testing.T) storetest.AuditRecord { return open(t) })
 	})
 
+	t.Run("servers", func(t *testing.T) {
+		storetest.RunServers(t, func(t *testing.T) storetest.ServerRecord { return open(t) })
+	})
+
 	t.Run("accounts", func(t *testing.T) {
 		storetest.RunAccounts(t, func(t *testing.T) storetest.AccountRecord { return open(t) })
 	})

@@ -72,6 +72,8 @@ func OpenPostgres(ctx context.Context, dsn string, o Options) (*Store, error) {
 		begin:       "BEGIN",
 		tables:      `SELECT table_name FROM information_schema.tables WHERE table_schema = current_schema()`,
 		forUpdate:   " FOR UPDATE",
+		forShare:    " FOR SHARE",
+		now:         "CAST(EXTRACT(EPOCH FROM clock_timestamp()) * 1000 AS BIGINT)", // not now(): that is the time of BEGIN
 		looseInsert: "INSERT",
 		placeholder: func(i int) string { return "$" + strconv.Itoa(i) },
 		sessions:    selectSessions(" FOR SHARE OF h"),

@@ -6,6 +6,7 @@ import (
 	"database/sql"
 
 	"github.com/gozzard/gozzard"
+	"github.com/gozzard/gozzard/internal/record"
 	"github.com/gozzard/gozzard/internal/upgrade"
 )
 
@@ -38,6 +39,9 @@ func (s *Store) AddRelease(ctx context.Context, r upgrade.Release, audit upgrade
 			return err
 		}
 
+		if err := c.bump(ctx, record.KindReleases); err != nil {
+			return err
+		}
 		return auditUpgrade(ctx, c, row, nil)
 	}})
 }
@@ -66,6 +70,9 @@ func (s *Store) RemoveRelease(ctx context.Context, version string, audit upgrade
 			return gozzard.Errorf(gozzard.ErrNotFound, "release %s is not published", version)
 		}
 
+		if err := c.bump(ctx, record.KindReleases); err != nil {
+			return err
+		}
 		return auditUpgrade(ctx, c, row, nil)
 	}})
 }

@@ -70,6 +70,8 @@ type dialect struct {
 	oneByOne     string                  // makes it wait for those of other stores; "": there are none
 	tables       string                  // selects the names of all tables
 	forUpdate    string                  // the end of a SELECT whose rows are about to be changed
+	forShare     string                  // the end of a SELECT whose rows no other transaction may change before ours ends
+	now          string                  // the clock of the database, in milliseconds since 1970
 	sessions     *bulk                   // made by selectSessions
 	jsonNumbers  func(arg string) string // a query for the integers of the JSON list in arg
 	jsonTexts    func(arg string) string // a query for the texts of the JSON list in arg

@@ -25,8 +25,8 @@ type Transferred struct {
 // transferRows is how many rows one statement inserts.
 const transferRows = 200
 
-// ownTables are not copied: goose has its own versions, and marks are those of one writer.
-var ownTables = []string{versionTable, "marks"}
+// ownTables are not copied: goose has its own versions, and the others belong to the servers of one database.
+var ownTables = []string{versionTable, "marks", "servers", "leases"}
 
 // begun are the tables that have rows in a new record.
 var begun = []string{"counters", "audit_head"}

@@ -7,6 +7,7 @@ import (
 	"fmt"
 
 	"github.com/gozzard/gozzard"
+	"github.com/gozzard/gozzard/internal/record"
 	"github.com/gozzard/gozzard/internal/upgrade"
 )
 
@@ -87,6 +88,9 @@ func (s *Store) AddUpgrade(ctx context.Context, r *upgrade.Upgrade, audit upgrad
 				return err
 			}
 
+			if err := c.bump(ctx, record.KindReleases); err != nil {
+				return err
+			}
 			return auditUpgrade(ctx, c, row, r.Hosts)
 		}})
 	if err == nil {
@@ -123,6 +127,12 @@ func (s *Store) SaveUpgrade(ctx context.Context, r *upgrade.Upgrade, hosts []upg
 				return err
 			}
 
+			// The server that runs the upgrade knows its own steps.
+			if audit.What != "" {
+				if err := c.bump(ctx, record.KindReleases); err != nil {
+					return err
+				}
+			}
 			return auditUpgrade(ctx, c, row, hosts)
 		}})
 }

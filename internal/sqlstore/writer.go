@@ -32,6 +32,8 @@ type job struct {
 	app   string // that causes the call; "" for a call of the server itself
 	rows  int    // an estimate of the rows that it writes
 	grows bool   // it records new facts, so it is rejected while the disk is nearly full
+	// that the call needs; nil: it is no work of one server. See record.WithFence
+	fence *record.Fence
 	// may run again after a rollback, so it begins by forgetting what it found before
 	run func(ctx context.Context, t *conn) error
 	// called when it is committed, in the order of the transaction; may be nil
@@ -102,6 +104,10 @@ func (w *writer) submit(ctx context.Context, j *job) error {
 	}
 	if err := w.writable(); err != nil {
 		return err
+	}
+
+	if f, ok := record.FenceOf(ctx); ok {
+		j.fence = &f
 	}
 
 	// Queue the job.
@@ -392,13 +398,13 @@ func (w *writer) begin(ctx context.Context) error {
 // wrote itself. A job that is alone needs no savepoint.
 func (w *writer) runJob(ctx context.Context, j *job, shared bool) error {
 	if !shared {
-		return j.run(ctx, w.c)
+		return w.runFenced(ctx, j)
 	}
 	if err := w.c.control(ctx, "SAVEPOINT job"); err != nil {
 		return errors.Join(errTxUnknown, err)
 	}
 
-	runErr := j.run(ctx, w.c)
+	runErr := w.runFenced(ctx, j)
 	if w.losesTx(runErr) {
 		return runErr
 	}
@@ -413,4 +419,14 @@ func (w *writer) runJob(ctx context.Context, j *job, shared bool) error {
 	}
 
 	return runErr
+}
+
+// runFenced runs a job, unless the lease that it needs belongs to another server.
+func (w *writer) runFenced(ctx context.Context, j *job) error {
+	if j.fence != nil {
+		if err := w.c.checkFence(ctx, *j.fence); err != nil {
+			return err
+		}
+	}
+	return j.run(ctx, w.c)
 }

@@ -1,0 +1,26 @@
+package record
+
+import "time"
+
+// Server is a server of an installation as recorded. All times are by the clock of the database, because the clocks of
+// servers may differ by minutes.
+type Server struct {
+	ID      string
+	Name    string
+	URL     string // of its API
+	Address string // for other servers; "": none
+	Version string // of its program
+	Agents  int    // that are connected to it
+	Drained bool   // it takes no agents, for maintenance
+
+	Started time.Time     // set by the store
+	Seen    time.Time     // set by the store, each time that the server writes its row
+	Ago     time.Duration // since Seen, when it was read
+}
+
+// Kind is a kind of recorded facts that servers keep in memory. Its version grows with every change, so a server notices
+// what another one has changed.
+type Kind string
+
+// KindReleases are published releases and upgrades, as people change them.
+const KindReleases Kind = "releases"

@@ -1,0 +1,85 @@
+package sqlstore
+
+import (
+	"context"
+	"database/sql"
+	"time"
+
+	"github.com/gozzard/gozzard"
+	"github.com/gozzard/gozzard/internal/record"
+)
+
+// RegisterServer records a server that starts. A server that an admin has drained stays so.
+func (s *Store) RegisterServer(ctx context.Context, v record.Server) (err error) {
+	defer s.timed("register_server", &err)()
+	return s.w.submit(ctx, &job{op: "a server", rows: 1, run: func(ctx context.Context, c *conn) error {
+		_, err := c.change(ctx, `INSERT INTO servers (id, name, url, address, version, started, seen, agents, drained)
+			VALUES ($1, $2, $3, $4, $5, `+s.d.now+`, `+s.d.now+`, $6, $7)
+			ON CONFLICT (id) DO UPDATE SET name = excluded.name, url = excluded.url, address = excluded.address,
+				version = excluded.version, started = excluded.started, seen = excluded.seen, agents = excluded.agents`,
+			text(v.ID), text(v.Name), text(v.URL), text(v.Address), text(v.Version), v.Agents, v.Drained)
+		return err
+	}})
+}
+
+// RefreshServer records that a server runs, and returns whether it is drained. The error is ErrNotFound if the server was
+// removed because it was not seen for long: then it registers again.
+func (s *Store) RefreshServer(ctx context.Context, id string, agents int) (drained bool, err error) {
+	defer s.timed("refresh_server", &err)()
+	err = s.w.submit(ctx, &job{op: "a server", rows: 1, run: func(ctx context.Context, c *conn) error {
+		found, err := c.one(ctx, `UPDATE servers SET seen = `+s.d.now+`, agents = $2 WHERE id = $1 RETURNING drained`,
+			[]any{text(id), agents}, &drained)
+		if err == nil && !found {
+			err = gozzard.Errorf(gozzard.ErrNotFound, "server %.80q is not recorded", id)
+		}
+		return err
+	}})
+	return drained, err
+}
+
+// Servers lists the servers by name.
+func (s *Store) Servers(ctx context.Context) (list []record.Server, err error) {
+	defer s.timed("servers", &err)()
+	err = s.read.each(ctx, `SELECT id, name, url, address, version, started, seen, agents, drained, `+s.d.now+` - seen
+		FROM servers ORDER BY name, id`, nil, func(r *sql.Rows) error {
+		var v record.Server
+		var started, seen, ago int64
+		err := r.Scan(&v.ID, &v.Name, &v.URL, &v.Address, &v.Version, &started, &seen, &v.Agents, &v.Drained, &ago)
+		v.Started, v.Seen, v.Ago = fromMillis(started), fromMillis(seen), max(0, time.Duration(ago)*time.Millisecond)
+		list = append(list, v)
+		return err
+	})
+	return list, s.readError("the servers", err)
+}
+
+// RemoveServers removes the servers that were not seen for a time, and returns how many.
+func (s *Store) RemoveServers(ctx context.Context, absent time.Duration) (n int, err error) {
+	defer s.timed("remove_servers", &err)()
+	err = s.w.submit(ctx, &job{op: "the removal of servers", rows: 1, run: func(ctx context.Context, c *conn) error {
+		removed, err := c.change(ctx, `DELETE FROM servers WHERE seen < `+s.d.now+` - $1`, absent.Milliseconds())
+		n = int(removed)
+		return err
+	}})
+	return n, err
+}
+
+// Versions returns the versions of all kinds that were ever changed.
+func (s *Store) Versions(ctx context.Context) (versions map[record.Kind]int64, err error) {
+	defer s.timed("versions", &err)()
+	versions = map[record.Kind]int64{}
+	err = s.read.each(ctx, `SELECT kind, n FROM versions`, nil, func(r *sql.Rows) error {
+		var kind record.Kind
+		var n int64
+		err := r.Scan(&kind, &n)
+		versions[kind] = n
+		return err
+	})
+	return versions, s.readError("the versions", err)
+}
+
+// bump says in the transaction of a change that facts of a kind changed.
+func (c *conn) bump(ctx context.Context, kind record.Kind) error {
+	_, err := c.change(ctx, `INSERT INTO versions (kind, n) VALUES ($1, 1)
+		ON CONFLICT (kind) DO UPDATE SET n = versions.n + 1`, string(kind))
+	return err
+}
