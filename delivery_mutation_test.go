@@ -59,13 +59,14 @@ func TestProtocol(t *testing.T) {
 }
 
 // everyMoveIsExplored compares the state machine of package delivery with the model: the model explored every change of
-// the record that the state machine regards as possible. The one exception is a dispatch that is undone because nothing
-// was sent in its session: in the model a row that is dispatched is sent.
+// the record that the state machine regards as possible. One exception is a dispatch that is undone because nothing
+// was sent in its session: in the model a row that is dispatched is sent. The other one is what a server forgets because
+// another one delivers it: that changes nothing in the record.
 func everyMoveIsExplored(t *testing.T, seen *moves) {
 	for _, s := range delivery.States() {
 		for _, e := range delivery.Events() {
 			next, _ := delivery.Next(s, e)
-			if s.Record() == 0 || next.Record() == s.Record() || e == delivery.Returned {
+			if s.Record() == 0 || next.Record() == s.Record() || e == delivery.Returned || next == delivery.Elsewhere {
 				continue
 			}
 			if !seen[s.Record()][e] {

@@ -100,12 +100,16 @@ func (p *Plane) openSession(ctx context.Context, h hello) error {
 	lost := p.restorer.lostState(h.from, &rec)
 	p.comparePolicy(h, &info)
 	p.o.Live.PutHost(fleet.Host{Info: info, Session: r.Session, Online: true, LastSeen: now})
+	p.peers.noteHello(h, &info)
 
 	// Answer.
 	p.welcome(h)
 	p.sendGroupsTogether(ctx, h.from)
 
 	// Decide about what is open, and send what waits.
+	if err := p.peers.takeUpOf(ctx, h.from); err != nil {
+		return err
+	}
 	switch {
 	case r.Hello.Kept:
 		p.o.Log.Warn("a host cannot write its state folder: it supervises, but cannot record", "agent", h.from)

@@ -59,9 +59,12 @@ func sensible(h *gozzard.History) bool {
 	return h.From >= 0 && h.From <= year9999 && h.Step >= 1 && h.Step <= month && len(h.Points) <= gozzard.MaxHistoryPoints
 }
 
-func (p *Plane) receiveHistory(from gozzard.AgentID, r *gozzard.Report) {
+func (p *Plane) receiveHistory(from gozzard.AgentID, cloud int, r *gozzard.Report) {
 	if r.History == nil {
 		p.reject("history_empty", from)
+		return
+	}
+	if p.peers.passOn(from, cloud, r.History.ID, r) {
 		return
 	}
 	p.answered(from, r.History.ID, r, "history_unasked")

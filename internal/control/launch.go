@@ -4,6 +4,7 @@ import (
 	"context"
 	"sync"
 
+	"github.com/gozzard/gozzard"
 	"github.com/gozzard/gozzard/internal/record"
 )
 
@@ -57,10 +58,24 @@ func (p *Plane) launchCommitted() {
 func (p *Plane) launch(t *record.NewTask) {
 	for i := range t.Register {
 		r := &t.Register[i]
-		if _, ok := p.o.Live.Get(r.ID.Agent, r.ID.Key); !ok {
-			p.o.Live.Seed(r.ID.Agent, seedStatus(r))
+		if p.seed(r.ID.Agent, seedStatus(r)) {
+			p.peers.noteSeed(r.ID.Agent, seedStatus(r))
 		}
 	}
 
-	p.delivery.Launch(t.Task.Caller.App, t.Attempts)
+	own, others := p.peers.split(t.Attempts)
+	p.delivery.Launch(t.Task.Caller.App, own)
+	if others != nil {
+		p.delivery.Unreserve(t.Task.Caller.App, len(t.Attempts)-len(own))
+		p.peers.wakeOthers(others, t.Task.Seq)
+	}
+}
+
+// seed adds a registered process that no host has reported yet, and reports whether it was new.
+func (p *Plane) seed(agent gozzard.AgentID, s gozzard.Status) bool {
+	if _, ok := p.o.Live.Get(agent, s.Key); ok {
+		return false
+	}
+	p.o.Live.Seed(agent, s)
+	return true
 }

@@ -40,9 +40,12 @@ func (p *Plane) Log(ctx context.Context, caller gozzard.Caller, t gozzard.Target
 	return *c, nil
 }
 
-func (p *Plane) receiveLogs(from gozzard.AgentID, r *gozzard.Report) {
+func (p *Plane) receiveLogs(from gozzard.AgentID, cloud int, r *gozzard.Report) {
 	if r.Logs == nil {
 		p.reject("logs_empty", from)
+		return
+	}
+	if p.peers.passOn(from, cloud, r.Logs.ID, r) {
 		return
 	}
 	p.answered(from, r.Logs.ID, r, "logs_unasked")

@@ -35,6 +35,13 @@ type Options struct {
 	// record.NewTask.FoldAudit. nil: all have.
 	FoldQuery func(gozzard.AuditRow) (quiet bool, done func(recorded bool))
 
+	// Peers carries news to the other servers that share the record, and Server is the id of this one. nil: it is alone.
+	Peers  PeerLink
+	Server string
+
+	// Changed is called when another server changed recorded facts of these kinds. It may be nil.
+	Changed func(kinds []string)
+
 	Interval time.Duration // between full reports of an agent; 30 s
 	Lease    time.Duration // silence after which a host is offline; 14 s, so that it is known within 15
 	Slack    time.Duration // on top of a command's own time before an attempt is given up; 8 s

@@ -31,6 +31,7 @@ type Plane struct {
 	events    *EventRing
 	taskFeed  taskFeed
 	results   *taskResults
+	peers     *peers // nil: the server is alone
 	questions questions
 	restorer  *restorer
 	claims    claims
@@ -58,6 +59,7 @@ func New(ctx context.Context, o Options) (*Plane, error) {
 		Foreign: func(agent gozzard.AgentID) { p.forged("foreign_operation", agent) },
 	})
 	p.results = newTaskResults(&p.o)
+	p.peers = newPeers(&p.o, p)
 	p.protocols = newProtocols(&p.o)
 	p.restorer = newRestorer(&p.o, p.delivery, p.restore)
 	p.businesses = newBusinesses(&p.o, p.Operate)
@@ -66,8 +68,10 @@ func New(ctx context.Context, o Options) (*Plane, error) {
 	if err := p.loadFleet(ctx); err != nil {
 		return nil, err
 	}
-	if err := p.loadAttempts(ctx); err != nil {
-		return nil, err
+	if p.peers == nil { // else another server may be delivering them
+		if err := p.loadAttempts(ctx); err != nil {
+			return nil, err
+		}
 	}
 	if err := p.businesses.start(ctx); err != nil {
 		return nil, err
@@ -107,21 +111,29 @@ func (p *Plane) loadAttempts(ctx context.Context) error {
 		return fmt.Errorf("cannot read open attempts: %w", err)
 	}
 
+	apps, err := p.appsOf(ctx, open)
+	if err != nil {
+		return fmt.Errorf("cannot read tasks: %w", err)
+	}
+	p.delivery.Restore(open, apps)
+	return nil
+}
+
+// appsOf reads which apps the tasks of attempts belong to.
+func (p *Plane) appsOf(ctx context.Context, list []gozzard.Attempt) (map[gozzard.TaskSeq]string, error) {
 	apps := map[gozzard.TaskSeq]string{}
-	for i := range open {
-		seq := open[i].Ref.Task
+	for i := range list {
+		seq := list[i].Ref.Task
 		if _, known := apps[seq]; known {
 			continue
 		}
 		task, err := p.o.Store.Task(ctx, seq)
 		if err != nil {
-			return fmt.Errorf("cannot read tasks: %w", err)
+			return nil, err
 		}
 		apps[seq] = task.Caller.App
 	}
-
-	p.delivery.Restore(open, apps)
-	return nil
+	return apps, nil
 }
 
 // Run does the plane's work until ctx ends. It runs once.
@@ -137,6 +149,9 @@ func (p *Plane) Run(ctx context.Context) error {
 	run(p.restorer.loop)
 	run(p.protocols.loop)
 	run(p.businesses.loop)
+	if p.peers != nil {
+		run(p.peers.loop)
+	}
 
 	for range helloWorkers {
 		run(p.helloLoop)
@@ -170,13 +185,20 @@ func (p *Plane) pruneLoop(ctx context.Context) {
 // silent is called by delivery when the lease of an agent ends.
 func (p *Plane) silent(agent gozzard.AgentID, since time.Time) {
 	p.o.Live.SetOnline(agent, false, since)
+	if h, ok := p.o.Live.Host(agent); ok {
+		p.peers.noteSilent(agent, h.Session, since)
+	}
 	p.o.Log.Info("host is silent", "agent", agent, "since", since)
 }
 
 // Disconnected says that the server closed the connection of an agent: its host is offline from now on, until the agent
 // opens a session again. Its attempts are decided by the lease, as for any host that went silent.
 func (p *Plane) Disconnected(agent gozzard.AgentID) {
-	p.o.Live.SetOnline(agent, false, p.o.Now())
+	now := p.o.Now()
+	p.o.Live.SetOnline(agent, false, now)
+	if s, _, _ := p.delivery.Session(agent); s.ID != 0 {
+		p.peers.noteSilent(agent, s.ID, now)
+	}
 }
 
 // seedStatus is what is known of a registered process before its agent has reported it.

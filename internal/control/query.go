@@ -64,6 +64,7 @@ func (p *Plane) Await(ctx context.Context, caller gozzard.Caller, id gozzard.Tas
 	if seq, ok := id.Seq(); ok {
 		wait, cancel := context.WithTimeout(ctx, limit)
 		p.delivery.Await(wait, seq)
+		p.peers.await(wait, seq)
 		cancel()
 	}
 	return p.Results(ctx, caller, id)

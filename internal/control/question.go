@@ -56,7 +56,7 @@ func (p *Plane) hostToAsk(caller gozzard.Caller, t gozzard.Target) (fleet.Host, 
 	if !known {
 		return host, gozzard.Errorf(gozzard.ErrNotFound, "no agent has ever reported from %s", targetName(t))
 	}
-	if p.delivery.OnlineSession(host.Info.Agent).ID == 0 {
+	if p.reach(host.Info.Agent).ID == 0 {
 		return host, gozzard.Errorf(gozzard.ErrUnavailable,
 			"host %s is offline, and its logs and histories are there: its agent was last heard at %s. Start the agent, or "+
 				"ask again when the host is back", offlineName(t, host), lastHeard(host))
@@ -77,7 +77,7 @@ func (p *Plane) ask(ctx context.Context, t gozzard.Target, agent gozzard.AgentID
 	defer cancel()
 
 	for {
-		if s := p.delivery.OnlineSession(agent); s.ID != 0 {
+		if s := p.reach(agent); s.ID != 0 {
 			again := *cmd // what was handed over may not change any more
 			again.Version, again.Session = gozzard.ProtocolVersion, s.ID
 			p.delivery.Send(agent, s.Cloud, &again)
@@ -106,4 +106,11 @@ func (p *Plane) answered(from gozzard.AgentID, id gozzard.OpID, r *gozzard.Repor
 		return
 	}
 	asked.answer <- r // removed once: there is room
+}
+
+// isAsked reports whether this server waits for an answer.
+func (q *questions) isAsked(id gozzard.OpID) bool {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	return q.open[id] != nil
 }

@@ -25,6 +25,7 @@ func (p *Plane) Receive(from gozzard.AgentID, cloud int, r *gozzard.Report) {
 	case gozzard.ReportResults:
 		p.o.Live.Apply(from, r.Statuses, nil) // before the verdicts: a reader of those finds a status that agrees
 		p.delivery.Receive(from, cloud, r)
+		p.peers.noteStatuses(from, cloud, r)
 	case gozzard.ReportStatus:
 		p.receiveStatus(from, cloud, r)
 	case gozzard.ReportHeartbeat:
@@ -32,14 +33,16 @@ func (p *Plane) Receive(from gozzard.AgentID, cloud int, r *gozzard.Report) {
 			p.o.Live.SetVitals(from, vitalsOf(r.Vitals, p.o.Now()))
 		}
 		p.acknowledge(from, cloud, &gozzard.Command{Session: r.Session, Beat: r.Beat})
+		p.peers.noteReport(from, cloud, r)
 	case gozzard.ReportEvents:
 		p.receiveEvents(from, cloud, r)
 	case gozzard.ReportLogs:
-		p.receiveLogs(from, r)
+		p.receiveLogs(from, cloud, r)
 	case gozzard.ReportHistory:
-		p.receiveHistory(from, r)
+		p.receiveHistory(from, cloud, r)
 	case gozzard.ReportUpdate:
 		p.receiveUpdate(from, r)
+		p.peers.noteReport(from, cloud, r) // another server may have ordered it
 	}
 }
 
@@ -57,6 +60,8 @@ func (p *Plane) heard(from gozzard.AgentID, cloud int, session uint64) bool {
 		return false
 	case delivery.ContactBack:
 		p.o.Live.SetOnline(from, true, now)
+		p.peers.noteReport(from, cloud, &gozzard.Report{Version: gozzard.ProtocolVersion, Kind: gozzard.ReportHeartbeat,
+			Session: session})
 	default:
 		p.o.Live.Touch(from, now)
 	}
@@ -95,6 +100,7 @@ func (p *Plane) forged(rule string, from gozzard.AgentID) {
 }
 
 func (p *Plane) receiveStatus(from gozzard.AgentID, cloud int, r *gozzard.Report) {
+	defer p.peers.noteReport(from, cloud, r)
 	if r.Round == 0 {
 		p.o.Live.Apply(from, r.Statuses, r.Removed)
 		return

@@ -77,6 +77,7 @@ func (r recorder) forget(ctx context.Context, ids []gozzard.ProcID) {
 	for _, id := range ids {
 		if _, ok := recs[id]; !ok {
 			r.p.o.Live.Remove(id.Agent, id.Key)
+			r.p.peers.noteRemoved(id)
 		}
 	}
 }
@@ -96,8 +97,10 @@ func (r recorder) settled(row *record.Settlement) {
 	o := &r.p.o
 	r.p.taskFeed.note(row.Ref.Task)
 	r.p.results.settled(row)
+	r.p.peers.noteTask(row.Ref.Task)
 	if row.Process != nil && row.Process.Remove {
 		o.Live.Remove(row.Agent, row.Process.ID.Key)
+		r.p.peers.noteRemoved(gozzard.ProcID{Agent: row.Agent, Key: row.Process.ID.Key})
 	}
 	if row.To.Final() && o.Observe.Settled != nil {
 		o.Observe.Settled(row.Action, row.To, row.Outcome.Code)

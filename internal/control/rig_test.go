@@ -32,6 +32,10 @@ type rig struct {
 	around func(*sqlstore.Store) control.Store
 	store  *sqlstore.Store
 	plane  *control.Plane
+	// server and peers are set for one of several servers, and shared is their record.
+	server string
+	peers  control.PeerLink
+	shared *sqlstore.Store
 	stop   func()
 
 	mu   sync.Mutex
@@ -76,11 +80,10 @@ func newRigQuota(t *testing.T, quota int) *rig {
 func (r *rig) start() {
 	r.t.Helper()
 
-	storetest.NewSQLite(r.t, r.path)
-	store, err := sqlstore.OpenSQLite(r.t.Context(), r.path,
-		sqlstore.Options{Fatal: func(err error) { r.t.Errorf("fatal: %v", err) }})
-	if err != nil {
-		r.t.Fatal(err)
+	store, closeStore := r.shared, func() error { return nil }
+	if store == nil {
+		store = r.open()
+		closeStore = store.Close
 	}
 
 	var given control.Store = store
@@ -97,7 +100,7 @@ func (r *rig) start() {
 			}
 			return nil
 		},
-		Events: 50, Refresh: time.Second, Answer: 500 * time.Millisecond,
+		Peers: r.peers, Server: r.server, Events: 50, Refresh: time.Second, Answer: 500 * time.Millisecond,
 		Observe: control.Observer{Refused: func(rule string) { r.refused.Store(rule, true) }},
 	})
 	if err != nil {
@@ -113,10 +116,22 @@ func (r *rig) start() {
 		if err := <-done; err != nil {
 			r.t.Error(err)
 		}
-		if err := store.Close(); err != nil {
+		if err := closeStore(); err != nil {
 			r.t.Error(err)
 		}
 	})
+}
+
+// open opens the record of the rig.
+func (r *rig) open() *sqlstore.Store {
+	r.t.Helper()
+	storetest.NewSQLite(r.t, r.path)
+	store, err := sqlstore.OpenSQLite(r.t.Context(), r.path,
+		sqlstore.Options{Fatal: func(err error) { r.t.Errorf("fatal: %v", err) }})
+	if err != nil {
+		r.t.Fatal(err)
+	}
+	return store
 }
 
 // Send collects the commands of the plane.

@@ -8,7 +8,7 @@ import (
 // OrderUpdate asks an agent that is online to update itself to a release. The order may be lost: the caller repeats it
 // until the agent has answered.
 func (p *Plane) OrderUpdate(agent gozzard.AgentID, o gozzard.UpdateOrder) {
-	if s := p.delivery.OnlineSession(agent); s.ID != 0 {
+	if s := p.reach(agent); s.ID != 0 {
 		p.delivery.Send(agent, s.Cloud, &gozzard.Command{Version: gozzard.ProtocolVersion, Kind: gozzard.CommandUpdate,
 			Session: s.ID, Update: &o})
 	}

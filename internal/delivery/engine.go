@@ -130,12 +130,16 @@ func (e *Engine) Run(ctx context.Context) {
 	wg.Wait()
 }
 
-// Restore takes up the attempts that an earlier run of the server left open. Nothing is sent before their agents say
-// HELLO; what does not come back in time is given up. apps has the app of each task.
+// Restore takes up attempts that an earlier run of the server, or another server, left open, if this server does not have
+// them. Nothing is sent before their agents say HELLO; what does not come back in time is given up. apps has the app of
+// each task.
 func (e *Engine) Restore(open []gozzard.Attempt, apps map[gozzard.TaskSeq]string) {
 	e.change(func(now time.Time) {
 		for i := range open {
 			a := &open[i]
+			if e.queue.attempts[a.Op] != nil {
+				continue
+			}
 			app, kind := apps[a.Ref.Task], FoundUnknown
 			switch a.State {
 			case gozzard.AttemptPending:
@@ -199,12 +203,16 @@ func (e *Engine) Launch(app string, attempts []gozzard.Attempt) {
 	e.change(func(now time.Time) {
 		for i := range attempts {
 			a := &attempts[i]
-			switch a.State {
-			case gozzard.AttemptPending:
-				e.queue.backlog.expect(app, -1) // of Reserve
+			if a.State.Final() {
+				continue
+			}
+			e.queue.backlog.expect(app, -1) // of Reserve
+			switch {
+			case e.queue.attempts[a.Op] != nil: // found in the record before, and counted
+				e.queue.quotas.release(app, 1)
+			case a.State == gozzard.AttemptPending:
 				e.queue.add(a, app, AddedPending, now)
-			case gozzard.AttemptDispatched:
-				e.queue.backlog.expect(app, -1)
+			case a.State == gozzard.AttemptDispatched:
 				e.queue.add(a, app, AddedDispatched, now)
 			}
 		}

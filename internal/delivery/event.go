@@ -38,13 +38,14 @@ const (
 	NotGivenUp // the record did not take that
 	Settled    // the record has its verdict
 	NotSettled // the record did not take a verdict of this server
+	LetGo      // its agent has a session with another server
 	numEvents
 )
 
 var eventNames = [numEvents]string{"AddedPending", "AddedDispatched", "FoundDispatched", "FoundUnknown",
 	"Dispatched", "NotDispatched", "TurnToSend", "SessionEnded", "Returned", "NotReturned", "Acknowledged", "Requeued",
 	"AgentSilent", "ReleaseDue", "WaitDue", "ExpiryDue", "Superseded", "LateDue", "RepeatDue", "CheckDue", "GiveUpDue",
-	"CancelDue", "KeepDue", "GivenUp", "NotGivenUp", "Settled", "NotSettled"}
+	"CancelDue", "KeepDue", "GivenUp", "NotGivenUp", "Settled", "NotSettled", "LetGo"}
 
 func (k EventKind) String() string { return eventNames[k] }
 

@@ -185,17 +185,19 @@ func (q *queue) moved(a *Attempt, before State) {
 		q.quotas.release(a.task.app, 1)
 	}
 
-	if a.state == Final {
+	if !a.state.isOpen() {
 		q.remove(a)
 	}
 }
 
-// remove takes a final attempt out of the tables.
+// remove takes an attempt out of the tables: it is final, or another server has it.
 func (q *queue) remove(a *Attempt) {
 	delete(q.attempts, a.op.ID)
 	q.due.remove(a)
 	q.setReported(a, false)
-	q.recent.add(a.op.ID, a.agent.id)
+	if a.state == Final {
+		q.recent.add(a.op.ID, a.agent.id)
+	}
 
 	a.agent.remove(a)
 	if len(a.agent.attempts) == 0 && a.agent.session.ID == 0 {

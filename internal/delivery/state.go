@@ -8,20 +8,21 @@ type State uint8
 
 // The states of an attempt.
 const (
-	Created  State = iota // not in the tables of this server yet
-	Waiting               // waits until its agent is ready for it
-	Queued                // recorded as sent in the agent's session; waits for its turn to be sent
-	Stale                 // recorded as sent in a session in which this server does not send it
-	Sent                  // just sent and not answered; counts in the window
-	Repeated              // sent more than once, or its answer is late; it makes no other attempt wait
-	Received              // the agent has it and works on it
-	Unknown               // its time is over; the agent is asked to cancel it or to say what became of it
-	Final                 // it has its verdict and is out of the tables
+	Created   State = iota // not in the tables of this server yet
+	Waiting                // waits until its agent is ready for it
+	Queued                 // recorded as sent in the agent's session; waits for its turn to be sent
+	Stale                  // recorded as sent in a session in which this server does not send it
+	Sent                   // just sent and not answered; counts in the window
+	Repeated               // sent more than once, or its answer is late; it makes no other attempt wait
+	Received               // the agent has it and works on it
+	Unknown                // its time is over; the agent is asked to cancel it or to say what became of it
+	Final                  // it has its verdict and is out of the tables
+	Elsewhere              // another server delivers it; it is out of the tables of this one
 	numStates
 )
 
 var stateNames = [numStates]string{"created", "waiting", "queued", "stale", "sent", "repeated", "received", "unknown",
-	"final"}
+	"final", "elsewhere"}
 
 func (s State) String() string { return stateNames[s] }
 
@@ -34,7 +35,7 @@ func States() (list []State) {
 }
 
 // Record is the state that the record has for an attempt in this state. It is 0 for Created, whose event says which one
-// it is, and for Final, which is one of four.
+// it is, for Final, which is one of four, and for Elsewhere, which says nothing about it.
 func (s State) Record() gozzard.AttemptState {
 	switch s {
 	case Waiting:
@@ -46,6 +47,9 @@ func (s State) Record() gozzard.AttemptState {
 	}
 	return 0
 }
+
+// isOpen reports whether an attempt is in the tables.
+func (s State) isOpen() bool { return s > Created && s < Final }
 
 // inWindow reports whether an attempt counts in the window. A silent host leaves the window when most others would have
 // answered, so it delays no other host.

@@ -35,6 +35,7 @@ var addRules = []rule{
 	{on: added, in: open, to: stay, do: Impossible, note: "an attempt is added once"},
 	{on: kindsFrom(Dispatched), in: []State{Created}, to: stay, do: Impossible, note: "it is not in the tables yet"},
 	{on: kindsFrom(AddedPending), in: []State{Final}, to: stay, note: "a verdict never changes"},
+	{on: kindsFrom(AddedPending), in: []State{Elsewhere}, to: stay, note: "another server decides"},
 }
 
 // How an attempt reaches its agent.
@@ -114,6 +115,7 @@ var endRules = []rule{
 	{on: []EventKind{Settled}, in: open, to: Final},
 	{on: []EventKind{NotSettled}, in: []State{Waiting, Unknown}, to: stay, do: ScheduleResend},
 	{on: []EventKind{NotSettled}, in: dispatched, to: stay, note: "it was dispatched meanwhile"},
+	{on: []EventKind{LetGo}, in: open, to: Elsewhere},
 }
 
 // kindsFrom lists an event and all after it.

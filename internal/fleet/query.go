@@ -310,3 +310,20 @@ func (q *query) hitsOn(at uint32, hits []hit) []hit {
 	}
 	return hits
 }
+
+// Statuses lists what a host reported of its processes; whole is false while it has not reported all of them in its present
+// session.
+func (x *Index) Statuses(agent gozzard.AgentID) (list []gozzard.Status, whole bool) {
+	x.mu.RLock()
+	defer x.mu.RUnlock()
+	e := x.knownHost(agent)
+	if e == nil || !e.full.complete {
+		return nil, false
+	}
+	for _, id := range e.rows {
+		if r := x.rows.at(id); r.flags&rowSeen != 0 {
+			list = append(list, x.load(r).Status)
+		}
+	}
+	return list, true
+}

@@ -82,6 +82,6 @@ var (
 		"the database ends its session within a minute")
 	errSoleServer = errors.New("a server without --cluster-listen uses this record alone: stop it, then start it with " +
 		"--cluster-listen; if it was killed, the database ends its session within a minute")
-	errSameServer = errors.New("another server with the same id uses this record: every server needs a data folder of its own, " +
+	errSameServer = errors.New("another server with the same id uses this record: every server needs another data folder, " +
 		"which must not be a copy; if this server was killed, the database ends its session within a minute")
 )
