@@ -39,6 +39,7 @@ const (
 	clockSkew     = time.Hour // the clock of a host may be behind by so much
 	agentScheme   = "gozzard"
 	agentKind     = "agent:"
+	serverKind    = "server:"
 )
 
 // Authority signs the certificates of agents and of the server itself. While it is rotated there are two: the present
@@ -159,26 +160,10 @@ func poolOf(current, next *authorityKey) *x509.CertPool {
 // ServerCertificate creates a certificate of the server for ServerName and for the given names and addresses. Its key
 // stays in memory.
 func (a *Authority) ServerCertificate(names []string) (*tls.Certificate, error) {
-	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
-	if err != nil {
-		return nil, fmt.Errorf("cannot create a key for the server: %w", err)
-	}
-
-	serial, err := newSerial()
-	if err != nil {
-		return nil, err
-	}
-
-	// Describe the certificate.
 	t := &x509.Certificate{
-		SerialNumber:          serial,
-		Subject:               pkix.Name{CommonName: ServerName},
-		DNSNames:              []string{ServerName},
-		NotBefore:             a.now().Add(-clockSkew),
-		NotAfter:              a.now().Add(serverLife),
-		KeyUsage:              x509.KeyUsageDigitalSignature,
-		ExtKeyUsage:           []x509.ExtKeyUsage{x509.ExtKeyUsageServerAuth},
-		BasicConstraintsValid: true,
+		Subject:     pkix.Name{CommonName: ServerName},
+		DNSNames:    []string{ServerName},
+		ExtKeyUsage: []x509.ExtKeyUsage{x509.ExtKeyUsageServerAuth},
 	}
 	for _, n := range names {
 		if ip, err := netip.ParseAddr(n); err == nil {
@@ -187,6 +172,22 @@ func (a *Authority) ServerCertificate(names []string) (*tls.Certificate, error) 
 			t.DNSNames = append(t.DNSNames, n)
 		}
 	}
+	return a.signServer(t)
+}
+
+// signServer creates a certificate of the server itself, with a new key that stays in memory.
+func (a *Authority) signServer(t *x509.Certificate) (*tls.Certificate, error) {
+	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
+	if err != nil {
+		return nil, fmt.Errorf("cannot create a key for the server: %w", err)
+	}
+
+	// Complete the description.
+	if t.SerialNumber, err = newSerial(); err != nil {
+		return nil, err
+	}
+	t.NotBefore, t.NotAfter = a.now().Add(-clockSkew), a.now().Add(serverLife)
+	t.KeyUsage, t.BasicConstraintsValid = x509.KeyUsageDigitalSignature, true
 
 	// Sign it.
 	current, _ := a.keys()
@@ -268,7 +269,11 @@ func (a *Authority) identify(cs *tls.ConnectionState, grace time.Duration) (iden
 		return identity{}, errors.New("the certificate is not that of an agent")
 	}
 
-	cloudText, id, _ := strings.Cut(strings.TrimPrefix(cert.URIs[0].Opaque, agentKind), ".")
+	of, isAgent := strings.CutPrefix(cert.URIs[0].Opaque, agentKind)
+	if !isAgent {
+		return identity{}, errors.New("the certificate is not that of an agent")
+	}
+	cloudText, id, _ := strings.Cut(of, ".")
 	cloud, err := strconv.Atoi(cloudText)
 	if err != nil || cloud < 0 {
 		return identity{}, errors.New("the certificate names no cloud area")

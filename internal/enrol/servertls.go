@@ -5,10 +5,10 @@ import (
 	"sync"
 )
 
-// serverCertificate is the server's certificate. It is replaced by a new one before it expires.
+// serverCertificate is a certificate of the server. It is replaced by a new one before it expires.
 type serverCertificate struct {
 	authority *Authority
-	names     []string
+	create    func() (*tls.Certificate, error)
 
 	mu   sync.Mutex
 	by   *authorityKey
@@ -24,7 +24,7 @@ func (c *serverCertificate) get() (*tls.Certificate, error) {
 	if c.cert != nil && c.by == by && c.authority.now().Before(c.cert.Leaf.NotAfter.Add(-serverLife/3)) {
 		return c.cert, nil
 	}
-	cert, err := c.authority.ServerCertificate(c.names)
+	cert, err := c.create()
 	if err != nil {
 		return nil, err
 	}
@@ -32,11 +32,17 @@ func (c *serverCertificate) get() (*tls.Certificate, error) {
 	return cert, nil
 }
 
+// certificateFor is the certificate that the server shows to agents and callers.
+func (a *Authority) certificateFor(names []string) *serverCertificate {
+	create := func() (*tls.Certificate, error) { return a.ServerCertificate(names) }
+	return &serverCertificate{authority: a, create: create}
+}
+
 // APITLS is the TLS configuration of the API. The server shows the given certificate, or one of the authority for the
 // names. A client that asks for ServerName always gets the certificate of the authority, so that hosts can enrol even
 // if people see another one. The server requests a client certificate; only the routes that need one check it.
 func (a *Authority) APITLS(names []string, given func() (*tls.Certificate, error)) *tls.Config {
-	own := &serverCertificate{authority: a, names: names}
+	own := a.certificateFor(names)
 	return &tls.Config{
 		MinVersion: tls.VersionTLS12, ClientAuth: tls.RequestClientCert, ClientCAs: a.Pool(), // a hint for browsers
 		NextProtos: []string{"http/1.1"},
@@ -52,7 +58,7 @@ func (a *Authority) APITLS(names []string, given func() (*tls.Certificate, error
 // FabricTLS is the TLS configuration of the fabric. Agents need a certificate of the authority and may resume
 // connections.
 func (a *Authority) FabricTLS() *tls.Config {
-	own, resume := &serverCertificate{authority: a}, &tickets{authority: a}
+	own, resume := a.certificateFor(nil), &tickets{authority: a}
 	c := &tls.Config{
 		MinVersion: tls.VersionTLS13, ClientAuth: tls.RequireAndVerifyClientCert, ClientCAs: a.Pool(),
 		GetCertificate: func(*tls.ClientHelloInfo) (*tls.Certificate, error) { return own.get() },

@@ -15,9 +15,6 @@ import (
 	"github.com/gozzard/gozzard"
 )
 
-// hubUser has no dot, so no agent can have that name.
-const hubUser = "hub"
-
 // Gate decides which agents may connect, by their certificates. The broker calls it for one connection at a time. It
 // must not call the broker.
 type Gate interface {
@@ -42,11 +39,16 @@ type authenticator struct {
 	refused func(rule string)
 	keeper  *doorkeeper // nil: no limit of connections
 
+	// nameless connections of agents have no user name at the broker. A change of the routes makes the broker look for the
+	// users of all connections in its configuration, which has none, and close those with a name that it does not find.
+	nameless bool
+
 	mu     sync.Mutex
-	clones map[string]*cloneCheck // by peer name; agents with certificates
-	joined map[string][]uint64    // by peer name; connections of agents with the join secret, some may be closed
+	names  map[uint64]string      // by connection; agents with certificates, some may be closed
+	clones map[string]*cloneCheck // by agent name; agents with certificates
+	joined map[string][]uint64    // by agent name; connections of agents with the join secret, some may be closed
 	sweep  int                    // peers without a connection are removed from joined when it has this many
-	banned map[string]time.Time   // by peer name; until when
+	banned map[string]time.Time   // by agent name; until when
 }
 
 func newAuthenticator(secret string, gate Gate) (a *authenticator, hubPassword string) {
@@ -56,6 +58,7 @@ func newAuthenticator(secret string, gate Gate) (a *authenticator, hubPassword s
 		agents:  sha256.Sum256([]byte(secret)),
 		gate:    gate,
 		refused: func(string) {},
+		names:   map[uint64]string{},
 		clones:  map[string]*cloneCheck{},
 		joined:  map[string][]uint64{},
 		banned:  map[string]time.Time{},
@@ -79,34 +82,46 @@ func (a *authenticator) check(c server.ClientAuthentication) bool {
 	}
 
 	opts := c.GetOpts()
-	// Hashes have equal lengths, so the comparison reveals nothing about the secret, not even its length.
-	given := sha256.Sum256([]byte(opts.Password))
 
 	// The hub shows its password.
-	if opts.Username == hubUser {
-		if subtle.ConstantTimeCompare(given[:], a.hub[:]) != 1 {
+	if opts.Token != "" {
+		if !isSecret(opts.Token, a.hub) {
 			return false
 		}
-		c.RegisterUser(&server.User{Username: hubUser})
+		c.RegisterUser(&server.User{})
 		return true
 	}
 
 	// An agent shows a certificate if there is a gate, otherwise the join secret.
 	if a.gate != nil {
-		return a.checkCertificate(c)
+		return a.nameOf(c.GetID()) != "" || a.checkCertificate(c) // the broker asks again when the routes change
 	}
-	if subtle.ConstantTimeCompare(given[:], a.agents[:]) != 1 {
+	if !isSecret(opts.Password, a.agents) {
 		return false
 	}
-	p, err := parsePeer(opts.Username)
+	p, err := parseAgentName(opts.Username)
 	if err != nil {
 		return false
 	}
 	return a.join(c, p)
 }
 
+// isSecret compares a secret with a hash. Hashes have equal lengths, so the comparison reveals nothing about the secret,
+// not even its length.
+func isSecret(given string, hash [sha256.Size]byte) bool {
+	sum := sha256.Sum256([]byte(given))
+	return subtle.ConstantTimeCompare(sum[:], hash[:]) == 1
+}
+
+// nameOf is the agent that a connection was accepted for, by its certificate; "" for all other connections.
+func (a *authenticator) nameOf(conn uint64) string {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	return a.names[conn]
+}
+
 // join accepts an agent that has the join secret, unless it is banned.
-func (a *authenticator) join(c server.ClientAuthentication, p peer) bool {
+func (a *authenticator) join(c server.ClientAuthentication, p agentName) bool {
 	name := p.String()
 	a.mu.Lock()
 	defer a.mu.Unlock()
@@ -132,7 +147,7 @@ func (a *authenticator) join(c server.ClientAuthentication, p peer) bool {
 }
 
 // userOf is what an agent may do: publish on its two report subjects and subscribe to its command subject.
-func userOf(p peer, until time.Time) *server.User {
+func userOf(p agentName, until time.Time) *server.User {
 	name := p.String()
 	return &server.User{Username: name, ConnectionDeadline: until, Permissions: &server.Permissions{
 		Publish:   &server.SubjectPermission{Allow: []string{subjectResult + name, subjectStatus + name}},
@@ -156,7 +171,7 @@ func (a *authenticator) checkCertificate(c server.ClientAuthentication) bool {
 	if err != nil {
 		return false
 	}
-	p, err := newPeer(cloud, agent)
+	p, err := newAgentName(cloud, agent)
 	if err != nil {
 		return false
 	}
@@ -184,7 +199,12 @@ func (a *authenticator) checkCertificate(c server.ClientAuthentication) bool {
 
 	// Accept the agent.
 	check.conn = c.GetID()
-	c.RegisterUser(userOf(p, until))
+	a.names[check.conn] = name
+	user := userOf(p, until)
+	if a.nameless {
+		user.Username = ""
+	}
+	c.RegisterUser(user)
 	return true
 }
 
@@ -194,12 +214,13 @@ func (a *authenticator) isOpen(conn uint64) bool { return a.server.GetClient(con
 func (a *authenticator) closeConn(c *cloneCheck) {
 	if c.conn != 0 {
 		_ = a.server.DisconnectClientByID(c.conn) // the only error: it is already closed
+		delete(a.names, c.conn)
 		c.conn = 0
 	}
 }
 
 // disconnect closes the connection of an agent and forgets its earlier runs.
-func (a *authenticator) disconnect(p peer) {
+func (a *authenticator) disconnect(p agentName) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 

@@ -41,7 +41,7 @@ const (
 	handshakesPerAddr = handshakeRate / 5
 	addrBurst         = 2 * handshakesPerAddr
 
-	// A link has one subscription and the hub has two. Without a limit an agent could fill the broker's memory with
+	// A link has one subscription and the hub has up to four. Without a limit an agent could fill the broker's memory with
 	// copies of its subscription.
 	maxSubs = 16
 )
@@ -61,15 +61,19 @@ type BrokerOptions struct {
 	// certificate, whatever the configuration says.
 	TLS  *tls.Config
 	Gate Gate
+
+	Cluster *ClusterOptions // nil: the only broker
 }
 
-// Broker is a NATS server inside this process. Of all protocols of a NATS server it serves only that of clients.
+// Broker is a NATS server inside this process. Of all protocols of a NATS server it serves only that of clients, and in
+// a cluster that of routes.
 type Broker struct {
 	server      *server.Server
 	auth        *authenticator
 	keeper      *doorkeeper // nil: no limit
 	hubPassword string
 	addr        string
+	cluster     *cluster // nil: the only broker
 }
 
 // StartBroker starts a broker and returns when it accepts connections.
@@ -82,6 +86,9 @@ func StartBroker(o BrokerOptions) (*Broker, error) {
 		return nil, fmt.Errorf("cannot start the broker: the join secret must have at least %d bytes, has %d",
 			MinSecret, len(o.Secret))
 	}
+	if err := o.validateCluster(); err != nil {
+		return nil, fmt.Errorf("cannot start the broker: %w", err)
+	}
 
 	if o.Log == nil {
 		o.Log = slog.New(slog.DiscardHandler)
@@ -89,6 +96,7 @@ func StartBroker(o BrokerOptions) (*Broker, error) {
 
 	// Set up the server.
 	auth, hubPassword := newAuthenticator(o.Secret, o.Gate)
+	auth.nameless = o.Cluster != nil
 	if o.Refused != nil {
 		auth.refused = o.Refused
 	}
@@ -96,6 +104,7 @@ func StartBroker(o BrokerOptions) (*Broker, error) {
 	if err != nil {
 		return nil, err
 	}
+	joined := newCluster(o.Cluster, opts)
 	s, err := server.NewServer(opts)
 	if err != nil {
 		return nil, fmt.Errorf("cannot set up the broker: %w", err)
@@ -109,26 +118,37 @@ func StartBroker(o BrokerOptions) (*Broker, error) {
 
 	// Start it.
 	s.Start()
-	b := &Broker{server: s, auth: auth, keeper: auth.keeper, hubPassword: hubPassword}
+	b := &Broker{server: s, auth: auth, keeper: auth.keeper, hubPassword: hubPassword, cluster: joined}
 	if b.keeper != nil {
 		go b.keeper.run()
 	}
-	select {
-	case text := <-log.fatal:
+	if err := awaitReady(s, log.fatal); err != nil {
 		b.Close()
-		return nil, fmt.Errorf("cannot start the broker: %s", text)
-	default:
-	}
-
-	// Wait until it accepts connections.
-	if !s.ReadyForConnections(readyTimeout) {
-		b.Close()
-		return nil, fmt.Errorf("cannot start the broker: it accepts no connections after %s", readyTimeout)
+		return nil, fmt.Errorf("cannot start the broker: %w", err)
 	}
 	if o.Listen != "" {
 		b.addr = s.Addr().String()
 	}
 	return b, nil
+}
+
+// awaitReady waits until a NATS server accepts connections. It looks for the reason why it cannot start again and again,
+// because the port of the cluster is opened last.
+func awaitReady(s *server.Server, fatal <-chan string) error {
+	for end := time.Now().Add(readyTimeout); ; {
+		ready := s.ReadyForConnections(readyTimeout / 50)
+		select {
+		case text := <-fatal:
+			return errors.New(text)
+		default:
+		}
+		if ready {
+			return nil
+		}
+		if time.Now().After(end) {
+			return fmt.Errorf("it accepts no connections after %s", readyTimeout)
+		}
+	}
 }
 
 // brokerOptions are the options of the NATS server.
@@ -153,6 +173,11 @@ func brokerOptions(o BrokerOptions, auth *authenticator) (*server.Options, error
 	if o.TLS != nil {
 		opts.TLSConfig, opts.TLSTimeout, opts.TLSHandshakeFirst = limitedTLS(o.TLS), dialTimeout.Seconds(), true
 	}
+	if o.Cluster != nil {
+		if err := o.Cluster.apply(opts); err != nil {
+			return nil, err
+		}
+	}
 	if o.Listen == "" {
 		return opts, nil
 	}
@@ -174,12 +199,12 @@ func (b *Broker) Addr() string { return b.addr }
 
 // Cut closes the connection of an agent, if it has one. The agent may connect again; the gate then decides again.
 func (b *Broker) Cut(agent gozzard.AgentID, cloud int) {
-	if p, err := newPeer(cloud, agent); err == nil {
+	if p, err := newAgentName(cloud, agent); err == nil {
 		b.auth.disconnect(p)
 	}
 }
 
-// ban closes the connections of a peer and rejects new ones for a while.
+// ban closes the connections of an agent and rejects new ones for a while.
 func (b *Broker) ban(name string, d time.Duration) { b.auth.ban(name, d) }
 
 // Close closes all connections and waits until the broker has stopped.

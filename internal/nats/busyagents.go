@@ -50,8 +50,8 @@ func (a *busyAgents) suspects(s *server.Server, l *limiter, passed traffic, now 
 
 // find returns the peers that have sent more than the limits allow since the last call, besides what reached the hub.
 // The first call after a quiet time only counts.
-func (a *busyAgents) find(s *server.Server, l *limiter, now time.Time) (busy []string) {
-	conns, err := s.Connz(&server.ConnzOptions{Sort: server.ByInMsgs, Limit: busyChecked, Username: true})
+func (a *busyAgents) find(b *Broker, l *limiter, now time.Time) (busy []string) {
+	conns, err := b.server.Connz(&server.ConnzOptions{Sort: server.ByInMsgs, Limit: busyChecked, Username: true})
 	if err != nil { // only if the options are wrong
 		return nil
 	}
@@ -60,14 +60,15 @@ func (a *busyAgents) find(s *server.Server, l *limiter, now time.Time) (busy []s
 	span := now.Sub(a.at).Seconds()
 	sent := make(map[uint64]traffic, len(conns.Conns))
 	for _, c := range conns.Conns {
-		if c.AuthorizedUser == hubUser || c.AuthorizedUser == "" {
+		name := b.agentOf(c)
+		if name == "" {
 			continue
 		}
 
 		total := traffic{c.InMsgs, c.InBytes}
 		before, known := a.sent[c.Cid]
 		sent[c.Cid] = total
-		arrived := l.takeArrived(c.AuthorizedUser) // the limiter has checked those messages
+		arrived := l.takeArrived(name) // the limiter has checked those messages
 		if !known && c.Start.Before(a.at) {
 			// The connection is old and new in this list: what it sent before the last call is unknown.
 			continue
@@ -78,12 +79,23 @@ func (a *busyAgents) find(s *server.Server, l *limiter, now time.Time) (busy []s
 			bytes:    total.bytes - before.bytes - arrived.bytes,
 		}
 		if l.limits.exceededBy(extra, span) {
-			busy = append(busy, c.AuthorizedUser)
+			busy = append(busy, name)
 		}
 	}
 
 	a.at, a.sent = now, sent
 	return busy
+}
+
+// agentOf is the agent of a connection; "" for the hub, and for connections that did not authenticate.
+func (b *Broker) agentOf(c *server.ConnInfo) string {
+	if name := b.auth.nameOf(c.Cid); name != "" || b.auth.gate != nil {
+		return name
+	}
+	if _, err := parseAgentName(c.AuthorizedUser); err != nil {
+		return ""
+	}
+	return c.AuthorizedUser
 }
 
 // exceededBy reports whether the traffic of so many seconds is more than rate and burst together.

@@ -7,5 +7,8 @@
 // sent to a reply subject: the broker does not check reply subjects, and an agent could name the subject of another
 // agent.
 //
+// The brokers of several servers can form a cluster. Agents may connect to any of them, and their reports stay there. The
+// servers talk to each other on sv.<to>.<from>, which no agent may use.
+//
 // The fabric does not guarantee delivery. Server and agent repeat every important message until it is answered.
 package nats

@@ -21,9 +21,9 @@ func newHandshakeLimits() *handshakeLimits {
 
 // of returns the limiter of an address. All IPv6 addresses of one /64 network share a limiter, because one machine
 // can use any number of them.
-func (h *handshakeLimits) of(peer net.Addr) *rate.Limiter {
+func (h *handshakeLimits) of(remote net.Addr) *rate.Limiter {
 	from := netip.Addr{} // all connections that are not TCP share this one
-	if ap, err := netip.ParseAddrPort(peer.String()); err == nil {
+	if ap, err := netip.ParseAddrPort(remote.String()); err == nil {
 		from = network(ap.Addr())
 	}
 

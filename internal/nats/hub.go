@@ -41,6 +41,10 @@ type HubOptions struct {
 
 	Limits Limits // of each agent
 
+	// Peer is called for each message of another server of the cluster: in order and one at a time for one peer. It may
+	// be nil.
+	Peer func(from string, payload []byte)
+
 	// Refused is called for each message that exceeds the limits or cannot be decoded. It may be nil.
 	Refused func(rule string)
 
@@ -55,6 +59,7 @@ type Hub struct {
 	subsDone sync.WaitGroup
 	results  *queues
 	statuses *queues
+	peers    *queues // of other servers
 	limiter  *limiter
 	logged   onceEach
 	outbox   *outbox
@@ -86,6 +91,7 @@ func NewHub(o HubOptions) (*Hub, error) {
 		opts: o, gone: make(chan struct{}), stop: make(chan struct{}),
 		results:  newQueues(resultsPerAgent, resultsTotal),
 		statuses: newQueues(statusPerAgent, statusTotal),
+		peers:    newQueues(perPeer, peersTotal),
 		limiter:  newLimiter(o.Limits),
 	}
 
@@ -100,7 +106,7 @@ func NewHub(o HubOptions) (*Hub, error) {
 	// Start to send and to receive.
 	h.outbox = newOutbox(conn, o.Signer, h.stop, o.Log)
 	go h.outbox.run()
-	if err := h.subscribe(); err != nil {
+	if err := errors.Join(h.subscribe(), h.subscribePeers()); err != nil {
 		h.Close()
 		return nil, fmt.Errorf("cannot subscribe at the broker: %w", err)
 	}
@@ -123,6 +129,7 @@ func (h *Hub) Run(ctx context.Context) error {
 		workers.Go(func() { h.work(h.results) })
 		workers.Go(func() { h.work(h.statuses) })
 	}
+	workers.Go(h.workPeers)
 	workers.Go(func() { h.banBusyAgents(h.stop) })
 
 	// Wait for the end.
@@ -146,7 +153,7 @@ func (h *Hub) Close() {
 // Send sends a command to an agent. It does not wait for the agent and does not know whether the agent is connected.
 // Commands to one agent stay in order.
 func (h *Hub) Send(to gozzard.AgentID, cloud int, cmd *gozzard.Command) error {
-	p, err := newPeer(cloud, to)
+	p, err := newAgentName(cloud, to)
 	if err != nil {
 		return fmt.Errorf("cannot send to agent: %w", err)
 	}
@@ -180,9 +187,9 @@ func (h *Hub) Stats() gozzard.FabricCounts {
 func (h *Hub) connOptions() []natsgo.Option {
 	log := h.opts.Log
 	return append(commonOptions(),
-		natsgo.Name(hubUser),
+		natsgo.Name("hub"),
 		natsgo.InProcessServer(h.opts.Broker.server),
-		natsgo.UserInfo(hubUser, h.opts.Broker.hubPassword),
+		natsgo.Token(h.opts.Broker.hubPassword),
 		// The broker disconnects a hub that reads too slowly. All agents wait until the hub is back.
 		natsgo.ReconnectWait(100*time.Millisecond),
 		natsgo.ReconnectJitter(0, 0),
@@ -241,6 +248,7 @@ func (h *Hub) shutdown() {
 	h.subsDone.Wait()
 	h.results.close()
 	h.statuses.close()
+	h.peers.close()
 }
 
 // work processes messages until the queues are closed.
@@ -258,7 +266,7 @@ func (h *Hub) work(q *queues) {
 // receive decodes a report and passes it on.
 func (h *Hub) receive(subject string, data []byte) {
 	_, name, _ := strings.Cut(subject, ".")
-	from, err := parsePeer(name)
+	from, err := parseAgentName(name)
 	if err != nil { // cannot happen: the broker accepts no such name
 		h.malformed.Add(1)
 		h.opts.Log.Error("report on a subject that belongs to no agent", "subject", subject)

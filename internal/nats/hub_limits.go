@@ -12,7 +12,7 @@ func (h *Hub) Flag(agent gozzard.AgentID) string { return h.limiter.flag(agent) 
 
 // withinLimits reports whether a message may be processed. It mutes or bans a sender that exceeds its limits.
 func (h *Hub) withinLimits(subject string, size int, soft bool) bool {
-	name := peerOf(subject)
+	name := agentNameOf(subject)
 	d := h.limiter.check(name, size, soft)
 	if !d.drop {
 		return true
@@ -23,7 +23,7 @@ func (h *Hub) withinLimits(subject string, size int, soft bool) bool {
 
 	if d.muted > 0 && h.logged.first("muted "+name) {
 		h.opts.Log.Warn("agent is muted: it sends more than its limits allow; gozzard hosts shows it",
-			"peer", name, "muted", d.muted)
+			"sender", name, "muted", d.muted)
 	}
 	if d.ban > 0 {
 		h.ban(name, d.ban)
@@ -42,7 +42,7 @@ func (h *Hub) rejectMalformed(name string) {
 	h.opts.Broker.ban(name, d)
 	if h.logged.first("malformed ban " + name) {
 		h.opts.Log.Warn("agent is banned: it sends messages that cannot be read; gozzard hosts shows it",
-			"peer", name, "banned", d)
+			"sender", name, "banned", d)
 	}
 }
 
@@ -64,7 +64,7 @@ func (h *Hub) banBusyAgents(stop <-chan struct{}) {
 		if !busy.suspects(h.opts.Broker.server, h.limiter, passed, now) {
 			continue
 		}
-		for _, name := range busy.find(h.opts.Broker.server, h.limiter, now) {
+		for _, name := range busy.find(h.opts.Broker, h.limiter, now) {
 			d := h.limiter.muteBusy(name)
 			h.opts.Refused(RuleFlood)
 			h.ban(name, d)
@@ -77,12 +77,12 @@ func (h *Hub) ban(name string, d time.Duration) {
 	h.opts.Broker.ban(name, d)
 	if h.logged.first("ban " + name) {
 		h.opts.Log.Warn("agent is banned: it floods the fabric; gozzard hosts shows it",
-			"peer", name, "banned", d.Round(time.Second))
+			"sender", name, "banned", d.Round(time.Second))
 	}
 }
 
-// peerOf is the part of a subject that names the agent.
-func peerOf(subject string) string {
+// agentNameOf is the part of a subject that names the agent.
+func agentNameOf(subject string) string {
 	if len(subject) > len(subjectResult) && subject[:len(subjectResult)] == subjectResult {
 		return subject[len(subjectResult):]
 	}

@@ -15,7 +15,7 @@ type limiter struct {
 	now    func() time.Time
 
 	mu      sync.Mutex
-	senders map[string]*sender // by peer name
+	senders map[string]*sender // by agent name
 	sweep   int                // idle senders are removed when there are this many
 
 	offenders map[gozzard.AgentID]*sender // muted within the last hour; older entries are removed when they are read
@@ -57,7 +57,7 @@ func newLimiter(l Limits) *limiter {
 	}
 }
 
-// check counts a message of a peer and decides about it. soft: the message is status, which is dropped first.
+// check counts a message of an agent and decides about it. soft: the message is status, which is dropped first.
 func (l *limiter) check(name string, size int, soft bool) decision {
 	now := l.now()
 	l.mu.Lock()
@@ -194,7 +194,7 @@ func (l *limiter) flag(agent gozzard.AgentID) string {
 	return ""
 }
 
-// sender returns the entry of a peer and makes it if there is none. An agent with the join secret can connect under
+// sender returns the entry of an agent and makes it if there is none. An agent with the join secret can connect under
 // any name, so idle senders are removed. mu is held.
 func (l *limiter) sender(name string, now time.Time) *sender {
 	s := l.senders[name]
@@ -224,7 +224,7 @@ func (l *limiter) removeIdle(now time.Time) {
 	}
 }
 
-// agentOf is the agent in the name of a peer.
+// agentOf is the agent in the name of an agent at the broker.
 func agentOf(name string) gozzard.AgentID {
 	_, agent, _ := strings.Cut(name, ".")
 	return gozzard.AgentID(agent)

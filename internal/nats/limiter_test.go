@@ -215,8 +215,8 @@ func TestTD3FloodIsPutOut(t *testing.T) {
 				return false
 			})
 
-			eventually(t, "a line in the log", func() bool { return lines.count("peer=0.evil") > 0 })
-			if n := lines.count("peer=0.evil"); n > 3 {
+			eventually(t, "a line in the log", func() bool { return lines.count("sender=0.evil") > 0 })
+			if n := lines.count("sender=0.evil"); n > 3 {
 				t.Errorf("logged %d times", n)
 			}
 

@@ -60,7 +60,7 @@ type LinkStats struct {
 // Link is the agent's end of the fabric. The goroutine of Run calls Up and Down, another one calls Command.
 type Link struct {
 	opts      LinkOptions
-	name      string // of the peer
+	name      string // of the agent
 	run       string // random; identifies this run of the program to the server
 	url       string
 	publisher publisher
@@ -82,7 +82,7 @@ type Link struct {
 // NewLink checks the options; Run connects.
 func NewLink(o LinkOptions) (*Link, error) {
 	// Check the options.
-	p, err := newPeer(o.Cloud, o.Agent)
+	p, err := newAgentName(o.Cloud, o.Agent)
 	if err != nil {
 		return nil, fmt.Errorf("cannot create a link: %w", err)
 	}

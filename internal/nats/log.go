@@ -44,9 +44,10 @@ func (l *brokerLog) Errorf(format string, args ...any)  { l.limited(l.log.Error,
 func (l *brokerLog) Debugf(format string, args ...any)  { l.line(l.log.Debug, format, args) }
 func (l *brokerLog) Tracef(format string, args ...any)  { l.line(l.log.Debug, format, args) }
 
-// Warnf logs the warning that clients must begin with a TLS handshake as debug: that is intended.
+// Warnf logs two warnings as debug, because that is intended: clients must begin with a TLS handshake, and the broker does
+// not check the certificates of peers, which ClusterOptions.TLS does.
 func (l *brokerLog) Warnf(format string, args ...any) {
-	if strings.Contains(format, "TLS Handshake First") {
+	if strings.Contains(format, "TLS Handshake First") || strings.Contains(format, "solicited routes will not be verified") {
 		l.line(l.log.Debug, format, args)
 		return
 	}
