@@ -64,6 +64,7 @@ var mayImport = map[string][]string{
 		"internal/topology", "internal/topology/index"},
 	"internal/delivery":       {".", "internal/pace", "internal/statelock", "internal/turns"},
 	"internal/fleet":          {".", "internal/statelock"},
+	"internal/lease":          {"internal/record"},
 	"internal/live":           {".", "client", "internal/fleet", "internal/topology"},
 	"internal/record":         {".", "internal/fleet", "internal/topology"},
 	"internal/topology":       {".", "internal/expression", "internal/suggest", "internal/yamldoc"},
