@@ -15,7 +15,7 @@ import (
 	"time"
 )
 
-// maxCount limits what the command line can ask for. runit supports no more services in one folder.
+// maxCount limits what the command line can ask for beside peers. runit supports no more services in one folder.
 const maxCount = 1000
 
 // size is how much a run measures.
@@ -33,7 +33,7 @@ type size struct {
 	repeats  int           // sites in which start, storm and stop are measured
 	defaults int           // number of processes with which default settings are measured, 0 for none
 	large    []int         // numbers of processes with which only the agent is measured
-	profiled int           // number of processes with which the agent is profiled, 0 for none
+	profiled []int         // numbers of processes with which the agent is profiled
 	profile  time.Duration // how long a profile at rest takes
 	statuses int
 	calm     time.Duration // how long nothing may change until a restarted supervisor counts as settled
@@ -48,7 +48,7 @@ func fullSize() size {
 	return size{
 		name: "full", counts: []int{1, 100, 1000}, limit: 100 * time.Minute, settle: 2 * time.Second,
 		idle: 20 * time.Second, crashes: 100, twice: 10,
-		budget: 20 * time.Second, storms: 3, repeats: 3, defaults: 100, large: []int{5000, 15_000}, profiled: 1000, profile: time.Minute, statuses: 20, calm: 4 * time.Second,
+		budget: 20 * time.Second, storms: 3, repeats: 3, defaults: 100, large: []int{5000, 15_000}, profiled: []int{1000}, profile: time.Minute, statuses: 20, calm: 4 * time.Second,
 		rest: 1100 * time.Millisecond, quiet: 3 * time.Second,
 		beside:   1,
 		patience: 2 * time.Minute,
@@ -68,18 +68,25 @@ func quickSize() size {
 
 // lifeOnly leaves out the deaths of supervisors, daemons, default settings and repetitions.
 func (s *size) lifeOnly() {
-	s.life, s.repeats, s.defaults, s.large, s.profiled = true, 1, 0, nil, 0
+	s.life, s.repeats, s.defaults, s.large, s.profiled = true, 1, 0, nil, nil
 	s.idle, s.budget, s.crashes, s.statuses = 10*time.Second, 5*time.Second, 30, 3
 }
 
 // largeOnly leaves out everything but the agent alone.
 func (s *size) largeOnly() { s.counts, s.defaults = nil, 0 }
 
+// profilesOnly leaves out everything but the profiles of the agent.
+func (s *size) profilesOnly() {
+	s.counts, s.profiled, s.defaults, s.large = nil, s.counts, 0, nil
+	s.profile, s.patience = 30*time.Second, 2*s.patience
+}
+
 type options struct {
 	size     size
 	only     []string // names of supervisors, none for all
 	binary   string   // "" builds one
 	install  bool
+	keep     string // folder for profiles that stay, "" for none
 	progress io.Writer
 	command  string
 }
@@ -140,9 +147,11 @@ func (b *bench) alone(ctx context.Context) {
 			b.noteFailure(ctx, fmt.Sprintf("N = %d", n), b.large(ctx, n))
 		}
 	}
-	if n := b.size.profiled; n > 0 && ctx.Err() == nil {
-		b.say("N = %d, profiles of gozzard", n)
-		b.noteFailure(ctx, "profiles", b.profiles(ctx, n))
+	for _, n := range b.size.profiled {
+		if ctx.Err() == nil {
+			b.say("N = %d, profiles of gozzard", n)
+			b.noteFailure(ctx, fmt.Sprintf("N = %d, profiles", n), b.profiles(ctx, n))
+		}
 	}
 }
 

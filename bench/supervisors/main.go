@@ -42,9 +42,10 @@ func main() {
 		"measure only supervisors at work with their fastest settings, once: for use while you change the agent")
 	counts := flag.String("n", "1,100,1000", "how many processes are supervised, by commas")
 	only := flag.String("only", "", "measure only these, by commas: "+strings.Join(peerNames(), ","))
-	out := flag.String("out", "", "file for the table; default bench/supervisors/RESULTS.md, none with -quick, -life, -large or -only")
+	out := flag.String("out", "", "file for the table; default bench/supervisors/RESULTS.md, none with -quick, -life, -large, -profiles or -only")
 	binary := flag.String("binary", os.Getenv("GOZZARD_BINARY"), "a gozzard that is built already; default: build one")
 	large := flag.Bool("large", false, "measure only the agent with 5,000 and 15,000 processes, and where it spends time and memory")
+	profiles := flag.String("profiles", "", "only profile the agent, with each number of -n, and keep the profiles in this folder")
 	install := flag.Bool("install", true, "get peers that are missing")
 	flag.Parse()
 	o := options{size: fullSize(), binary: *binary, install: *install, progress: os.Stderr,
@@ -54,7 +55,11 @@ func main() {
 		o.command += " " + strings.Join(os.Args[1:], " ")
 	}
 
-	err := o.choose(*counts, *only)
+	most := maxCount
+	if *profiles != "" {
+		most = maxPlaces
+	}
+	err := o.choose(*counts, *only, most)
 	if err == nil && flag.NArg() > 0 {
 		err = fmt.Errorf("this command takes no arguments")
 	}
@@ -74,8 +79,12 @@ func main() {
 		o.size.largeOnly()
 	}
 
+	if o.keep = *profiles; o.keep != "" {
+		o.size.profilesOnly()
+	}
+
 	path := *out
-	if path == "" && !*quick && !*life && !*large && *only == "" {
+	if path == "" && !*quick && !*life && !*large && *only == "" && o.keep == "" {
 		path = "bench/supervisors/RESULTS.md"
 	}
 
@@ -83,12 +92,12 @@ func main() {
 }
 
 // choose parses the two lists of the command line.
-func (o *options) choose(counts, only string) error {
+func (o *options) choose(counts, only string, most int) error {
 	o.size.counts = nil
 	for s := range strings.SplitSeq(counts, ",") {
 		n, err := strconv.Atoi(strings.TrimSpace(s))
-		if err != nil || n < 1 || n > maxCount {
-			return fmt.Errorf("-n: %q is not a number from 1 to %d", s, maxCount)
+		if err != nil || n < 1 || n > most {
+			return fmt.Errorf("-n: %q is not a number from 1 to %d", s, most)
 		}
 		o.size.counts = append(o.size.counts, n)
 	}

@@ -148,6 +148,24 @@ func (b *bench) profile(ctx context.Context, s *site, p peer, name string, do fu
 		}
 		b.res.cost(fmt.Sprintf("N = %d, %s, %s", s.n, name, x.what), largest(string(text), x.flag == "-cum"))
 	}
+	return errors.Join(b.keepProfile(s.n, cpu), b.keepProfile(s.n, heap))
+}
+
+// keepProfile copies a profile to the folder where profiles stay, if there is one.
+func (b *bench) keepProfile(n int, path string) error {
+	if b.keep == "" {
+		return nil
+	}
+	text, err := os.ReadFile(path)
+	if err == nil {
+		err = os.MkdirAll(b.keep, 0o755)
+	}
+	if err == nil {
+		err = os.WriteFile(filepath.Join(b.keep, fmt.Sprintf("%d-%s", n, filepath.Base(path))), text, 0o644)
+	}
+	if err != nil {
+		return fmt.Errorf("cannot keep a profile: %w", err)
+	}
 	return nil
 }
 

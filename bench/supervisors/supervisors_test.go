@@ -139,11 +139,11 @@ func TestTracker(t *testing.T) {
 
 func TestChoose(t *testing.T) {
 	o := options{}
-	if err := o.choose("1, 20", "gozzard,monit"); err != nil || len(o.size.counts) != 2 || len(o.only) != 2 {
+	if err := o.choose("1, 20", "gozzard,monit", maxCount); err != nil || len(o.size.counts) != 2 || len(o.only) != 2 {
 		t.Errorf("got %v, %v, %v", o.size.counts, o.only, err)
 	}
 	for _, bad := range [][2]string{{"", ""}, {"0", ""}, {"1001", ""}, {"x", ""}, {"1", "nobody"}} {
-		if err := (&options{}).choose(bad[0], bad[1]); err == nil || !strings.HasPrefix(err.Error(), "-") {
+		if err := (&options{}).choose(bad[0], bad[1], maxCount); err == nil || !strings.HasPrefix(err.Error(), "-") {
 			t.Errorf("%q: %v", bad, err)
 		}
 	}

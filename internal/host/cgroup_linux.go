@@ -41,19 +41,27 @@ type cgroups struct {
 	mu    sync.Mutex          // orders making and removing folders
 	inUse map[string]bool     // run folders of running commands, which may be empty for a moment
 	runs  map[string][]string // names of the run folders by folder of the key, as they were last listed or made
+
+	// The folder of a key stays for a while after its last run: a process that ended is usually started again, and making
+	// and removing a group costs the kernel more than anything else in a start.
+	idle map[string]time.Time // since when folders of keys have no run
 }
+
+// keepIdle is how long the folder of a key stays without a run.
+const keepIdle = 20 * time.Second
 
 // runGroup is the group of one command.
 type runGroup struct {
-	dir string
-	fd  *os.File // for the start; closed after it
+	dir   string
+	fd    *os.File // for the start; closed after it
+	first bool     // the folder of the key was made for it
 }
 
 // openCgroups makes the folder of the instance and checks that a program can be started inside. The error says what
 // is missing.
 func openCgroups(p subtree, instance string) (*cgroups, error) {
 	c := &cgroups{base: filepath.Join(p.top, "gozzard", instance), shared: p.shared, inUse: map[string]bool{},
-		runs: map[string][]string{}}
+		runs: map[string][]string{}, idle: map[string]time.Time{}}
 
 	// Make the folder.
 	err := os.MkdirAll(c.base, 0o755)
@@ -73,7 +81,7 @@ func openCgroups(p subtree, instance string) (*cgroups, error) {
 	}
 
 	// Remove what an earlier agent left empty.
-	c.tidy()
+	c.tidy(0)
 	return c, nil
 }
 
@@ -110,13 +118,12 @@ func token() string {
 // begin makes the group of one command.
 func (c *cgroups) begin(k gozzard.Key, name string) (*runGroup, error) {
 	g, err := c.make(keyFolder(k), name)
-	if err != nil {
-		return nil, err
+	if err == nil && g.first {
+		// For administrators: getfattr -n user.gozzard.key. Kernels before 5.7 do not support it, and nothing depends
+		// on it.
+		_ = unix.Setxattr(filepath.Dir(g.dir), "user.gozzard.key", []byte(k.String()), 0)
 	}
-	// For administrators: getfattr -n user.gozzard.key. Kernels before 5.7 do not support it, and nothing depends
-	// on it.
-	_ = unix.Setxattr(filepath.Dir(g.dir), "user.gozzard.key", []byte(k.String()), 0)
-	return g, nil
+	return g, err
 }
 
 func (c *cgroups) make(folder, name string) (*runGroup, error) {
@@ -125,7 +132,8 @@ func (c *cgroups) make(folder, name string) (*runGroup, error) {
 	defer c.mu.Unlock()
 
 	err := unix.Mkdir(dir, 0o755)
-	if errors.Is(err, unix.ENOENT) { // the first run of the key
+	first := errors.Is(err, unix.ENOENT)
+	if first {
 		err = os.MkdirAll(dir, 0o755)
 	}
 	if err != nil && !errors.Is(err, unix.EEXIST) {
@@ -137,7 +145,8 @@ func (c *cgroups) make(folder, name string) (*runGroup, error) {
 	}
 	c.inUse[dir] = true
 	c.runs[folder] = append(c.runs[folder], name)
-	return &runGroup{dir: dir, fd: os.NewFile(uintptr(fd), dir)}, nil
+	delete(c.idle, folder)
+	return &runGroup{dir: dir, fd: os.NewFile(uintptr(fd), dir), first: first}, nil
 }
 
 // release ends the use of a group by its command. It reports whether the group was empty and is removed.
@@ -153,13 +162,25 @@ func (c *cgroups) release(g *runGroup) (gone bool) {
 	return true
 }
 
-// forget notes that a run folder is removed, and removes the folder of its key after the last one. The caller holds mu.
+// forget notes that a run folder is removed. The folder of its key stays for a while after the last one. The caller holds
+// mu.
 func (c *cgroups) forget(folder, run string) {
 	left := slices.DeleteFunc(c.runs[folder], func(name string) bool { return name == run })
 	if c.runs[folder] = left; len(left) > 0 {
 		return
 	}
 	delete(c.runs, folder)
+	c.idle[folder] = time.Now()
+}
+
+// removeIdle removes the folder of a key that has had no run for the given time.
+func (c *cgroups) removeIdle(folder string, after time.Duration) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if since, idle := c.idle[folder]; len(c.runs[folder]) > 0 || idle && time.Since(since) < after {
+		return
+	}
+	delete(c.idle, folder)
 	_ = unix.Rmdir(filepath.Join(c.base, folder)) // fails while there are runs that were not listed
 }
 
@@ -180,14 +201,15 @@ func (c *cgroups) runNames(folder string) []string {
 	return slices.Clone(c.runs[folder])
 }
 
-// tidy removes groups that have become empty.
-func (c *cgroups) tidy() {
+// tidy removes groups that have become empty, and folders of keys that have had no run for the given time.
+func (c *cgroups) tidy(after time.Duration) {
 	keys, _ := os.ReadDir(c.base) // an unreadable folder has nothing to tidy
 	for _, k := range keys {
 		if !k.IsDir() || c.allInUse(k.Name()) {
 			continue
 		}
 		_ = c.sweep(k.Name()) // what has members stays
+		c.removeIdle(k.Name(), after)
 	}
 }
 
@@ -208,18 +230,11 @@ func (c *cgroups) usesAll(folder string) bool {
 	return len(c.runs[folder]) > 0
 }
 
-// sweep removes the run folders of a key that no running command uses, and the folder of the key after the last one.
+// sweep removes the run folders of a key that no running command uses.
 func (c *cgroups) sweep(folder string) error {
 	names := c.runNames(folder)
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if len(names) == 0 {
-		if len(c.runs[folder]) == 0 {
-			_ = unix.Rmdir(filepath.Join(c.base, folder)) // it may not exist
-		}
-		return nil
-	}
-
 	var errs []error
 	for _, run := range names {
 		p := filepath.Join(c.base, folder, run)
@@ -273,9 +288,16 @@ func (c *cgroups) exists(folder, run string) bool {
 	return !errors.Is(err, fs.ErrNotExist)
 }
 
+// hasRuns reports whether a key has a run, or may have one.
+func (c *cgroups) hasRuns(folder string) bool {
+	var st unix.Stat_t
+	err := unix.Stat(filepath.Join(c.base, folder), &st)
+	return err == nil && st.Nlink > 2 || err != nil && !errors.Is(err, unix.ENOENT)
+}
+
 // close removes empty folders, so that an agent without processes leaves nothing behind.
 func (c *cgroups) close() {
-	c.tidy()
+	c.tidy(0)
 	_ = os.Remove(c.base)
 	_ = os.Remove(filepath.Dir(c.base)) // fails while other agents have groups inside
 }

@@ -15,6 +15,9 @@ func ForgetPidfd(h *Host) { h.hasPidfd = false }
 
 // Tidy does at once what a host otherwise does from time to time.
 func Tidy(h *Host) {
+	if h.groups != nil {
+		h.groups.tidy(0)
+	}
 	h.tidy(true)
 	h.rotateLogs(true)
 }
@@ -41,6 +44,24 @@ func LogsLearned(h *Host, most int64) {
 	h.logs.mu.Lock()
 	defer h.logs.mu.Unlock()
 	h.logs.began, h.logs.abandonedBytes = time.Time{}, most
+}
+
+// TidyYoung does what a host does from time to time, and leaves folders of cgroups that were used a short time ago.
+func TidyYoung(h *Host) { h.tidy(true) }
+
+// GroupFolder is the cgroup folder of a key.
+func GroupFolder(h *Host, k gozzard.Key) string { return filepath.Join(h.groups.base, keyFolder(k)) }
+
+// FillTurns makes all later starts wait for their turn, until the returned func is called.
+func FillTurns(h *Host) (free func()) {
+	for range cap(h.turns) {
+		h.turns <- struct{}{}
+	}
+	return func() {
+		for range cap(h.turns) {
+			<-h.turns
+		}
+	}
 }
 
 // KeyFolder names the cgroup folder of a key.

@@ -16,6 +16,9 @@ const (
 	frontEvery = 100 * time.Millisecond // how often a running command is checked
 	hurryEvery = 10 * time.Millisecond  // the same while a caller waits
 	frontKept  = time.Minute            // how long the exit status of a foreground process is remembered
+
+	// While other commands wait for their turn, the check of one that nobody waits for is put off until then.
+	frontLatest = time.Second
 )
 
 // A start command that stays in the foreground is the process itself: its shell became the process (exec), or waits

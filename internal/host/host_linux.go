@@ -335,7 +335,7 @@ func (h *Host) tidyLoop() {
 func (h *Host) rotateLogs(all bool) (hot bool) {
 	inUse := func(string) bool { return true }
 	if h.groups != nil {
-		inUse = func(folder string) bool { return h.groups.exists(folder, "") }
+		inUse = h.groups.hasRuns
 	}
 	hot, err := h.logs.sweep(all, inUse)
 	if err != nil {
@@ -357,7 +357,7 @@ func (h *Host) tidy(all bool) {
 	if h.groups == nil || !h.ended.Swap(false) && !all {
 		return
 	}
-	h.groups.tidy()
+	h.groups.tidy(keepIdle)
 	h.limits.tidy(h.groups)
 	if err := h.outputs.sweep(h.groups.exists); err != nil {
 		h.log.Warn("cannot tidy output of commands", "err", err)

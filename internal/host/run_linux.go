@@ -40,6 +40,12 @@ func (h *Host) Run(ctx context.Context, r supervise.Run) (supervise.Result, erro
 	if err != nil {
 		return supervise.Result{}, err
 	}
+	began := time.Now()
+	if c.plain {
+		c.report(supervise.ProgressProgram)
+	} else {
+		c.report(supervise.ProgressShell)
+	}
 
 	// Set the timers: the time-out, the check for a foreground process, and the trim of the output.
 	var timeout <-chan time.Time
@@ -72,6 +78,10 @@ func (h *Host) Run(ctx context.Context, r supervise.Run) (supervise.Result, erro
 		case <-timeout:
 			return h.cutOff(c), nil
 		case <-front:
+			if hurry != nil && h.crowded() && time.Since(began) < frontLatest { // others are to be started first
+				front = time.After(frontEvery)
+				continue
+			}
 			if p := h.findFront(c); !p.IsZero() {
 				return h.handOver(c, p), nil
 			}
@@ -92,6 +102,16 @@ func (h *Host) Run(ctx context.Context, r supervise.Run) (supervise.Result, erro
 	}
 }
 
+// crowded reports whether commands may wait for their turn.
+func (h *Host) crowded() bool { return len(h.turns) == cap(h.turns) }
+
+// report tells the caller of Run how far a command is.
+func (c *command) report(p supervise.Progress) {
+	if c.run.Progress != nil {
+		c.run.Progress(p)
+	}
+}
+
 // launch starts a command when it is its turn. More starts at a time than the machine has processors for only slow each
 // other down. A start that takes long, say from a file server that does not answer, does not hold up the others.
 func (h *Host) launch(r supervise.Run) (*command, error) {
@@ -99,6 +119,9 @@ func (h *Host) launch(r supervise.Run) (*command, error) {
 	case h.turns <- struct{}{}:
 		defer func() { <-h.turns }()
 	default:
+		if r.Progress != nil {
+			r.Progress(supervise.ProgressQueued)
+		}
 		wait := time.NewTimer(turnWait)
 		defer wait.Stop()
 		select {

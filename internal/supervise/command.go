@@ -38,6 +38,10 @@ func (a *actor) command(ctx context.Context, l launch) (Result, gozzard.Outcome)
 	}
 
 	// Run it in the background.
+	progress := make(chan Progress, 2) // a command is queued once and started once
+	if r.Front > 0 {
+		r.Progress = func(p Progress) { progress <- p }
+	}
 	done := make(chan commandEnd, 1)
 	go func() {
 		var e commandEnd
@@ -49,7 +53,7 @@ func (a *actor) command(ctx context.Context, l launch) (Result, gozzard.Outcome)
 	}()
 
 	// Wait for its end. A panic in the host is a panic of this operation.
-	e, near := a.await(done, r.Front > 0, hurry)
+	e, near := a.await(waited{done, r.Front > 0, progress, hurry})
 	switch {
 	case e.panicked != nil:
 		panic(e.panicked)
@@ -60,40 +64,65 @@ func (a *actor) command(ctx context.Context, l launch) (Result, gozzard.Outcome)
 	return e.res, judgeCommand(action, e.res, e.err, r.Timeout, near)
 }
 
-// await handles events until the command has ended. A command that stays in the foreground may be the process
-// itself. With mayBeProcess, await looks for the process while the command runs, so that it is shown and watched
-// early. If hurry is not nil, await closes it as soon as an operation is waiting. near says what came nearest to the
-// process when await looked for the last time.
-func (a *actor) await(done <-chan commandEnd, mayBeProcess bool, hurry chan<- struct{}) (end commandEnd, near string) {
+// waited is a running command that await waits for.
+type waited struct {
+	done         <-chan commandEnd
+	mayBeProcess bool // it may stay in the foreground, as the process itself
+	progress     <-chan Progress
+	hurry        chan<- struct{} // closed as soon as an operation is waiting; nil if nobody needs that
+}
+
+// await handles events until the command has ended. It looks for the process while a command runs that may be the
+// process itself, so that it is shown and watched early. near says what came nearest to the process when await looked for
+// the last time.
+func (a *actor) await(w waited) (end commandEnd, near string) {
 	defer a.releaseSlot()
-	a.delaying = mayBeProcess // bringUp ends it when the command has ended
-	began := time.Now()
+	a.delaying = w.mayBeProcess // bringUp ends it when the command has ended
+	began, program := time.Now(), false
 	timer := time.NewTimer(firstPoll)
 	defer timer.Stop()
-	if !mayBeProcess {
+	if !w.mayBeProcess {
 		timer.Stop()
 	}
 
 	for {
-		if hurry != nil && a.opWaiting() {
-			close(hurry)
-			hurry = nil
+		if w.hurry != nil && a.opWaiting() {
+			close(w.hurry)
+			w.hurry = nil
 		}
 
 		select {
 		case <-a.wake:
 			a.drain()
+		case p := <-w.progress:
+			began = time.Now()
+			timer.Reset(a.firstLook(p))
+			if program = p == ProgressProgram; program { // what was to be bounded is over
+				a.releaseSlot()
+			}
 		case <-timer.C:
 			took := time.Since(began)
+			if program && took < lookLatest && w.hurry != nil && a.s.crowded() {
+				timer.Reset(lookLater)
+				continue
+			}
 			f := a.peek(took)
 			near = nearText(f.Near, a.spec.Identity.ProcName)
 			if !a.running() {
 				timer.Reset(min(took, slowPoll))
 			}
-		case e := <-done:
+		case e := <-w.done:
 			return e, near
 		}
 	}
+}
+
+// firstLook is when to look for the process for the first time. Nothing of a command exists that waits for its turn.
+func (a *actor) firstLook(p Progress) time.Duration {
+	if p == ProgressQueued {
+		return slotHold
+	}
+	return firstPoll
 }
 
 // peek looks for the process while its start command still runs.

@@ -97,7 +97,20 @@ type Run struct {
 	// process is found, even before the time of Front is over. It has no effect on a command that must end, or while
 	// the process is not found.
 	Hurry <-chan struct{}
+	// Progress is called when the command must wait for its turn, and when it was started. It does not block. A host need not
+	// call it, and it may be nil.
+	Progress func(Progress)
 }
+
+// Progress is how far a command is that was given to Run.
+type Progress uint8
+
+// The steps of a command.
+const (
+	ProgressQueued  Progress = iota + 1 // other commands are started first
+	ProgressShell                       // its shell runs
+	ProgressProgram                     // the program runs that the command executes, without a shell
+)
 
 // Leftover is a command that an earlier run of the agent left running.
 type Leftover struct {

@@ -10,7 +10,15 @@ import (
 const (
 	maxPullUps = 64              // start commands of pull-ups that run at the same time, say after a reboot
 	slotHold   = 2 * time.Second // a start command that takes longer no longer counts among them
+
+	// While many pull-ups wait for their turn, those that are started are looked at later: to start what is down comes first.
+	manyPullUps = 16
+	lookLater   = 100 * time.Millisecond
+	lookLatest  = time.Second
 )
+
+// crowded reports whether many pull-ups are about to begin.
+func (s *Supervisor) crowded() bool { return len(s.pulls) >= manyPullUps }
 
 // pullUpWanted decides whether the process must be started without a request.
 func (a *actor) pullUpWanted() (bool, string) {
