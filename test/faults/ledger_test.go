@@ -37,6 +37,10 @@ type ledger struct {
 	prefix string
 	// addr is the address of a host; nil means loopback addresses.
 	addr func(host int) string
+	// notes is the file with the effects of a simulated fleet, "" for real hosts.
+	notes string
+	// within is how long collect waits for all verdicts.
+	within time.Duration
 	// mayFail: the fault may prevent commands from starting. Then they must have had no effect.
 	mayFail bool
 
@@ -46,39 +50,18 @@ type ledger struct {
 }
 
 func newLedger(t testing.TB, api *ft.API) *ledger {
-	return &ledger{t: t, api: api, dir: t.TempDir(), tasks: map[string]string{}, calm: map[string]bool{}}
+	return &ledger{t: t, api: api, dir: t.TempDir(), within: 3 * time.Minute, tasks: map[string]string{},
+		calm: map[string]bool{}}
 }
 
 // send repeats one operation until it is acknowledged. All repeats have the same idempotency key, so it is accepted
 // once. proc chooses one of several processes.
 func (l *ledger) send(mark string, host int, proc int, stop <-chan struct{}) {
-	name := fmt.Sprintf("p%d", proc)
-	spec := ft.J{
-		"identity": ft.J{"proc_name": "gzledger", "setup_path": l.dir, "pid_path": l.dir + "/none.pid", "user": "root"},
-		"control":  ft.J{"reload_cmd": fmt.Sprintf("echo %s >> ledger-%d-%s", mark, host, name)},
-	}
-	ip := fmt.Sprintf("127.0.0.%d", host)
-
-	if l.addr != nil {
-		ip = l.addr(host)
-	}
-
-	body := ft.J{"meta": ft.J{"namespace": "faults", "name": name}, "op_type": 8, "spec": spec,
-		"hosts": []ft.J{{"ip": ip, "bk_cloud_id": 0}}}
+	body := l.operation(mark, host, proc)
 	for {
-		ans, err := l.api.TryWith("/api/c/compapi/v2/gse/operate_proc_v2/", body,
-			http.Header{"Idempotency-Key": {mark}})
+		ans, err := l.api.TryWith(ledgerPath, body, http.Header{"Idempotency-Key": {mark}})
 		if err == nil && ans.Code == 0 {
-			var d struct {
-				TaskID string `json:"task_id"`
-			}
-			if err := json.Unmarshal(ans.Data, &d); err != nil {
-				l.t.Errorf("%s: %v", mark, err)
-				return
-			}
-			l.mu.Lock()
-			l.tasks[mark] = d.TaskID
-			l.mu.Unlock()
+			l.acknowledged(mark, ans)
 			return
 		}
 		select {
@@ -89,14 +72,62 @@ func (l *ledger) send(mark string, host int, proc int, stop <-chan struct{}) {
 	}
 }
 
+const ledgerPath = "/api/c/compapi/v2/gse/operate_proc_v2/"
+
+// operation is the body of a call with the operation of a mark.
+func (l *ledger) operation(mark string, host, proc int) ft.J {
+	name := fmt.Sprintf("p%d", proc)
+	command := fmt.Sprintf("echo %s >> ledger-%d-%s", mark, host, name)
+	if l.notes != "" {
+		command = "note " + mark
+	}
+	spec := ft.J{
+		"identity": ft.J{"proc_name": "gzledger", "setup_path": l.dir, "pid_path": l.dir + "/none.pid", "user": "root"},
+		"control":  ft.J{"reload_cmd": command},
+	}
+
+	ip := fmt.Sprintf("127.0.0.%d", host)
+	if l.addr != nil {
+		ip = l.addr(host)
+	}
+	return ft.J{"meta": ft.J{"namespace": "faults", "name": name}, "op_type": 8, "spec": spec,
+		"hosts": []ft.J{{"ip": ip, "bk_cloud_id": 0}}}
+}
+
+// acknowledged notes the task that a caller got for a mark. A mark has one task, however often it was sent.
+func (l *ledger) acknowledged(mark string, ans ft.Answer) {
+	var d struct {
+		TaskID string `json:"task_id"`
+	}
+	if err := json.Unmarshal(ans.Data, &d); err != nil {
+		l.t.Errorf("%s: %v", mark, err)
+		return
+	}
+
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if known := l.tasks[mark]; known != "" && known != d.TaskID {
+		l.t.Errorf("%s has two tasks, %s and %s", mark, known, d.TaskID)
+	}
+	l.tasks[mark] = d.TaskID
+}
+
 // effects counts the lines of each mark.
 func (l *ledger) effects() map[string]int {
+	n := map[string]int{}
+	if l.notes != "" {
+		for note, times := range readNotes(l.t, l.notes) {
+			_, mark, _ := strings.Cut(note, " ")
+			n[mark] += times
+		}
+		return n
+	}
+
 	files, err := filepath.Glob(filepath.Join(l.dir, "ledger-*"))
 	if err != nil {
 		l.t.Fatal(err)
 	}
 
-	n := map[string]int{}
 	for _, f := range files {
 		b, err := os.ReadFile(f)
 		if err != nil {

@@ -19,6 +19,7 @@ import (
 	"time"
 
 	ft "github.com/gozzard/gozzard/test/fleettest"
+	"github.com/gozzard/gozzard/test/sim"
 )
 
 var (
@@ -56,7 +57,7 @@ const overloadSlower = 5
 // another app take about as long as they do at the limit.
 func TestV15Overload(t *testing.T) {
 	o := startOverload(t)
-	rest := o.cpuPerSecond(3 * time.Second)
+	rest := cpuPerSecond(o.s, 3*time.Second)
 
 	// Overload it.
 	var r overloadRound
@@ -75,14 +76,20 @@ func TestV15Overload(t *testing.T) {
 	}
 
 	// Let it come to rest. All verdicts are final, so nothing is left to repeat.
+	awaitRest(t, o.s, "V15", rest)
+}
+
+// awaitRest waits until the server uses about as little processor time as before a load, a minute at most.
+func awaitRest(t *testing.T, s *ft.Server, id string, before float64) {
+	t.Helper()
 	ended, last := time.Now(), 0.0
 	ft.Until(t, time.Minute, func() string {
-		return fmt.Sprintf("the server uses %.0f ms of a processor a second, and %.0f before the load", last, rest)
+		return fmt.Sprintf("the server uses %.0f ms of a processor a second, and %.0f before the load", last, before)
 	}, func() bool {
-		last = o.cpuPerSecond(2 * time.Second)
-		return last <= 2*rest+50
+		last = cpuPerSecond(s, 2*time.Second)
+		return last <= 2*before+50
 	})
-	fmt.Printf("fault V15: at rest %.0f s after the last verdict\n", time.Since(ended).Seconds())
+	fmt.Printf("fault %s: at rest %.0f s after the load\n", id, time.Since(ended).Seconds())
 }
 
 // overloadRound is what one round found.
@@ -190,22 +197,8 @@ func startOverload(t *testing.T) *overload {
 	t.Helper()
 	o := &overload{t: t, s: ft.StartServer(t, "", "--log-level", "warn")}
 	o.s.StartSim(t, *overloadHosts)
-	for i := range *overloadHosts {
-		o.hosts = append(o.hosts, ft.J{"ip": fmt.Sprintf("127.1.%d.%d", 1+i/250, 1+i%250), "bk_cloud_id": 0})
-	}
-
-	// Wait until all hosts are online.
-	ft.Until(t, 2*time.Minute, func() string { return "not all hosts are online" }, func() bool {
-		var states map[string]struct {
-			Alive int `json:"bk_agent_alive"`
-		}
-		o.s.OK("get_agent_status", ft.J{"hosts": o.hosts}, &states)
-		online := 0
-		for _, s := range states {
-			online += s.Alive
-		}
-		return online == len(o.hosts)
-	})
+	o.hosts = simulated(*overloadHosts)
+	awaitHosts(t, o.s, o.hosts)
 
 	// Make another app, and let both operate once on every process.
 	o.other = otherApp(t, o.s)
@@ -213,6 +206,35 @@ func startOverload(t *testing.T) *overload {
 		o.await(o.s.API, o.operate(o.s.API, o.hosts))
 	}
 	return o
+}
+
+// simulated names the first hosts of a simulated fleet.
+func simulated(n int) (hosts []ft.J) {
+	for i := range n {
+		hosts = append(hosts, ft.J{"ip": simulatedIP(i), "bk_cloud_id": 0})
+	}
+	return hosts
+}
+
+// simulatedIP is the address of a simulated host, counted from 0.
+func simulatedIP(i int) string { return sim.Addr(0, i).IP.String() }
+
+// awaitHosts waits until all hosts are online.
+func awaitHosts(t *testing.T, s *ft.Server, hosts []ft.J) {
+	t.Helper()
+	online := 0
+	words := func() string { return fmt.Sprintf("%d of %d hosts are online", online, len(hosts)) }
+	ft.Until(t, 2*time.Minute, words, func() bool {
+		var states map[string]struct {
+			Alive int `json:"bk_agent_alive"`
+		}
+		s.OK("get_agent_status", ft.J{"hosts": hosts}, &states)
+		online = 0
+		for _, state := range states {
+			online += state.Alive
+		}
+		return online == len(hosts)
+	})
 }
 
 // otherApp makes an app that may do everything.
@@ -313,10 +335,10 @@ func (o *overload) smallTasks(stop chan struct{}, times *[]time.Duration) {
 }
 
 // cpuPerSecond is the processor time that the server uses in a second, in milliseconds.
-func (o *overload) cpuPerSecond(d time.Duration) float64 {
-	began, before := time.Now(), o.s.CPU()
+func cpuPerSecond(s *ft.Server, d time.Duration) float64 {
+	began, before := time.Now(), s.CPU()
 	time.Sleep(d)
-	return float64((o.s.CPU() - before).Milliseconds()) / time.Since(began).Seconds()
+	return float64((s.CPU() - before).Milliseconds()) / time.Since(began).Seconds()
 }
 
 func quantile(sorted []time.Duration, q float64) time.Duration {

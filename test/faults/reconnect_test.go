@@ -12,7 +12,7 @@ import (
 	ft "github.com/gozzard/gozzard/test/fleettest"
 )
 
-var comeBack = flag.Int("faults.comeback", 300, "hosts that come back all at once, in TestN9MassReconnect")
+var comeBack = flag.Int("faults.comeback", 300, "hosts that come back all at once, in TestN9 and TestV20")
 
 // TestN9MassReconnect: the server is killed and started again while a whole fleet is connected. All hosts reconnect,
 // and callers get answers meanwhile. Times are printed and not asserted.

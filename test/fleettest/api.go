@@ -31,7 +31,8 @@ type J = map[string]any
 
 // Answer is the envelope of every answer.
 type Answer struct {
-	Status    int `json:"-"`
+	Status    int         `json:"-"`
+	Header    http.Header `json:"-"`
 	Result    bool
 	Code      int
 	Message   string
@@ -78,7 +79,7 @@ func (a *API) Post(path string, body []byte, header http.Header) (Answer, error)
 		return Answer{}, err
 	}
 
-	ans := Answer{Status: res.StatusCode, Raw: raw}
+	ans := Answer{Status: res.StatusCode, Header: res.Header, Raw: raw}
 	if err := json.Unmarshal(raw, &ans); err != nil {
 		return ans, fmt.Errorf("%s: HTTP %d, not JSON: %.200q", path, res.StatusCode, raw)
 	}

@@ -22,6 +22,7 @@ import (
 //	front             stays in front as long as the process lives, and ends as it does
 //	stubborn          the started process ignores TERM
 //	cannot some text  cannot be run at all
+//	note some text    writes a line down that it had its effect, for tests that count effects (see Notes)
 //
 // Any other word, such as ok or ./start.sh, means that the command works: start makes a process, stop and kill end
 // it, restart does both, reload does nothing and a version command prints 1.0.
@@ -36,6 +37,7 @@ type script struct {
 	exitCode  int
 	stubborn  bool
 	front     bool
+	note      string
 }
 
 func parseScript(text string) (script, error) {
@@ -73,6 +75,8 @@ func parseScript(text string) (script, error) {
 			s.stubborn = true
 		case "front":
 			s.front = true
+		case "note":
+			s.note = rest
 		case "cannot":
 			return s, fmt.Errorf("%s", rest)
 		}
@@ -175,6 +179,9 @@ func (c *command) effect() {
 
 	if c.script.inert || c.killed {
 		return
+	}
+	if c.script.note != "" {
+		h.notes.add(h.name, c.script.note)
 	}
 
 	switch c.run.Action {

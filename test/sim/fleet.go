@@ -58,13 +58,14 @@ func RunFleet(ctx context.Context, o FleetOptions) error {
 		return err
 	}
 
+	written := &notes{path: filepath.Join(o.Dir, Notes), fatal: o.Fatal}
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
 	var wg sync.WaitGroup
 	errs := make([]error, o.Hosts)
 	for i := range o.Hosts {
 		wg.Go(func() {
-			if errs[i] = runHost(ctx, o, ring, o.First+i); errs[i] != nil {
+			if errs[i] = runHost(ctx, o, ring, written, o.First+i); errs[i] != nil {
 				cancel()
 			}
 		})
@@ -99,9 +100,10 @@ func opener(ring *signing.KeyRing, id gozzard.AgentID, i int) func([]byte) ([]by
 	return func(b []byte) ([]byte, error) { return ring.Open(id, b) }
 }
 
-func runHost(ctx context.Context, o FleetOptions, ring *signing.KeyRing, i int) error {
+func runHost(ctx context.Context, o FleetOptions, ring *signing.KeyRing, written *notes, i int) error {
 	// Set up the machine.
 	id, addr, machine := AgentID(i), Addr(o.Cloud, i), NewHost()
+	machine.name, machine.notes = string(id), written
 	dir := filepath.Join(o.Dir, string(id))
 	lo := nats.LinkOptions{URL: o.Server, Agent: id, Cloud: o.Cloud, Secret: o.Secret, Log: o.Log,
 		Open: opener(ring, id, i)}

@@ -24,6 +24,9 @@ type Host struct {
 	kernel    string // the result of Limit
 	kernelErr error
 	sick      error // the result of Probe
+
+	name  string // in notes
+	notes *notes // nil: none are kept
 }
 
 var _ supervise.Host = (*Host)(nil)
