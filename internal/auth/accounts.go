@@ -18,7 +18,8 @@ type Store interface {
 	// LoadAccounts reads all accounts. known is false for a record that never had any; a record whose accounts were
 	// all removed is known.
 	LoadAccounts(ctx context.Context) (c Config, known bool, err error)
-	// ChangeAccounts records a change and its caller in one transaction. It also drops expired tokens.
+	// ChangeAccounts records a change and its caller in one transaction. It also drops expired tokens. The error is
+	// ErrConflict if the change has a Base and the accounts were changed since.
 	ChangeAccounts(ctx context.Context, c Change) error
 }
 
@@ -28,6 +29,8 @@ type Change struct {
 	At  time.Time
 	By  gozzard.Caller
 	Act string // such as "app:create shop"
+
+	Base int64 // the version of the accounts that the change is for; 0: any
 
 	Apps       []App
 	Users      []User
@@ -53,6 +56,7 @@ type Accounts struct {
 
 	writing sync.Mutex // one change at a time: each is checked against the result of the last
 	known   bool       // the record has or had accounts
+	version int64      // of the accounts in memory
 }
 
 // Open reads the accounts of a record.
@@ -65,7 +69,7 @@ func Open(ctx context.Context, s Store, o Options) (*Accounts, error) {
 	if err != nil {
 		return nil, err
 	}
-	a := &Accounts{store: s, directory: d, now: d.o.Now, known: known, hasher: newHasher(d.usual)}
+	a := &Accounts{store: s, directory: d, now: d.o.Now, known: known, version: c.Version, hasher: newHasher(d.usual)}
 	return a, a.datedTokens(ctx, c.Tokens)
 }
 
@@ -126,7 +130,7 @@ func (a *Accounts) change(ctx context.Context, c Change) error {
 	}
 	c.DropTokens = append(slices.Clip(c.DropTokens), a.overAge()...)
 	c.DropTokens = append(c.DropTokens, a.openedBy(c.DropTokens)...)
-	if err := a.store.ChangeAccounts(ctx, c); err != nil {
+	if err := a.record(ctx, &c); err != nil {
 		return err
 	}
 	a.known = true

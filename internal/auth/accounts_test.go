@@ -31,7 +31,7 @@ func (s *memoryStore) LoadAccounts(context.Context) (auth.Config, bool, error) {
 	defer s.mu.Unlock()
 	return auth.Config{Apps: slices.Collect(maps.Values(s.apps)), Users: slices.Collect(maps.Values(s.users)),
 			Tokens: slices.Collect(maps.Values(s.tokens)), Groups: slices.Collect(maps.Values(s.groups)),
-			Deleted: slices.Collect(maps.Values(s.gone))},
+			Deleted: slices.Collect(maps.Values(s.gone)), Version: int64(len(s.acts))},
 		len(s.acts) > 0, nil
 }
 
@@ -41,6 +41,9 @@ func (s *memoryStore) ChangeAccounts(_ context.Context, c auth.Change) error {
 
 	if s.broken != nil {
 		return s.broken
+	}
+	if c.Base != 0 && c.Base != int64(len(s.acts)) {
+		return gozzard.Errorf(gozzard.ErrConflict, "another server was faster")
 	}
 
 	for _, code := range c.DropApps {

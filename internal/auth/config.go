@@ -20,6 +20,8 @@ type Config struct {
 	Groups  []Group       `json:"groups,omitempty" yaml:"groups,omitempty"`
 	Tokens  []Token       `json:"tokens,omitempty" yaml:"tokens,omitempty"`
 	Deleted []DeletedUser `json:"deleted_users,omitempty" yaml:"deleted_users,omitempty"`
+
+	Version int64 `json:"-" yaml:"-"` // how often the record changed them; set by Store.LoadAccounts
 }
 
 // App is a program with credentials.

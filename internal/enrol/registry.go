@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"log/slog"
 	"net/netip"
+	"reflect"
 	"slices"
 	"strings"
 	"sync"
@@ -119,6 +120,44 @@ func NewRegistry(ctx context.Context, o RegistryOptions) (*Registry, error) {
 	}
 
 	return r, nil
+}
+
+// Reload reads the members again, because another server changed some. Those that may not be connected any more are
+// disconnected, and new addresses are applied.
+func (r *Registry) Reload(ctx context.Context) error {
+	r.enrolling.Lock()
+	defer r.enrolling.Unlock()
+	list, err := r.o.Store.Members(ctx)
+	if err != nil {
+		return fmt.Errorf("cannot read the members of the fleet: %w", err)
+	}
+
+	var cut []AgentRecord
+	var moved []gozzard.AgentID
+	r.mu.Lock()
+	for _, a := range list {
+		before := r.members[a.Agent]
+		if reflect.DeepEqual(before, a) {
+			continue
+		}
+		r.put(a)
+		if before.Agent != "" && a.State != StateActive {
+			cut = append(cut, a)
+		}
+		if before.Agent != "" && !slices.Equal(before.IPs, a.IPs) {
+			moved = append(moved, a.Agent)
+		}
+	}
+	disconnect, readdress := r.cut, r.readdress
+	r.mu.Unlock()
+
+	for _, a := range cut {
+		disconnect(a.Agent, a.Cloud)
+	}
+	for _, agent := range moved {
+		readdress(agent)
+	}
+	return nil
 }
 
 // OnCut sets the function that closes the connections of an agent.

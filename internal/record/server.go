@@ -22,5 +22,12 @@ type Server struct {
 // what another one has changed.
 type Kind string
 
-// KindReleases are published releases and upgrades, as people change them.
-const KindReleases Kind = "releases"
+// The kinds.
+const (
+	KindReleases Kind = "releases" // published releases and upgrades, as people change them
+	KindAccounts Kind = "accounts" // apps, users, groups and tokens
+	KindEnrol    Kind = "enrol"    // the members of the fleet
+	KindGroups   Kind = "groups"   // the limits of process groups
+	KindTopology Kind = "topology" // businesses
+	KindHosts    Kind = "hosts"    // hosts that left the fleet, or that took over the processes of another one
+)

@@ -11,6 +11,7 @@ import (
 
 	"github.com/gozzard/gozzard"
 	"github.com/gozzard/gozzard/internal/auth"
+	"github.com/gozzard/gozzard/internal/record"
 )
 
 var _ auth.Store = (*Store)(nil)
@@ -59,7 +60,7 @@ func (s *Store) LoadAccounts(ctx context.Context) (c auth.Config, known bool, er
 			return err
 		}
 
-		known = changes > 0
+		c.Version, known = changes, changes > 0
 
 		rows, err := tx.QueryContext(ctx,
 			`SELECT `+appColumns+` FROM apps ORDER BY code`)
@@ -211,7 +212,16 @@ func (s *Store) ChangeAccounts(ctx context.Context, c auth.Change) (err error) {
 		if err := addAudit(ctx, w, audit); err != nil {
 			return err
 		}
-		if _, err := w.change(ctx, `UPDATE counters SET value = value + 1 WHERE name = 'accounts'`); err != nil {
+		changed, err := w.change(ctx, `UPDATE counters SET value = value + 1 WHERE name = 'accounts' AND ($1 = 0 OR value = $1)`,
+			c.Base)
+		if err == nil && changed == 0 {
+			err = gozzard.Errorf(gozzard.ErrConflict, "another server changed the accounts at the same moment, and nothing was changed "+
+				"here: try again")
+		}
+		if err != nil {
+			return err
+		}
+		if err := w.bump(ctx, record.KindAccounts); err != nil {
 			return err
 		}
 		if err := dropAccounts(ctx, w, &c); err != nil {

@@ -5,6 +5,7 @@ import (
 	"fmt"
 
 	"github.com/gozzard/gozzard"
+	"github.com/gozzard/gozzard/internal/record"
 	"github.com/gozzard/gozzard/internal/topology"
 )
 
@@ -104,8 +105,10 @@ func (b *businessChange) run(ctx context.Context, c *conn) error {
 	if err := b.putAll(ctx, c); err != nil {
 		return err
 	}
-
-	return b.dropAll(ctx, c)
+	if err := b.dropAll(ctx, c); err != nil {
+		return err
+	}
+	return c.bump(ctx, record.KindTopology)
 }
 
 // putHead writes the row of the business itself. It rejects the change when the business has another version than the

@@ -5,6 +5,8 @@ import (
 	"database/sql"
 	"errors"
 	"strings"
+
+	"github.com/gozzard/gozzard/internal/record"
 )
 
 // conn is the writer's connection with the statements prepared on it.
@@ -12,6 +14,8 @@ type conn struct {
 	c     *sql.Conn
 	d     *dialect
 	stmts map[stmtKey]*sql.Stmt
+
+	bumped map[record.Kind]int64 // versions that the transaction made
 }
 
 // stmtKey names a prepared statement: either by its text, or as a bulk statement for a number of rows.

@@ -8,6 +8,7 @@ import (
 
 	"github.com/gozzard/gozzard"
 	"github.com/gozzard/gozzard/internal/enrol"
+	"github.com/gozzard/gozzard/internal/record"
 )
 
 var _ enrol.Store = (*Store)(nil)
@@ -185,6 +186,9 @@ func (s *Store) Enrol(ctx context.Context, token string, agent gozzard.AgentID,
 		if err := putMember(ctx, c, &out); err != nil {
 			return err
 		}
+		if err := c.bump(ctx, record.KindEnrol); err != nil {
+			return err
+		}
 
 		return auditEnrolment(ctx, c, row, &out)
 	}})
@@ -211,6 +215,9 @@ func (s *Store) ChangeMember(ctx context.Context, agent gozzard.AgentID,
 			return err
 		}
 		if err := putMember(ctx, c, &out); err != nil {
+			return err
+		}
+		if err := c.bump(ctx, record.KindEnrol); err != nil {
 			return err
 		}
 

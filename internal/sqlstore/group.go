@@ -60,6 +60,9 @@ func (s *Store) SetGroups(ctx context.Context, rows []record.GroupLimits, audit 
 			if err := addAudit(ctx, c, audit); err != nil {
 				return err
 			}
+			if err := c.bump(ctx, record.KindGroups); err != nil {
+				return err
+			}
 
 			return c.execRows(ctx, upsertGroups, len(put), func(i int, to []any) []any {
 				g := &put[i]

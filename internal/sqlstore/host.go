@@ -269,7 +269,10 @@ func (s *Store) Rebind(ctx context.Context, addr gozzard.HostAddr, to gozzard.Ag
 	defer s.timed("rebind", &err)()
 	audit = withOrigin(ctx, audit)
 	return s.w.submit(ctx, &job{op: "an agent's address", rows: 1, run: func(ctx context.Context, c *conn) error {
-		return rebind(ctx, c, addr, text(string(to)), audit)
+		if err := rebind(ctx, c, addr, text(string(to)), audit); err != nil {
+			return err
+		}
+		return c.bump(ctx, record.KindHosts)
 	}})
 }
 
@@ -326,8 +329,10 @@ func (s *Store) Forget(ctx context.Context, host gozzard.HostRef, audit gozzard.
 	defer s.timed("forget", &err)()
 	audit = withOrigin(ctx, audit)
 	j := &job{op: "the end of a host", rows: 1, run: func(ctx context.Context, c *conn) (err error) {
-		processes, err = forgetHost(ctx, c, host, audit)
-		return err
+		if processes, err = forgetHost(ctx, c, host, audit); err != nil {
+			return err
+		}
+		return c.bump(ctx, record.KindHosts)
 	}}
 	return processes, s.w.submit(ctx, j)
 }

@@ -79,7 +79,19 @@ func (s *Store) Versions(ctx context.Context) (versions map[record.Kind]int64, e
 
 // bump says in the transaction of a change that facts of a kind changed.
 func (c *conn) bump(ctx context.Context, kind record.Kind) error {
-	_, err := c.change(ctx, `INSERT INTO versions (kind, n) VALUES ($1, 1)
-		ON CONFLICT (kind) DO UPDATE SET n = versions.n + 1`, string(kind))
+	var n int64
+	_, err := c.one(ctx, `INSERT INTO versions (kind, n) VALUES ($1, 1)
+		ON CONFLICT (kind) DO UPDATE SET n = versions.n + 1 RETURNING n`, []any{string(kind)}, &n)
+	if c.bumped == nil {
+		c.bumped = map[record.Kind]int64{}
+	}
+	c.bumped[kind] = n
 	return err
+}
+
+// takeBumped gives the versions that the last transaction made, and forgets them.
+func (c *conn) takeBumped() map[record.Kind]int64 {
+	b := c.bumped
+	c.bumped = nil
+	return b
 }

@@ -40,6 +40,10 @@ type Options struct {
 	// the other. A second store with the same name is rejected, and so is every one while another is Sole. "": not named.
 	Server string
 
+	// Changed is called when this store has changed facts of some kinds, with their new versions. It must be quick. nil:
+	// nobody wants to know.
+	Changed func(map[record.Kind]int64)
+
 	// Now is the clock. nil: time.Now.
 	Now func() time.Time
 

@@ -346,6 +346,7 @@ func (w *writer) transact(ctx context.Context, jobs []*job) (left []*job, cause 
 	}
 
 	// Run the jobs.
+	w.c.takeBumped()
 	if err := w.begin(ctx); err != nil {
 		w.disconnect()
 		return w.retryOrFail(jobs, err)
@@ -369,6 +370,10 @@ func (w *writer) transact(ctx context.Context, jobs []*job) (left []*job, cause 
 	// The files may have been removed meanwhile: then the commit will not last.
 	if err := w.maintenance.present(); err != nil {
 		return nil, w.failAll(jobs, err)
+	}
+
+	if b := w.c.takeBumped(); len(b) > 0 && w.o.Changed != nil {
+		w.o.Changed(b)
 	}
 
 	// Answer the callers, in the order of the transaction.

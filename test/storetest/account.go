@@ -31,6 +31,7 @@ func RunAccounts(t *testing.T, open func(t *testing.T) AccountRecord) {
 		{"known when none is left", accountsNoneLeft},
 		{"many", accountsMany},
 		{"audit", accountsAudit},
+		{"for a version", accountsBase},
 	} {
 		t.Run(c.name, func(t *testing.T) { c.test(t, open(t)) })
 	}
@@ -40,7 +41,23 @@ func loadAccounts(t *testing.T, s AccountRecord) (auth.Config, bool) {
 	t.Helper()
 	c, known, err := s.LoadAccounts(t.Context())
 	must(t, err)
+	if known != (c.Version > 0) {
+		t.Errorf("known %t with version %d", known, c.Version)
+	}
+	c.Version = 0 // accountsBase looks at it
 	return c, known
+}
+
+// accountsBase: a change for accounts that were changed since is rejected.
+func accountsBase(t *testing.T, s AccountRecord) {
+	changeAccounts(t, s, auth.Change{Users: []auth.User{{Name: "ada"}}})
+	c, _, err := s.LoadAccounts(t.Context())
+	must(t, err)
+	change := auth.Change{At: start, Base: c.Version, Users: []auth.User{{Name: "bob"}}}
+	must(t, s.ChangeAccounts(t.Context(), change))
+	if err := s.ChangeAccounts(t.Context(), change); gozzard.KindOf(err) != gozzard.ErrConflict {
+		t.Errorf("a change for an older version: %v", err)
+	}
 }
 
 func changeAccounts(t *testing.T, s AccountRecord, c auth.Change) {
