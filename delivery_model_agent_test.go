@@ -22,9 +22,10 @@ func (m *model) agentSteps(w *world) {
 		m.emit(w, next, fresh.welcome&(1<<w.session) != 0, act{verb: "WELCOME", op: -1, num: int(w.session)}, "")
 	}
 
-	if int(w.connects) < m.connects {
+	if int(w.connects-w.homeless) < m.connects {
 		m.disturb(w)
 	}
+	m.findHomeSilent(w)
 }
 
 // connect raises the session, and writes it to disk before the agent sends anything in it. It forgets tombstones whose
@@ -47,7 +48,7 @@ func (m *model) connect(w *world) {
 
 // receiveOps covers operations that arrive, of this session and of any other.
 func (m *model) receiveOps(w *world, fresh *network, op int) {
-	for s := uint8(1); int(s) <= m.connects; s++ {
+	for s := uint8(1); int(s) <= maxConnects; s++ {
 		if w.net.op[op]&(1<<s) == 0 {
 			continue
 		}
@@ -60,7 +61,7 @@ func (m *model) receiveOps(w *world, fresh *network, op int) {
 		st := gozzard.AgentView{Session: uint64(w.session), Leased: true, Phase: phaseAt[w.at[op]],
 			NewestGen: m.newest(w)}
 		next, bad := *w, ""
-		switch gozzard.Admit(st, session, uint64(w.gens[op]+w.base), opAction[op].ReadOnly()) {
+		switch gozzard.Admit(st, session, uint64(w.gens[op]+w.base), m.action(op).ReadOnly()) {
 		case gozzard.AdmitQueue:
 			next.at[op], next.taken[op] = atQueued, w.gens[op]+w.base
 		case gozzard.AdmitRefuseOld:
@@ -197,6 +198,8 @@ func brokenByEffect(w *world, op int) string {
 		return "an operation takes effect twice"
 	case w.rows[op].state.Final():
 		return "an operation takes effect after its verdict was recorded as " + w.rows[op].state.String()
+	case w.copies&(1<<op) != 0 && w.effects[op-1] > 0, w.copies&(2<<op) != 0 && w.effects[op+1] > 0:
+		return "a request takes effect twice"
 	case w.ordered>>(op+1) != 0:
 		return "an older intent takes effect after a newer one"
 	}

@@ -64,6 +64,9 @@ func (m *model) acceptNext(w *world) {
 func (m *model) acceptInto(w *world, op int) {
 	w.counter++
 	w.gens[op] = w.counter
+	if !m.intact(numbersInOrder) { // it was drawn before
+		w.gens[op] = uint8(op + 1)
+	}
 	w.rows[op] = row{state: gozzard.AttemptPending}
 }
 
@@ -133,7 +136,7 @@ func (m *model) decideByRow(w *world, op int) {
 
 func (m *model) superseded(op int) bool {
 	for newer := op + 1; newer < m.ops; newer++ {
-		if opAction[newer].Supersedes(opAction[op]) {
+		if m.action(newer).Supersedes(m.action(op)) {
 			return true
 		}
 	}
@@ -157,12 +160,7 @@ func (m *model) decideByResult(w *world, fresh *network, op int) {
 // transaction.
 func (m *model) openSession(w *world, connect int, fresh bool) {
 	hello := w.greeted[connect]
-	registered := uint64(w.registered)
-
-	if !m.intact(registerIfGreater) {
-		registered = 0
-	}
-	if !gozzard.MayOpenSession(registered, uint64(hello.session)) {
+	if !m.mayOpen(w, hello.session) {
 		return
 	}
 
@@ -174,6 +172,15 @@ func (m *model) openSession(w *world, connect int, fresh bool) {
 		next.base = uint8(gozzard.LiftBase(uint64(w.counter), uint64(w.base), uint64(hello.newest)))
 	}
 	m.emit(w, next, fresh, act{verb: "HELLO opens session", op: -1, num: int(hello.session)}, "")
+}
+
+// mayOpen reports whether the record registers a session.
+func (m *model) mayOpen(w *world, session uint8) bool {
+	registered := uint64(w.registered)
+	if !m.intact(registerIfGreater) {
+		registered = 0
+	}
+	return gozzard.MayOpenSession(registered, uint64(session))
 }
 
 // decideByHello covers reconciliation. Every server that receives the HELLO of the registered session does it, so a
@@ -211,8 +218,8 @@ func (m *model) reconcile(w *world, connect, shape, op int, late bool) (gozzard.
 // decide makes the prompt server act at once and a slow server remember its decision.
 func (m *model) decide(w *world, verb string, op int, helpful bool, d decision) {
 	next := *w
-	m.carryOut(&next, d)
-	m.emit(w, next, helpful, act{verb: verb, op: int8(op), d: d}, "")
+	moved := m.carryOut(&next, d)
+	m.emit(w, next, helpful, act{verb: verb, op: int8(op), d: d}, m.brokenByVerdict(w, d, moved))
 	for k := range m.slots {
 		if k > 0 && w.slots[k] == w.slots[0] {
 			continue
@@ -223,14 +230,27 @@ func (m *model) decide(w *world, verb string, op int, helpful bool, d decision) 
 	}
 }
 
+// brokenByVerdict returns which promise a write breaks. A report of the agent that the record does not take has its
+// verdict there already: so it may be acknowledged by any server, whether or not it holds the attempt.
+func (m *model) brokenByVerdict(w *world, d decision, moved bool) string {
+	if d.kind == decideSettle && d.session == 0 && d.to.Final() && !moved && !w.rows[d.op].state.Final() &&
+		w.rows[d.op].state != 0 {
+		return "the record does not take a verdict and has none"
+	}
+	return ""
+}
+
 // carryOut is the compare-and-set of the record, as control.Store promises it. A change of the record is an event for
 // the state machine of package delivery.
-func (m *model) carryOut(w *world, d decision) {
+func (m *model) carryOut(w *world, d decision) (moved bool) {
 	r := &w.rows[d.op]
 	before := r.state
 	switch d.kind {
+	case decideAccept:
+		return m.carryOutAccept(w, d)
 	case decideDispatch:
-		if slices.Contains(gozzard.AttemptDispatched.Sources(), r.state) && w.registered == d.session {
+		if slices.Contains(gozzard.AttemptDispatched.Sources(), r.state) &&
+			(w.registered == d.session || !m.intact(dispatchAtHome)) {
 			*r = row{state: gozzard.AttemptDispatched, session: d.session}
 		}
 		if !m.intact(casBeforeSend) { // send whether or not the row was ours to send
@@ -250,6 +270,27 @@ func (m *model) carryOut(w *world, d decision) {
 	if before != r.state {
 		m.follow(before, d.event(), r.state)
 	}
+	return before != r.state
+}
+
+// carryOutAccept records an operation. Numbers are given out in the order of commits, so the transaction sees every
+// older attempt.
+func (m *model) carryOutAccept(w *world, d decision) (moved bool) {
+	if w.rows[d.op].state != 0 {
+		return false
+	}
+	ready := true
+	for older := range d.op {
+		r := w.rows[older]
+		if !r.state.Final() && !gozzard.MaySend(uint64(d.session), uint64(r.session)) && m.intact(readyToBear) {
+			ready = false
+		}
+	}
+
+	m.acceptInto(w, int(d.op))
+	state, session := gozzard.Birth(uint64(d.session), ready)
+	w.rows[d.op] = row{state, uint8(session)}
+	return true
 }
 
 // event is the event of the state machine after the record has accepted a decision.

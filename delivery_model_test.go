@@ -2,9 +2,7 @@ package gozzard_test
 
 import (
 	"fmt"
-	"hash/maphash"
 	"math/bits"
-	"strings"
 
 	"github.com/gozzard/gozzard"
 )
@@ -17,12 +15,12 @@ import (
 // no counters. Messages that can have no effect any more are removed from the set, which keeps it small. The model
 // has no time: a deadline may pass at any moment.
 //
-// A server has no state except the rows that it read. A slow server makes a decision from rows that it read long ago,
+// In worlds without homes a server has no state except the rows that it read. A slow server makes a decision from rows that it read long ago,
 // and carries it out at any later time. A server that dies never carries it out.
 
 const (
 	maxOps      = 3
-	maxConnects = 4
+	maxConnects = 6
 	maxSlots    = 2
 )
 
@@ -33,7 +31,14 @@ type config struct {
 	slots         int // servers that act on old reads; another one is always prompt
 	journalFaults int // how often the agent's journal may be lost or rolled back
 	replaced      int // how often the record may be replaced by a new one, or by an older copy
-	broken        mechanism
+
+	// Of worlds with homes; see delivery_model_home_test.go. There the slots are writes that the record carries out late.
+	servers int  // with a memory; 0: servers act on what they read from the record
+	stops   int  // how often a server dies or freezes
+	lost    int  // how often the answer to the registration of a session or of an operation is lost
+	inOrder bool // no operation supersedes another
+
+	broken mechanism
 }
 
 // mechanism names what a mutation removes.
@@ -58,6 +63,22 @@ const (
 	tombstoneOutlivesAck
 	baseLifted
 	ackAfterRecord
+	// Of several servers.
+	lookIntoRecord
+	lookForAll
+	lookSettlesLate
+	lookAfterHello
+	lookFromSession
+	takeOver
+	dispatchAtHome
+	leaseFromHome
+	doubtLookedUp
+	requestLookedUp
+	readyToBear
+	dispatchInOrder
+	lookInOneRead
+	numbersInOrder
+	lookAtHeld
 )
 
 // Where an operation is on the agent: the phases of the package, split into the steps between which the
@@ -95,6 +116,7 @@ type decision struct {
 	op      uint8
 	to      gozzard.AttemptState
 	session uint8 // of a dispatch; the FromSession of a settlement
+	by      uint8 // in worlds with homes: the server, counted from 1; 0: its memory is gone
 }
 
 type decisionKind uint8
@@ -104,6 +126,7 @@ const (
 	decideDispatch
 	decideSettle
 	decideWithdraw // a settlement that moves a Pending row only
+	decideAccept   // in worlds with homes: record an operation, as dispatched in a session if that is not 0
 )
 
 // journalPos is gozzard.JournalPos in two bytes.
@@ -136,11 +159,15 @@ type world struct {
 	known      journalPos
 	since      uint8 // first session of the known journal
 
-	slots [maxSlots]decision
+	slots   [maxSlots]decision
+	servers [maxServers]home
+	stops   uint8 // servers that died or froze
+	lost    uint8 // answers of the record
 
 	// The agent: on disk session, journal, newest; in memory welcomed, and at where it is not on disk.
 	session      uint8
 	connects     uint8
+	homeless     uint8 // connects because the home was silent
 	welcomed     bool
 	journal      journalPos
 	faults       uint8
@@ -161,13 +188,15 @@ type world struct {
 	replaced uint8 // how often the record was replaced
 	gone     uint8 // operations that only an earlier record had
 	promised uint8 // operations that the present record accepted in a session of the agent
+	copies   uint8 // operations that are the same request as the one before
 }
 
 // act is one step, for traces. It is rendered only when a trace is printed.
 type act struct {
 	verb string
-	op   int8 // -1: none
-	slow bool // done by the server that acts on old reads
+	op   int8  // -1: none
+	slow bool  // done by the server that acts on old reads
+	by   uint8 // in worlds with homes: one more than the session of the server that acts; 0: any
 	d    decision
 	num  int // of the session or connect
 }
@@ -175,8 +204,14 @@ type act struct {
 func (a act) String() string {
 	s := a.verb
 
+	switch {
+	case a.by > 1:
+		s = fmt.Sprintf("home of session %d %s", a.by-1, s)
+	case a.by == 1:
+		s = "server " + s
+	}
 	if a.slow {
-		s = "slow server: " + s
+		s = "late: " + s
 	}
 	if a.op >= 0 {
 		s += fmt.Sprintf(" op%d", a.op)
@@ -192,6 +227,8 @@ func (a act) String() string {
 		s += fmt.Sprintf(": op%d becomes %v", a.d.op, a.d.to)
 	case decideWithdraw:
 		s += fmt.Sprintf(": withdraw op%d", a.d.op)
+	case decideAccept:
+		s += fmt.Sprintf(": accept op%d in session %d", a.d.op, a.d.session)
 	}
 
 	return s
@@ -220,10 +257,18 @@ type model struct {
 
 func (m *model) intact(x mechanism) bool { return m.broken != x }
 
+func (m *model) action(op int) gozzard.Action {
+	if m.inOrder {
+		return gozzard.ActionRestart
+	}
+	return opAction[op]
+}
+
 func (m *model) initial() world {
 	var w world
 	for i := range m.ops {
-		if i == 0 || m.replaced == 0 { // else the others are accepted before or after the record is replaced
+		// Where the record may be replaced, the others are accepted before or after that; with homes, all are.
+		if m.servers == 0 && (i == 0 || m.replaced == 0) {
 			m.acceptInto(&w, i)
 		}
 	}
@@ -236,7 +281,11 @@ func (m *model) initial() world {
 // expand lists the successors of w. The slice is valid until the next call.
 func (m *model) expand(w *world) []step {
 	m.steps = m.steps[:0]
-	m.serverSteps(w)
+	if m.servers > 0 {
+		m.homeSteps(w)
+	} else {
+		m.serverSteps(w)
+	}
 	m.agentSteps(w)
 	return m.steps
 }
@@ -247,6 +296,9 @@ func (m *model) emit(before *world, next world, helpful bool, a act, bad string)
 		if bad == "" && next.gone&(1<<i) == 0 {
 			bad = brokenPromise(before.rows[i], next.rows[i], next.effects[i], i)
 		}
+	}
+	if bad == "" && m.inOrder {
+		bad = m.brokenOrder(before, &next)
 	}
 	m.normalise(&next)
 	if bad == "" && next == *before {
@@ -300,6 +352,8 @@ func (m *model) normalise(w *world) {
 			w.taken[i] = 0
 		}
 	}
+	m.forgetBeliefs(w)
+	m.sortServers(w)
 	if w.slots[0].less(w.slots[1]) { // servers are alike: one order of the two is enough
 		w.slots[0], w.slots[1] = w.slots[1], w.slots[0]
 	}
@@ -308,7 +362,11 @@ func (m *model) normalise(w *world) {
 // send adds to net what a running server or agent would send or repeat in w. Lost messages are repeated here.
 func (m *model) send(w *world, net *network) {
 	m.agentSends(w, net)
-	m.serverSends(w, net)
+	if m.servers > 0 {
+		m.homesSend(w, net)
+	} else {
+		m.serverSends(w, net)
+	}
 }
 
 // forgetMessages removes messages that every receiver would always ignore. Each rule depends on a mechanism, and does
@@ -333,7 +391,7 @@ func (m *model) forgetMessages(w *world) {
 		for c := 1; c <= int(w.connects); c++ {
 			s := w.greeted[c].session
 			used := c < int(w.connects) || w.welcomed
-			if s < w.registered || s == w.registered && used && !m.anyOlder(w) {
+			if s < w.registered || s == w.registered && (m.servers > 0 || used && !m.anyOlder(w)) {
 				w.net.hello[c] = [2]uint64{}
 				if c < int(w.connects) {
 					w.greeted[c] = w.greeted[0]
@@ -367,8 +425,11 @@ func (m *model) forgetDecisions(w *world) {
 		r := w.rows[d.op]
 		dead := r.state.Final()
 		switch d.kind {
+		case decideAccept:
+			dead = r.state != 0
 		case decideDispatch:
-			dead = m.intact(casBeforeSend) && (dead || m.intact(registerIfGreater) && d.session < w.registered)
+			dead = m.intact(casBeforeSend) && (dead || m.intact(registerIfGreater) && m.intact(dispatchAtHome) &&
+				d.session < w.registered)
 		case decideSettle:
 			dead = dead || m.intact(settleFromSession) && m.intact(registerIfGreater) && d.session != 0 &&
 				d.session < r.session
@@ -381,7 +442,7 @@ func (m *model) forgetDecisions(w *world) {
 
 func (d decision) less(o decision) bool {
 	key := func(d decision) uint32 {
-		return uint32(d.kind)<<24 | uint32(d.op)<<16 | uint32(d.to)<<8 | uint32(d.session)
+		return uint32(d.kind)<<28 | uint32(d.by)<<24 | uint32(d.op)<<16 | uint32(d.to)<<8 | uint32(d.session)
 	}
 	return key(d) < key(o)
 }
@@ -397,144 +458,4 @@ func (n *network) shapes(connect int) func(yield func(shape int) bool) {
 			}
 		}
 	}
-}
-
-// result is the result of an exploration.
-type result struct {
-	states int
-	depth  int
-	bad    string
-	trace  []act
-
-	moves     moves
-	disagrees string
-}
-
-func (r result) String() string {
-	var b strings.Builder
-	fmt.Fprintf(&b, "%s after %d steps:", r.bad, len(r.trace))
-	for i, a := range r.trace {
-		fmt.Fprintf(&b, "\n  %2d. %s", i+1, a)
-	}
-	return b.String()
-}
-
-// fingerprint stands for a world among those visited. 128 bits leave about one chance in 10^24 that two of ten
-// million worlds share one.
-type fingerprint [2]uint64
-
-type explorer struct {
-	*model
-	seeds   [2]maphash.Seed
-	seen    map[fingerprint]int32
-	parent  []int32 // by number of world
-	choice  []uint16
-	goal    []bool
-	helpful []int32  // successors that need no fault, of all worlds one after the other
-	ends    []uint32 // where those of each world end
-}
-
-// explore visits every reachable world breadth first, so that a counterexample is a shortest one. Then it checks of each
-// world whether it can still reach a verdict for every attempt when no more faults happen.
-func explore(c config) result {
-	e := &explorer{model: &model{config: c}, seen: map[fingerprint]int32{}}
-	e.seeds = [2]maphash.Seed{maphash.MakeSeed(), maphash.MakeSeed()}
-	start := e.initial()
-	e.visit(&start, -1, 0)
-	level, depth := []world{start}, 0
-	number := int32(0) // of the world being expanded
-	for len(level) > 0 {
-		var next []world
-		for i := range level {
-			for j, s := range e.expand(&level[i]) {
-				if s.bad != "" {
-					return result{states: len(e.parent), depth: depth + 1, bad: s.bad,
-						trace: append(e.trace(number), s.act)}
-				}
-				n, fresh := e.visit(&s.next, number, j)
-				if fresh {
-					next = append(next, s.next)
-				}
-				if s.helpful {
-					e.helpful = append(e.helpful, n)
-				}
-			}
-			e.ends = append(e.ends, uint32(len(e.helpful)))
-			number++
-		}
-		if len(next) > 0 {
-			depth++
-		}
-		level = next
-	}
-
-	r := result{states: len(e.parent), depth: depth, moves: e.moves, disagrees: e.disagrees}
-
-	if stuck := e.stuck(); stuck >= 0 {
-		r.bad, r.trace = "without further faults some attempt never gets a verdict", e.trace(stuck)
-	}
-
-	return r
-}
-
-// visit numbers a world and reports whether it is new.
-func (e *explorer) visit(w *world, parent int32, choice int) (int32, bool) {
-	f := fingerprint{maphash.Comparable(e.seeds[0], *w), maphash.Comparable(e.seeds[1], *w)}
-	if n, ok := e.seen[f]; ok {
-		return n, false
-	}
-	n := int32(len(e.parent))
-	e.seen[f] = n
-	e.parent = append(e.parent, parent)
-	e.choice = append(e.choice, uint16(choice))
-	e.goal = append(e.goal, e.done(w))
-	return n, true
-}
-
-// stuck finds the first world from which no run of helpful steps leads to the goal, -1 when there is none. Later
-// worlds tend to be nearer to the goal, so going backwards a few rounds are enough.
-func (e *explorer) stuck() int32 {
-	good := e.goal
-	for changed := true; changed; {
-		changed = false
-		for n := len(good) - 1; n >= 0; n-- {
-			if good[n] {
-				continue
-			}
-			from := uint32(0)
-			if n > 0 {
-				from = e.ends[n-1]
-			}
-			for _, s := range e.helpful[from:e.ends[n]] {
-				if good[s] {
-					good[n], changed = true, true
-					break
-				}
-			}
-		}
-	}
-
-	for n, ok := range good {
-		if !ok {
-			return int32(n)
-		}
-	}
-
-	return -1
-}
-
-// trace walks from the start to a world again, for its steps.
-func (e *explorer) trace(n int32) []act {
-	var choices []uint16
-	for ; e.parent[n] >= 0; n = e.parent[n] {
-		choices = append(choices, e.choice[n])
-	}
-	w := e.initial()
-	var acts []act
-	for i := len(choices) - 1; i >= 0; i-- {
-		s := e.expand(&w)[choices[i]]
-		acts = append(acts, s.act)
-		w = s.next
-	}
-	return acts
 }

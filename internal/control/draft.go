@@ -235,8 +235,8 @@ func (p *Plane) begin(a *gozzard.Attempt, op *gozzard.Operation, it *gozzard.Ite
 	}
 
 	s, online, ready := p.delivery.Session(a.Agent)
-	if ready {
-		a.State, a.Session = gozzard.AttemptDispatched, s.ID
+	if state, session := gozzard.Birth(s.ID, ready); state == gozzard.AttemptDispatched {
+		a.State, a.Session = state, session
 		return nil, host
 	}
 

@@ -189,7 +189,7 @@ func (p *Plane) notOpened(h hello, rec *record.Host) {
 	// The same session of the same run: our Welcome was lost. The same number from another run of the agent, or with
 	// another journal, is no repeat: the agent has lost its count with its state.
 	s, _, _ := p.delivery.Session(h.from)
-	if s.ID == r.Session && s.Run == r.Hello.Run && rec.Journal.ID == r.Journal.ID {
+	if gozzard.IsHome(s.ID, r.Session) && s.Run == r.Hello.Run && rec.Journal.ID == r.Journal.ID {
 		p.welcome(h)
 		return
 	}

@@ -293,7 +293,7 @@ func (q *queue) turn(a *Attempt, now time.Time) {
 		this := next
 		next = this.newer
 		kind := TurnToSend
-		if this.agent.session.ID != this.session {
+		if !gozzard.MaySend(this.agent.session.ID, this.session) {
 			kind = SessionEnded
 		}
 		q.apply(this, Event{Kind: kind, Sent: now}, now)
@@ -336,7 +336,7 @@ func (w *work) add(a *Attempt, event EventKind, do Effects) {
 		w.send = append(w.send, message{a.agent.id, a.agent.session.Cloud, a.session, a.agent.session.Base, &a.op})
 	case do.Has(Cancel):
 		// What an older session left open is for Reconcile to decide: the agent may have lost the journal that had it.
-		if a.agent.online && a.agent.session.ID == a.session {
+		if a.agent.online && gozzard.MaySend(a.agent.session.ID, a.session) {
 			w.cancel = append(w.cancel, message{a.agent.id, a.agent.session.Cloud, a.session, a.agent.session.Base, &a.op})
 		}
 
