@@ -108,8 +108,7 @@ func writeHeap(cpu string) error {
 
 // profiles measures where the agent spends time and memory with n processes, in a site of its own.
 func (b *bench) profiles(ctx context.Context, n int) error {
-	c := candidate{name: "gozzard", make: func(s *site) peer { return &gozzardPeer{site: s, profiled: true} }}
-	return b.at(ctx, c, n, how{}, figures{}, func(ctx context.Context, s *site, p peer) error {
+	measure := func(ctx context.Context, s *site, p peer) error {
 		if err := pause(ctx, b.size.settle+b.size.quiet); err != nil {
 			return err
 		}
@@ -117,7 +116,12 @@ func (b *bench) profiles(ctx context.Context, n int) error {
 		one := *b
 		one.size.storms = 1
 		return errors.Join(err, b.profile(ctx, s, p, "storm", func() error { return one.measureStorm(ctx, s, p) }))
-	})
+	}
+	if n > atOneCall {
+		return b.largeSite(ctx, n, true, func(s *site, p *gozzardPeer) error { return measure(ctx, s, p) })
+	}
+	c := candidate{name: "gozzard", make: func(s *site) peer { return &gozzardPeer{site: s, profiled: true} }}
+	return b.at(ctx, c, n, how{}, figures{}, measure)
 }
 
 // profile profiles the agent while do runs, and adds the largest costs to the results.

@@ -11,7 +11,8 @@ const (
 	memoryEvery = 5 * time.Second
 	memoryRest  = time.Minute // between two returns of memory
 	memorySpare = 4 << 20     // not worth to be returned
-	memoryCalm  = 2 << 20     // what a calm agent allocates at most between two looks
+	memoryCalm  = 2 << 20     // what a calm agent allocates at most between two looks, without what follows from its size
+	memoryTurn  = 8           // the part of its memory that a calm agent allocates at most: it measures every process
 )
 
 // memoryUse is what the runtime says about memory.
@@ -44,7 +45,7 @@ func returnMemory(ctx context.Context) error {
 
 // worthReturning reports whether a calm program has much memory that it does not use.
 func (m memoryUse) worthReturning(before memoryUse) bool {
-	return m.allocated-before.allocated <= memoryCalm && m.unused > m.live/2+memorySpare
+	return m.allocated-before.allocated <= memoryCalm+m.live/memoryTurn && m.unused > m.live/2+memorySpare
 }
 
 func readMemory() memoryUse {

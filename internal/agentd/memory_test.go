@@ -11,6 +11,7 @@ func TestWorthReturning(t *testing.T) {
 	}{
 		{"much is unused", memoryUse{live: 20 * mb, unused: 30 * mb, allocated: 101 * mb}, true},
 		{"it works", memoryUse{live: 20 * mb, unused: 30 * mb, allocated: 110 * mb}, false},
+		{"it measures thousands of processes", memoryUse{live: 60 * mb, unused: 80 * mb, allocated: 109 * mb}, true},
 		{"little is unused", memoryUse{live: 20 * mb, unused: 12 * mb, allocated: 100 * mb}, false},
 		{"it is small", memoryUse{live: mb, unused: 4 * mb, allocated: 100 * mb}, false},
 	} {

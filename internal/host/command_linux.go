@@ -210,11 +210,13 @@ func (h *Host) start(c *command) error {
 	h.resetOOMScore(c)
 
 	// Close and forget what only the start needed: the command is known as long as its process runs.
-	c.cmd.Env = nil
+	c.cmd.Env, c.cmd.Stdin, c.cmd.Stdout, c.cmd.Stderr = nil, nil, nil, nil
 	_ = c.dir.file.Close()
+	c.dir = nil
 	c.prog.close()
 	if c.group != nil {
 		_ = c.group.fd.Close()
+		c.group.fd = nil
 	}
 	if c.out.log != nil {
 		if err := c.out.close(); err != nil { // the process keeps it open; the agent does not need it

@@ -8,7 +8,9 @@ import (
 )
 
 // quietChecks is how many checks in a row find a log unchanged before the kernel is asked to report its next change.
-const quietChecks = 3
+// One is enough: a log that is written every few seconds costs a request instead of a check, and those of a thousand silent
+// processes are left alone soon after their start.
+const quietChecks = 1
 
 // logWatch knows which logs may have changed since they were last checked. A log that was written a short time ago is
 // checked at every sweep. The kernel reports the next write to every other log, once: a process that writes without end

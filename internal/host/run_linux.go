@@ -46,6 +46,7 @@ func (h *Host) Run(ctx context.Context, r supervise.Run) (supervise.Result, erro
 	} else {
 		c.report(supervise.ProgressShell)
 	}
+	c.run.Progress, c.run.Hurry = nil, nil // the command may be known for months
 
 	// Set the timers: the time-out, the check for a foreground process, and the trim of the output.
 	var timeout <-chan time.Time
