@@ -92,7 +92,35 @@ func (b *bench) largeTask(ctx context.Context, f *testFleet, db *sql.DB, names i
 	t.Add("server CPU until it was accepted", span(acceptCPU), span(bareCPU), ratio(acceptCPU, bareCPU), "")
 	t.Add("all verdicts read", span(settled), "", "", "")
 	t.Add(fmt.Sprintf("server CPU in all, per operation, with %d polls", polls+1), each(cpu, targets), "", "", "")
-	return b.finalPolls(ctx, f, &p, t)
+	if err := b.finalPolls(ctx, f, &p, t); err != nil {
+		return err
+	}
+	return b.gsePolls(ctx, f, task.ID, targets, t)
+}
+
+// gsePolls measures polls of the same task at GSE's door.
+func (b *bench) gsePolls(ctx context.Context, f *testFleet, task string, targets int, t *sheet.Table) error {
+	body, err := json.Marshal(map[string]string{"task_id": task})
+	if err != nil {
+		return err
+	}
+	cpu, _, err := b.spent(f.server, "poll-gse", func() error {
+		for range largePolls {
+			var entries map[string]json.RawMessage
+			if _, err := f.ask(ctx, "get_proc_operate_result", body, &entries); err != nil {
+				return err
+			}
+			if len(entries) != targets {
+				return fmt.Errorf("get_proc_operate_result has %d entries of %d", len(entries), targets)
+			}
+		}
+		return nil
+	})
+	if err != nil {
+		return err
+	}
+	t.Add("server CPU per poll with get_proc_operate_result", each(cpu, largePolls), "", "", "")
+	return nil
 }
 
 // finalPolls measures polls of a task that does not change any more.

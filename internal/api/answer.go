@@ -121,17 +121,24 @@ func newEncoder(b *bytes.Buffer) *json.Encoder {
 
 // send writes an answer in JSON. A failed write means that the caller has closed the connection, so it is ignored.
 func send(w http.ResponseWriter, status int, body []byte) {
-	sendAs(w, status, "application/json; charset=utf-8", body)
+	sendAs(w, status, jsonType, body)
 }
 
+const jsonType = "application/json; charset=utf-8"
+
 func sendAs(w http.ResponseWriter, status int, kind string, body []byte) {
+	w.Header().Set("Content-Length", strconv.Itoa(len(body)))
+	sendHeader(w, status, kind)
+	_, _ = w.Write(body)
+}
+
+// sendHeader begins an answer whose length is known already.
+func sendHeader(w http.ResponseWriter, status int, kind string) {
 	h := w.Header()
 	h.Set("Content-Type", kind)
-	h.Set("Content-Length", strconv.Itoa(len(body)))
 	h.Set("X-Content-Type-Options", "nosniff")
 	h.Set("Cache-Control", "no-store")
 	w.WriteHeader(status)
-	_, _ = w.Write(body)
 }
 
 // done answers a change that has no result.

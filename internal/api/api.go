@@ -14,6 +14,7 @@ import (
 	"github.com/gozzard/gozzard/internal/fleet"
 	"github.com/gozzard/gozzard/internal/live"
 	"github.com/gozzard/gozzard/internal/record"
+	"github.com/gozzard/gozzard/internal/rendered"
 	"github.com/gozzard/gozzard/internal/topology"
 	"github.com/gozzard/gozzard/internal/topology/index"
 	"github.com/gozzard/gozzard/internal/upgrade"
@@ -112,7 +113,7 @@ type api struct {
 	document func() []byte       // the OpenAPI document
 	streams  streamCount         // open event streams
 	watchers watchers            // the same, by their users
-	rendered renderedTasks       // that are polled
+	rendered rendered.Tasks      // that are polled
 }
 
 // New makes the handler of every route in Routes.

@@ -7,6 +7,7 @@ import (
 	"github.com/gozzard/gozzard"
 	"github.com/gozzard/gozzard/client"
 	"github.com/gozzard/gozzard/internal/record"
+	"github.com/gozzard/gozzard/internal/rendered"
 	"github.com/gozzard/gozzard/internal/taskname"
 )
 
@@ -44,14 +45,12 @@ func (a *api) getTask(w http.ResponseWriter, r *http.Request, caller gozzard.Cal
 	}
 
 	// Answer with it.
-	if len(res.Attempts) >= renderedFrom && (show == "" || show == client.ShowAll) {
-		t := renderTask(&res, client.ShowNone)
-		t.Waiting = a.waiting(caller, &res)
-		body, err := a.rendered.render(&t, &res, languageOf(r), said(r), time.Now())
+	if len(res.Attempts) >= rendered.From && (show == "" || show == client.ShowAll) {
+		k, err := a.keptTask(&res, languageOf(r), func() *client.Waiting { return a.waiting(caller, &res) })
 		if err != nil {
 			return err
 		}
-		return sendTagged(w, r, body)
+		return k.send(w, r)
 	}
 
 	t := renderTask(&res, show)

@@ -26,56 +26,73 @@ func largeTask(n int) *record.TaskResults {
 	return res
 }
 
-func render(k *renderedTasks, res *record.TaskResults, language string, say func(string) string, now time.Time) ([]byte, error) {
-	head := renderTask(res, client.ShowNone)
-	return k.render(&head, res, language, say, now)
-}
+// whole is the answer to a poll of a large task.
+func (k keptAnswer) whole() string { return string(k.head) + string(k.text.Bytes) + keptTail }
 
 // A large task that is rendered in parts has the same answer as one that is rendered at once, at every stage.
 func TestRenderedTask(t *testing.T) {
-	var k renderedTasks
-	res, now := largeTask(2000), time.Now()
-	say := func(s string) string { return s }
-	for stage := range 4 {
+	a, res := &api{}, largeTask(2000)
+	none := func() *client.Waiting { return nil }
+	for stage := range 5 {
 		for i := range res.Attempts[:stage*500] {
 			a := &res.Attempts[i]
 			a.State, a.Outcome = gozzard.AttemptOK, gozzard.Outcome{Code: gozzard.CodeOK, Message: "done & <well>"}
 		}
-		got, err := render(&k, res, "en", say, now)
+		res.Version++
+		got, err := a.keptTask(res, "en", none)
 		if err != nil {
 			t.Fatal(err)
 		}
-		if want, err := encode(renderTask(res, client.ShowAll)); err != nil || string(got) != string(want) {
-			t.Fatalf("stage %d: %.300s, want %.300s, %v", stage, got, want, err)
+		if want, err := encode(renderTask(res, client.ShowAll)); err != nil || got.whole() != string(want) {
+			t.Fatalf("stage %d: %.300s, want %.300s, %v", stage, got.whole(), want, err)
 		}
-	}
-	if k.bytes < 1500*100 || len(k.tasks) != 1 {
-		t.Errorf("%d bytes of %d tasks are kept", k.bytes, len(k.tasks))
-	}
-
-	// It is kept for each language, and only while it is polled.
-	if raw, err := render(&k, res, "zh", strings.ToUpper, now); err != nil || !strings.Contains(string(raw), "WELL") {
-		t.Errorf("in another language: %.200s, %v", raw, err)
-	}
-	if _, err := render(&k, largeTask(1000), "xx", say, now.Add(2*renderedFor)); err != nil || len(k.tasks) != 1 || k.bytes > 1000*300 {
-		t.Errorf("later %d bytes of %d tasks are kept, %v", k.bytes, len(k.tasks), err)
 	}
 }
 
-// What is kept for callers that poll is bounded, however many tasks they poll.
-func TestRenderedTasksAreBounded(t *testing.T) {
-	var k renderedTasks
-	now := time.Now()
-	for i := range 100 {
-		key := renderedKey{language: fmt.Sprint(i)}
-		k.grew(key, k.use(key, now.Add(time.Duration(i))), renderedBytes/10)
+// A poll of a large task has a tag that changes with the attempts and with what is before them, and is sent whole or
+// compressed as the caller allows.
+func TestKeptAnswers(t *testing.T) {
+	a, res := &api{}, largeTask(1000)
+	res.Version = 1
+	hosts := 0
+	ask := func(headers ...string) *httptest.ResponseRecorder {
+		r, w := httptest.NewRequest(http.MethodGet, "/", nil), httptest.NewRecorder()
+		for i := 0; i < len(headers); i += 2 {
+			r.Header.Set(headers[i], headers[i+1])
+		}
+		k, err := a.keptTask(res, "en", func() *client.Waiting { return &client.Waiting{Hosts: hosts} })
+		if err == nil {
+			err = k.send(w, r)
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+		return w
 	}
-	if k.bytes > renderedBytes || len(k.tasks) > 10 || k.tasks[renderedKey{language: "99"}] == nil {
-		t.Errorf("%d bytes of %d tasks", k.bytes, len(k.tasks))
+
+	first := ask()
+	tag := first.Header().Get("ETag")
+	if again := ask("If-None-Match", tag); again.Code != http.StatusNotModified || again.Body.Len() > 0 {
+		t.Errorf("the same answer: %d, %d bytes", again.Code, again.Body.Len())
 	}
-	key := renderedKey{language: "huge"}
-	if k.grew(key, k.use(key, now), 2*renderedBytes); k.bytes > renderedBytes {
-		t.Errorf("one huge task: %d bytes", k.bytes)
+	if first.Header().Get("Content-Length") != fmt.Sprint(first.Body.Len()) || !json.Valid(first.Body.Bytes()) {
+		t.Errorf("length %s of %d bytes: %.100s", first.Header().Get("Content-Length"), first.Body.Len(), first.Body)
+	}
+
+	hosts++ // another host is offline
+	second := ask("If-None-Match", tag)
+	res.Version++
+	res.Attempts[999].State = gozzard.AttemptOK
+	third := ask("If-None-Match", second.Header().Get("ETag"), "Accept-Encoding", "gzip")
+	if second.Code != http.StatusOK || third.Code != http.StatusOK || third.Header().Get("Content-Encoding") != "gzip" {
+		t.Fatalf("after changes %d and %d, %q", second.Code, third.Code, third.Header())
+	}
+	z, err := gzip.NewReader(third.Body)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if body, err := io.ReadAll(z); err != nil || string(body) != ask().Body.String() || string(body) == second.Body.String() {
+		t.Errorf("compressed it is different: %v", err)
 	}
 }
 
@@ -132,7 +149,6 @@ func BenchmarkPoll(b *testing.B) {
 	for i := range res.Attempts[:40_000] {
 		res.Attempts[i].State, res.Attempts[i].Outcome = gozzard.AttemptOK, gozzard.Outcome{Code: gozzard.CodeOK}
 	}
-	say := func(s string) string { return s }
 	b.Run("whole", func(b *testing.B) {
 		for b.Loop() {
 			if _, err := encode(renderTask(res, client.ShowAll)); err != nil {
@@ -140,12 +156,34 @@ func BenchmarkPoll(b *testing.B) {
 			}
 		}
 	})
+	none := func() *client.Waiting { return nil }
 	b.Run("kept", func(b *testing.B) {
-		var k renderedTasks
+		a := &api{}
 		for b.Loop() {
-			if _, err := render(&k, res, "en", say, time.Now()); err != nil {
+			if _, err := a.keptTask(res, "en", none); err != nil {
 				b.Fatal(err)
 			}
+		}
+	})
+	b.Run("changed", func(b *testing.B) {
+		a, next := &api{}, 40_000
+		for b.Loop() {
+			if next += 100; next > 49_000 {
+				next = 40_000
+			}
+			for i := range res.Attempts[40_000:] {
+				at := &res.Attempts[40_000+i]
+				at.State = gozzard.AttemptDispatched
+				if 40_000+i < next {
+					at.State = gozzard.AttemptOK
+				}
+			}
+			res.Version++
+			k, err := a.keptTask(res, "en", none)
+			if err != nil {
+				b.Fatal(err)
+			}
+			k.text.Sum()
 		}
 	})
 }

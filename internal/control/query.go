@@ -33,15 +33,15 @@ func (p *Plane) Results(ctx context.Context, caller gozzard.Caller, id gozzard.T
 		return unknown()
 	}
 
-	attempts, err := p.results.attempts(ctx, &task)
+	res, err := p.results.of(ctx, task)
 	if err != nil {
 		return record.TaskResults{}, err
 	}
-	if !readsWhole(caller, &task) && !p.seesAttempts(caller.Rights, attempts) {
+	if !readsWhole(caller, &task) && !p.seesAttempts(caller.Rights, res.Attempts) {
 		return unknown()
 	}
 
-	return record.TaskResults{Task: task, Attempts: attempts}, nil
+	return res, nil
 }
 
 // readsWhole reports whether a caller may read a task of its app whatever its targets are: it is the caller's own, or

@@ -24,9 +24,10 @@ const (
 type taskResults struct {
 	o *Options
 
-	mu    sync.Mutex
-	tasks map[gozzard.TaskSeq]*keptTask
-	kept  int // attempts
+	mu      sync.Mutex
+	tasks   map[gozzard.TaskSeq]*keptTask
+	kept    int    // attempts
+	version uint64 // the last one that was given
 }
 
 // keptTask is a task that is polled.
@@ -35,6 +36,8 @@ type keptTask struct {
 
 	// guarded by taskResults.mu
 	attempts []gozzard.Attempt // never changed: callers have it
+	open     bool              // some attempt is not final
+	version  uint64            // of attempts
 	changes  []attemptChange   // that are not in attempts
 	readAt   time.Time         // zero: not yet
 	usedAt   time.Time
@@ -55,26 +58,29 @@ func newTaskResults(o *Options) *taskResults {
 	return &taskResults{o: o, tasks: map[gozzard.TaskSeq]*keptTask{}}
 }
 
-// attempts lists the attempts of a task. They must not be changed.
-func (r *taskResults) attempts(ctx context.Context, t *gozzard.Task) ([]gozzard.Attempt, error) {
+// of reads the attempts of a task. They must not be changed.
+func (r *taskResults) of(ctx context.Context, t gozzard.Task) (res record.TaskResults, err error) {
+	res.Task = t
 	if t.Targets < keptFrom {
-		return r.o.Store.Attempts(ctx, t.Seq)
+		res.Attempts, err = r.o.Store.Attempts(ctx, t.Seq)
+		return res, err
 	}
 
 	k := r.keep(t.Seq)
 	k.reading.Lock()
 	defer k.reading.Unlock()
-	if list := r.current(k); list != nil {
-		return list, nil
+	if r.current(k, &res) {
+		return res, nil
 	}
 
 	// Read the record. What is written meanwhile is noted in changes.
 	list, err := r.o.Store.Attempts(ctx, t.Seq)
 	if err != nil {
 		r.drop(t.Seq)
-		return nil, err
+		return res, err
 	}
-	return r.put(t.Seq, k, list), nil
+	r.put(k, list, &res)
+	return res, nil
 }
 
 // keep finds a task, or adds it before the record is read: from now on its changes are noted.
@@ -91,31 +97,46 @@ func (r *taskResults) keep(seq gozzard.TaskSeq) *keptTask {
 	return k
 }
 
-// current is what is known of a task, with its changes; nil when the record must be read.
-func (r *taskResults) current(k *keptTask) []gozzard.Attempt {
+// current fills in what is known of a task, with its changes. It reports false when the record must be read.
+func (r *taskResults) current(k *keptTask, res *record.TaskResults) bool {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	if k.readAt.IsZero() {
-		return nil
+		return false
 	}
-	k.applyChanges()
-	if r.o.Now().Sub(k.readAt) > keptTrust && slices.ContainsFunc(k.attempts, isOpen) {
-		return nil
+	r.applyChanges(k)
+	if k.open && r.o.Now().Sub(k.readAt) > keptTrust {
+		return false
 	}
-	return k.attempts
+	res.Attempts, res.Version = k.attempts, k.version
+	return true
 }
 
-// put takes over what the record had.
-func (r *taskResults) put(seq gozzard.TaskSeq, k *keptTask, list []gozzard.Attempt) []gozzard.Attempt {
+// put takes over what the record had, and fills in what is known then.
+func (r *taskResults) put(k *keptTask, list []gozzard.Attempt, res *record.TaskResults) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	if r.tasks[seq] != k { // forgotten meanwhile
-		return list
+	if r.tasks[res.Task.Seq] != k { // forgotten meanwhile
+		res.Attempts = list
+		return
 	}
 	r.kept += len(list) - len(k.attempts)
-	k.attempts, k.readAt = list, r.o.Now()
-	k.applyChanges()
-	return k.attempts
+	k.readAt = r.o.Now()
+	r.replace(k, list)
+	r.applyChanges(k)
+	res.Attempts, res.Version = k.attempts, k.version
+}
+
+// replace gives a task other attempts. mu is held.
+func (r *taskResults) replace(k *keptTask, list []gozzard.Attempt) {
+	r.version++
+	k.attempts, k.version, k.open = list, r.version, false
+	for i := range list { // an attempt is large: not by value
+		if !list[i].State.Final() {
+			k.open = true
+			break
+		}
+	}
 }
 
 // drop forgets a task.
@@ -181,8 +202,8 @@ func (r *taskResults) forget() {
 }
 
 // applyChanges brings a copy of the attempts in line with the changes. A change may have been read already, and one that was
-// written before it too: a final state stays.
-func (k *keptTask) applyChanges() {
+// written before it too: a final state stays. mu is held.
+func (r *taskResults) applyChanges(k *keptTask) {
 	if len(k.changes) == 0 || k.attempts == nil {
 		return
 	}
@@ -200,7 +221,6 @@ func (k *keptTask) applyChanges() {
 			list[at].Session, list[at].Deadline = c.session, c.deadline
 		}
 	}
-	k.attempts, k.changes = list, nil
+	k.changes = nil
+	r.replace(k, list)
 }
-
-func isOpen(a gozzard.Attempt) bool { return !a.State.Final() }

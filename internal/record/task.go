@@ -77,6 +77,10 @@ type ProcessChange struct {
 type TaskResults struct {
 	Task     gozzard.Task
 	Attempts []gozzard.Attempt
+
+	// Version is the same while the attempts are the same. 0: that is not known. Only versions of one task in one server can
+	// be compared.
+	Version uint64
 }
 
 // Open counts the attempts without a final verdict.

@@ -79,14 +79,18 @@ func (m entries) AppendJSON(b []byte) []byte {
 		if i > 0 {
 			b = append(b, ',')
 		}
-		e := m[key]
-		b = append(strictjson.AppendString(b, key), ':')
-		b = appendInt(b, `{"error_code":`, int64(e.ErrorCode))
-		b = appendText(b, `,"error_msg":`, e.ErrorMsg)
-		b = appendText(b, `,"content":`, e.Content)
-		b = append(b, '}')
+		b = m[key].append(b, key)
 	}
 
+	return append(b, '}')
+}
+
+// append appends an entry with its key.
+func (e entry) append(b []byte, key string) []byte {
+	b = append(strictjson.AppendString(b, key), ':')
+	b = appendInt(b, `{"error_code":`, int64(e.ErrorCode))
+	b = appendText(b, `,"error_msg":`, e.ErrorMsg)
+	b = appendText(b, `,"content":`, e.Content)
 	return append(b, '}')
 }
 

@@ -3,12 +3,15 @@ package gse
 import (
 	"bytes"
 	"encoding/json"
+	"fmt"
 	"testing"
+	"time"
 
 	"pgregory.net/rapid"
 
 	"github.com/gozzard/gozzard"
 	"github.com/gozzard/gozzard/internal/blueking"
+	"github.com/gozzard/gozzard/internal/record"
 )
 
 // TestAppendedAnswers: rows that write their own JSON write what encoding/json would write. The test is in the package,
@@ -58,4 +61,32 @@ func TestAppendedAnswers(t *testing.T) {
 			}
 		}
 	})
+}
+
+// TestKeptEntries: a large task whose entries are kept has the same answer as one whose entries are all rendered, while its
+// attempts change, and also when two attempts have the same key.
+func TestKeptEntries(t *testing.T) {
+	s := &server{}
+	res := &record.TaskResults{Task: gozzard.Task{ID: gozzard.NewTaskID(7, time.Unix(1_700_000_000, 0))}}
+	spec := gozzard.EncodeSpec(&gozzard.Spec{Identity: gozzard.Identity{ProcName: "nginx"}})
+	for i := range 2000 {
+		res.Attempts = append(res.Attempts, gozzard.Attempt{ResultKey: fmt.Sprint(i%1500, ":<k>"), Action: gozzard.ActionStart,
+			Spec: spec, State: gozzard.AttemptDispatched})
+	}
+
+	for stage := range 5 {
+		for i := range res.Attempts[:stage*500] {
+			a := &res.Attempts[i]
+			a.State, a.Outcome = gozzard.AttemptFailed, gozzard.Outcome{Code: gozzard.CodeCommandFailed, Message: fmt.Sprint("no ", i)}
+		}
+		res.Version++
+		got, err := s.kept(blueking.Words{}, res)
+		if err != nil {
+			t.Fatal(err)
+		}
+		want := render(blueking.Words{}, res).AppendJSON(nil)
+		if text := got.(keptEntries).AppendJSON(nil); !bytes.Equal(text, want) {
+			t.Fatalf("stage %d: %.300s\nwant %.300s", stage, text, want)
+		}
+	}
 }

@@ -10,6 +10,7 @@ import (
 	"github.com/gozzard/gozzard/internal/blueking"
 	"github.com/gozzard/gozzard/internal/fleet"
 	"github.com/gozzard/gozzard/internal/record"
+	"github.com/gozzard/gozzard/internal/rendered"
 )
 
 // Plane is the part of the control plane that this door uses.
@@ -43,6 +44,7 @@ type server struct {
 	plane    Plane
 	maxHosts int
 	syncWait time.Duration
+	rendered rendered.Tasks // that are polled
 }
 
 // New makes the door. Requests must reach it with their path as sent: see blueking.Handler.Owns.

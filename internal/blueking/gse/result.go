@@ -2,10 +2,14 @@ package gse
 
 import (
 	"context"
+	"maps"
+	"slices"
+	"time"
 
 	"github.com/gozzard/gozzard"
 	"github.com/gozzard/gozzard/internal/blueking"
 	"github.com/gozzard/gozzard/internal/record"
+	"github.com/gozzard/gozzard/internal/rendered"
 	"github.com/gozzard/gozzard/internal/taskname"
 )
 
@@ -34,7 +38,47 @@ func (s *server) result(ctx context.Context, c *blueking.Call) (any, error) {
 		return nil, err
 	}
 
+	if len(res.Attempts) >= rendered.From {
+		return s.kept(c.Words, &res)
+	}
 	return render(c.Words, &res), nil
+}
+
+// keptEntries are the entries of a large task, as package rendered keeps them.
+type keptEntries []byte
+
+// AppendJSON implements strictjson.Appender.
+func (k keptEntries) AppendJSON(b []byte) []byte {
+	b = append(slices.Grow(b, len(k)+rowBytes), '{') // with the end of the answer
+	return append(append(b, k...), '}')
+}
+
+// kept is render for a task whose entries are kept for the next poll.
+func (s *server) kept(w blueking.Words, res *record.TaskResults) (any, error) {
+	var specs blueking.Identities
+	text, err := s.rendered.Text(rendered.Key{Task: res.Task.ID, Language: w.Language.String()}, res.Attempts, res.Version, rendered.Form{
+		Order: byResultKey,
+		Append: func(b []byte, a *gozzard.Attempt) ([]byte, error) {
+			return newEntry(w, res.Task.Door, a, &specs).append(b, a.ResultKey), nil
+		},
+	}, time.Now())
+	if err != nil {
+		return nil, err
+	}
+	return keptEntries(text.Bytes), nil
+}
+
+// byResultKey is the order of the entries of a task. When several attempts have the same key, the last one counts.
+func byResultKey(list []gozzard.Attempt) []int32 {
+	last := make(map[string]int32, len(list))
+	for i := range list {
+		last[list[i].ResultKey] = int32(i)
+	}
+	order := make([]int32, 0, len(last))
+	for _, key := range slices.Sorted(maps.Keys(last)) {
+		order = append(order, last[key])
+	}
+	return order
 }
 
 // render makes the entries of all attempts. They are all there from the first poll on.
@@ -43,19 +87,24 @@ func render(w blueking.Words, res *record.TaskResults) entries {
 	var specs blueking.Identities
 	for i := range res.Attempts {
 		a := &res.Attempts[i]
-		id := specs.Of(a)
-		if id.ProcName == "" {
-			id.ProcName = a.Key.Name
-		}
-		number, text := w.Verdict(a, id.ProcName)
-		e := entry{ErrorCode: number, ErrorMsg: text}
-		if number != blueking.EntryInWork {
-			e.Content = content(res.Task.Door, a, id, text)
-		}
-		out[a.ResultKey] = e
+		out[a.ResultKey] = newEntry(w, res.Task.Door, a, &specs)
 	}
 
 	return out
+}
+
+// newEntry makes the entry of an attempt.
+func newEntry(w blueking.Words, door string, a *gozzard.Attempt, specs *blueking.Identities) entry {
+	id := specs.Of(a)
+	if id.ProcName == "" {
+		id.ProcName = a.Key.Name
+	}
+	number, text := w.Verdict(a, id.ProcName)
+	e := entry{ErrorCode: number, ErrorMsg: text}
+	if number != blueking.EntryInWork {
+		e.Content = content(door, a, id, text)
+	}
+	return e
 }
 
 // content is the JSON in the string of a finished entry.
