@@ -15,13 +15,15 @@ import (
 )
 
 var (
+	insertTasks = insertRows("tasks", "seq, task_id, app, caller, asserted, door, accepted_at, targets, unsettled", "")
+
 	insertItems = insertRows("items", "task_seq, item, namespace, name, action, labels, spec_hash, adopt, account", "")
 
 	insertAttempts = looseRows("attempts",
 		"task_seq, idx, item, op_id, agent_id, cloud, ip, result_key, state, session, outcome, deadline, expires")
 
 	upsertSpecs = insertRows("specs", "hash, body, last_task",
-		" ON CONFLICT (hash) DO UPDATE SET last_task = excluded.last_task")
+		" ON CONFLICT (hash) DO UPDATE SET last_task = excluded.last_task").keyed(1, true)
 
 	// Most registered processes are unchanged. The WHERE saves writing those again.
 	//
@@ -35,7 +37,7 @@ var (
 			former = CASE WHEN `+offerOpen+` THEN 0 WHEN `+offerNotTaken+` THEN processes.former ELSE 2 END,
 			former_labels = CASE WHEN `+offerNotTaken+` THEN processes.former_labels ELSE processes.labels END,
 			former_spec = CASE WHEN `+offerNotTaken+` THEN processes.former_spec ELSE processes.spec_hash END
-			WHERE processes.labels <> excluded.labels OR processes.spec_hash IS DISTINCT FROM excluded.spec_hash`)
+			WHERE processes.labels <> excluded.labels OR processes.spec_hash IS DISTINCT FROM excluded.spec_hash`).keyed(3, false)
 )
 
 // What became of the attempt that brought the present definition of a process. Attempts are pruned long after their
@@ -95,7 +97,7 @@ func (s *Store) Accept(ctx context.Context, t *record.NewTask) (acc record.Accep
 	}
 
 	rows := len(t.Attempts) + len(a.items) + len(a.register) + 1
-	j := &job{op: "a task", app: t.Task.Caller.App, rows: rows, grows: true, run: a.run, after: a.committed}
+	j := &job{op: "a task", app: t.Task.Caller.App, rows: rows, grows: true, late: true, run: a.run, after: a.committed}
 	if err := s.w.submit(ctx, j); err != nil {
 		return record.Accepted{}, err
 	}
@@ -258,13 +260,6 @@ func (a *acceptance) run(ctx context.Context, c *conn) error {
 	return addAudit(ctx, c, a.verdicts())
 }
 
-// nextNumber gives out the next number of tasks and audit rows. The row of the counter stays locked until the commit,
-// so numbers are committed in their order, even when several servers share a database.
-func nextNumber(ctx context.Context, c *conn) (n int64, err error) {
-	_, err = c.one(ctx, `UPDATE counters SET value = value + 1 WHERE name = 'number' RETURNING value`, nil, &n)
-	return n, err
-}
-
 // findKnown looks for an earlier task with the same idempotency key, and stores it in a.known.
 func (a *acceptance) findKnown(ctx context.Context, c *conn) (found bool, err error) {
 	if a.t.IdempotencyKey == "" {
@@ -306,11 +301,8 @@ func (a *acceptance) insertTask(ctx context.Context, c *conn) error {
 		unsettled = 0
 	}
 
-	_, err := c.change(ctx,
-		`INSERT INTO tasks (seq, task_id, app, caller, asserted, door, accepted_at, targets, unsettled)
-			VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9)`,
-		int64(a.seq), name, text(t.Caller.App), text(t.Caller.User), t.Caller.Asserted, text(t.Door),
-		millis(t.At), t.Targets, unsettled)
+	err := c.later(ctx, insertTasks, []any{int64(a.seq), name, text(t.Caller.App), text(t.Caller.User), t.Caller.Asserted,
+		text(t.Door), millis(t.At), t.Targets, unsettled})
 	if err != nil {
 		return err
 	}
@@ -331,7 +323,7 @@ func (a *acceptance) insertTask(ctx context.Context, c *conn) error {
 }
 
 func (a *acceptance) insertAttempts(ctx context.Context, c *conn) error {
-	err := c.execRows(ctx, insertItems, len(a.items), func(i int, to []any) []any {
+	err := c.put(ctx, insertItems, len(a.items), func(i int, to []any) []any {
 		it := &a.items[i]
 		return append(to, int64(a.seq), i, text(it.key.Namespace), text(it.key.Name), int64(it.action), it.labels,
 			it.spec.value(), it.adopt, text(it.as))
@@ -340,7 +332,7 @@ func (a *acceptance) insertAttempts(ctx context.Context, c *conn) error {
 		return fmt.Errorf("items: %w", err)
 	}
 
-	return c.execRows(ctx, insertAttempts, len(a.t.Attempts), func(i int, to []any) []any {
+	return c.put(ctx, insertAttempts, len(a.t.Attempts), func(i int, to []any) []any {
 		at := &a.t.Attempts[i]
 		return append(to, int64(a.seq), i, int64(a.itemOf[i]), at.Op.String(), text(string(at.Agent)),
 			at.Addr.Cloud, ipText(at.Addr.IP), text(at.ResultKey), int64(at.State), counter(at.Session),
@@ -349,7 +341,7 @@ func (a *acceptance) insertAttempts(ctx context.Context, c *conn) error {
 }
 
 func (a *acceptance) putProcesses(ctx context.Context, c *conn) error {
-	return c.execRows(ctx, upsertProcesses, len(a.register), func(n int, to []any) []any {
+	return c.put(ctx, upsertProcesses, len(a.register), func(n int, to []any) []any {
 		i := a.register[n]
 		p := &a.t.Register[i]
 		return append(to, text(string(p.ID.Agent)), text(p.ID.Namespace), text(p.ID.Name), a.labels[i],
@@ -423,7 +415,7 @@ func (s *specSet) body(r specRef) []byte {
 
 // put records the definitions. task is the newest task that names them.
 func (s *specSet) put(ctx context.Context, c *conn, task int64) error {
-	return c.execRows(ctx, upsertSpecs, len(s.refs), func(i int, to []any) []any {
+	return c.put(ctx, upsertSpecs, len(s.refs), func(i int, to []any) []any {
 		return append(to, s.refs[i].hash[:], s.bodies[i], task)
 	})
 }

@@ -60,31 +60,19 @@ func insertAudit(ctx context.Context, c *conn, a *gozzard.AuditRow) error {
 		*s = text(*s)
 	}
 
-	// Read the hash of the newest row.
-	var head []byte
-	if found, err := c.one(ctx, `SELECT hash FROM audit_head`, nil, &head); err != nil || !found {
-		return errors.Join(err, missingHead(found))
-	}
-
-	var prev gozzard.AuditHash
-	if len(head) > 0 && copy(prev[:], head) != len(head) {
-		return errors.New("the head of the audit has a wrong hash")
-	}
-
-	// Add the row and make it the newest.
-	hash := row.Chain(prev)
-	_, err = c.change(ctx, `INSERT INTO audit (`+auditColumns+`, hash)
-		VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15, $16, $17, $18, $19, $20)`,
-		row.Seq, millis(row.At), row.Caller.App, row.Caller.User, row.Caller.Asserted, row.Act, row.TaskID,
-		row.RequestHash[:], row.Targets, row.HostsHash[:], auditRule, row.Door, row.Source, row.RequestID,
-		row.Accounts, row.Outcome, row.Ref, row.Count, row.Content[:], hash[:])
+	// Chain the row to the newest one, and make it the newest.
+	head, err := c.auditHead(ctx)
 	if err != nil {
 		return err
 	}
-
-	_, err = c.change(ctx, `UPDATE audit_head SET seq = $1, hash = $2`, row.Seq, hash[:])
-	return err
+	hash := row.Chain(head.hash)
+	c.late.head, c.late.linked = &auditLink{seq: row.Seq, hash: hash}, true
+	return c.later(ctx, insertAudits, []any{row.Seq, millis(row.At), row.Caller.App, row.Caller.User, row.Caller.Asserted, row.Act,
+		row.TaskID, row.RequestHash[:], row.Targets, row.HostsHash[:], auditRule, row.Door, row.Source, row.RequestID,
+		row.Accounts, row.Outcome, row.Ref, row.Count, row.Content[:], hash[:]})
 }
+
+var insertAudits = insertRows("audit", auditColumns+", hash", "")
 
 // AddAudit implements audit.Store.
 func (s *Store) AddAudit(ctx context.Context, rows []gozzard.AuditRow) (err error) {

@@ -69,7 +69,7 @@ func pack(text []byte) ([]byte, error) {
 }
 
 func putTexts(ctx context.Context, c *conn, list []packedText) error {
-	return c.execRows(ctx, insertAuditTexts, len(list), func(i int, to []any) []any {
+	return c.put(ctx, insertAuditTexts, len(list), func(i int, to []any) []any {
 		return append(to, list[i].digest[:], list[i].packed, list[i].body)
 	})
 }

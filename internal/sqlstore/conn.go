@@ -16,6 +16,9 @@ type conn struct {
 	stmts map[stmtKey]*sql.Stmt
 
 	bumped map[record.Kind]int64 // versions that the transaction made
+
+	late   ledger // of the transaction
+	shared bool   // several jobs share the transaction
 }
 
 // stmtKey names a prepared statement: either by its text, or as a bulk statement for a number of rows.
@@ -46,12 +49,7 @@ func (c *conn) prepared(ctx context.Context, k stmtKey) (*sql.Stmt, error) {
 
 // control runs BEGIN, COMMIT or a savepoint statement, on a transaction in which no statement has failed.
 func (c *conn) control(ctx context.Context, text string) error {
-	st, err := c.prepared(ctx, stmtKey{text: text})
-	if err != nil {
-		return err
-	}
-	_, err = st.ExecContext(ctx)
-	return err
+	return c.execNow(ctx, stmtKey{text: text}, nil)
 }
 
 // exec runs a statement without arguments and without preparing it: PostgreSQL prepares nothing in a transaction in
@@ -63,6 +61,9 @@ func (c *conn) exec(ctx context.Context, text string) error {
 
 // change runs a statement and returns how many rows it changed.
 func (c *conn) change(ctx context.Context, text string, args ...any) (int64, error) {
+	if err := c.flush(ctx); err != nil {
+		return 0, err
+	}
 	st, err := c.prepared(ctx, stmtKey{text: text})
 	if err != nil {
 		return 0, err
@@ -76,6 +77,14 @@ func (c *conn) change(ctx context.Context, text string, args ...any) (int64, err
 
 // one reads a row into some variables. found is false when there is none.
 func (c *conn) one(ctx context.Context, text string, args []any, into ...any) (found bool, err error) {
+	if err := c.flush(ctx); err != nil {
+		return false, err
+	}
+	return c.oneNow(ctx, text, args, into...)
+}
+
+// oneNow is one for a statement that has nothing to do with what is in the ledger.
+func (c *conn) oneNow(ctx context.Context, text string, args []any, into ...any) (found bool, err error) {
 	st, err := c.prepared(ctx, stmtKey{text: text})
 	if err != nil {
 		return false, err
@@ -89,12 +98,25 @@ func (c *conn) one(ctx context.Context, text string, args []any, into ...any) (f
 
 // each calls f for every row of a query.
 func (c *conn) each(ctx context.Context, text string, args []any, f func(*sql.Rows) error) error {
+	if err := c.flush(ctx); err != nil {
+		return err
+	}
 	st, err := c.prepared(ctx, stmtKey{text: text})
 	if err != nil {
 		return err
 	}
 	rows, err := st.QueryContext(ctx, args...)
 	return scanAll(rows, err, f)
+}
+
+// execNow runs a statement without a look at the ledger.
+func (c *conn) execNow(ctx context.Context, k stmtKey, args []any) error {
+	st, err := c.prepared(ctx, k)
+	if err != nil {
+		return err
+	}
+	_, err = st.ExecContext(ctx, args...)
+	return err
 }
 
 func (c *conn) close() error {
@@ -126,6 +148,17 @@ type bulk struct {
 	types []string
 	tail  string
 	loose bool // an INSERT that may leave some of its rows when it fails: its job is rolled back then
+
+	// For rows in the ledger. The first key columns name a row that one statement must not name twice; 0: no rows do. With
+	// newest the last of such rows is enough.
+	key    int
+	newest bool
+}
+
+// keyed says by how many columns the rows of a statement are known.
+func (b *bulk) keyed(columns int, newest bool) *bulk {
+	b.key, b.newest = columns, newest
+	return b
 }
 
 // insertRows makes a bulk INSERT. tail is what follows the values, such as ON CONFLICT.
@@ -205,24 +238,33 @@ func (b *bulk) text(rows int, d *dialect) string {
 
 // execRows runs a bulk statement for n rows. args appends the values of row i.
 func (c *conn) execRows(ctx context.Context, b *bulk, n int, args func(i int, to []any) []any) error {
+	if n == 0 {
+		return nil
+	}
+	if err := c.flush(ctx); err != nil {
+		return err
+	}
+
 	buf := make([]any, 0, min(n, chunks[0])*len(b.types))
 	return inChunks(n, func(from, to int) error {
 		buf = buf[:0]
 		for i := from; i < to; i++ {
 			buf = args(i, buf)
 		}
-		st, err := c.prepared(ctx, stmtKey{bulk: b, rows: to - from})
-		if err != nil {
-			return err
-		}
-		_, err = st.ExecContext(ctx, buf...)
-		return err
+		return c.execNow(ctx, stmtKey{bulk: b, rows: to - from}, buf)
 	})
 }
 
 // queryRows is execRows for a statement that returns rows. It calls f for each of those.
 func (c *conn) queryRows(ctx context.Context, b *bulk, n int, args func(i int, to []any) []any,
 	f func(*sql.Rows) error) error {
+	if n == 0 {
+		return nil
+	}
+	if err := c.flush(ctx); err != nil {
+		return err
+	}
+
 	buf := make([]any, 0, min(n, chunks[0])*len(b.types))
 	return inChunks(n, func(from, to int) error {
 		buf = buf[:0]

@@ -32,6 +32,7 @@ type job struct {
 	app   string // that causes the call; "" for a call of the server itself
 	rows  int    // an estimate of the rows that it writes
 	grows bool   // it records new facts, so it is rejected while the disk is nearly full
+	late  bool   // it leaves most of its rows to the ledger, and reads little
 	// that the call needs; nil: it is no work of one server. See record.WithFence
 	fence *record.Fence
 	// may run again after a rollback, so it begins by forgetting what it found before
@@ -230,6 +231,18 @@ func (w *writer) gather() []*job {
 			rows += j.rows
 		}
 	}
+
+	// A statement that reads ends what can be shared, so the jobs without any come first. All of them are under way at the
+	// same time: nothing depends on their order.
+	slices.SortStableFunc(jobs, func(a, b *job) int {
+		switch {
+		case a.late == b.late:
+			return 0
+		case a.late:
+			return -1
+		}
+		return 1
+	})
 	return jobs
 }
 
@@ -353,11 +366,16 @@ func (w *writer) transact(ctx context.Context, jobs []*job) (left []*job, cause 
 	}
 
 	results := make([]error, len(jobs))
+	w.c.late, w.c.shared = ledger{}, len(jobs) > 1
 	for i, j := range jobs {
-		if results[i] = w.runJob(ctx, j, len(jobs) > 1); w.losesTx(results[i]) {
+		if results[i] = w.runJob(ctx, j); w.losesTx(results[i]) {
 			w.rollback(ctx)
 			return w.retryOrFail(jobs, results[i])
 		}
+	}
+	if err := w.c.flush(ctx); err != nil { // that of a single job is empty
+		w.rollback(ctx)
+		return w.retryOrFail(jobs, err)
 	}
 
 	// Commit. A job alone in its transaction has no savepoint, so its failure rolls the transaction back.
@@ -401,19 +419,25 @@ func (w *writer) begin(ctx context.Context) error {
 
 // runJob runs one job. In a shared transaction it runs inside a savepoint, so that its failure undoes only what it
 // wrote itself. A job that is alone needs no savepoint.
-func (w *writer) runJob(ctx context.Context, j *job, shared bool) error {
-	if !shared {
-		return w.runFenced(ctx, j)
+func (w *writer) runJob(ctx context.Context, j *job) error {
+	if !w.c.shared {
+		if err := w.runFenced(ctx, j); err != nil {
+			w.c.late = ledger{}
+			return err
+		}
+		return w.c.flush(ctx)
 	}
 	if err := w.c.control(ctx, "SAVEPOINT job"); err != nil {
 		return errors.Join(errTxUnknown, err)
 	}
 
+	before := w.c.late.mark()
 	runErr := w.runFenced(ctx, j)
 	if w.losesTx(runErr) {
 		return runErr
 	}
 	if runErr != nil {
+		w.c.late.restore(before)
 		if err := w.c.exec(ctx, "ROLLBACK TO SAVEPOINT job"); err != nil {
 			return errors.Join(errTxUnknown, runErr, err)
 		}
