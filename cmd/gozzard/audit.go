@@ -15,7 +15,8 @@ import (
 
 // auditFlags choose where the audit is read from.
 type auditFlags struct {
-	data string // the data folder of a server; "": ask the server
+	data   string // the data folder of a server; "": ask the server
+	record string // the database of the record, when the data folder does not have it
 }
 
 // newAuditCommand is `gozzard audit`.
@@ -34,17 +35,24 @@ Every row contains a hash over itself and over the hash of the previous row. If 
 removed or inserted, the chain is broken from there on.
 
 The audit is read from a server, which needs the role admin on everything, or with --data from the
-data folder of a server, running or not. Root acts as the owner of that folder.`,
+data folder of a server, running or not. Root acts as the owner of that folder. If the record is in
+PostgreSQL, add --record.`,
 		Args: cobra.NoArgs,
 		PersistentPreRunE: func(*cobra.Command, []string) error {
+			if flags.data == "" && flags.record != "" {
+				return usage("--record needs --data: the data folder of the server has the keys")
+			}
 			if flags.data == "" {
 				return nil
 			}
+			env.warnOfPassword(flags.record)
 			return failed(actAsOwner(flags.data, noteWriter{env}))
 		},
 	}
 	cmd.PersistentFlags().StringVar(&flags.data, "data", "",
 		"read the audit from the data `FOLDER` of a server on this machine, without asking the server")
+	cmd.PersistentFlags().StringVar(&flags.record, "record", "",
+		"`ADDRESS` of the PostgreSQL database that has the record of that folder, as postgres://USER@HOST/DATABASE")
 	cmd.AddCommand(newAuditListCommand(env, &flags), newAuditShowCommand(env, &flags),
 		newAuditVerifyCommand(env, &flags), newAuditExportCommand(env, &flags), newAuditVerifyExportCommand(env))
 	return cmd
@@ -121,7 +129,7 @@ func (env *cliEnv) openAudit(ctx context.Context,
 			func() error { c.Close(); return nil }, nil
 	}
 
-	file, err := server.OpenAudit(ctx, flags.data)
+	file, err := server.OpenAudit(ctx, flags.data, flags.record)
 	if err != nil {
 		return nil, nil, failed(err)
 	}

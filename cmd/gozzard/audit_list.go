@@ -129,7 +129,7 @@ func (env *cliEnv) openAuditFind(ctx context.Context, flags *auditFlags) (
 			func() error { c.Close(); return nil }, nil
 	}
 
-	file, err := server.OpenAudit(ctx, flags.data)
+	file, err := server.OpenAudit(ctx, flags.data, flags.record)
 	if err != nil {
 		return nil, nil, failed(err)
 	}

@@ -55,7 +55,7 @@ only digests has no list of hosts.`,
 // auditDetail reads a row with all its hosts and items.
 func (env *cliEnv) auditDetail(ctx context.Context, flags *auditFlags, row int64) (d client.AuditDetail, err error) {
 	if flags.data != "" {
-		file, err := server.OpenAudit(ctx, flags.data)
+		file, err := server.OpenAudit(ctx, flags.data, flags.record)
 		if err != nil {
 			return d, failed(err)
 		}

@@ -69,7 +69,7 @@ const exitStorage = 70
 // fatal ends the program after a failed fsync. A program that continued would confirm what may be lost.
 func fatal(log *slog.Logger) func(error) {
 	return func(err error) {
-		log.Error("the disk failed: the program ends, so that it confirms nothing that may be lost", "err", err)
+		log.Error("the program ends, so that it confirms nothing that may be lost", "err", err)
 		os.Exit(exitStorage)
 	}
 }

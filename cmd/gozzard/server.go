@@ -65,6 +65,11 @@ func newServerCommand() *cobra.Command {
 				return failed(writeRoutes(cmd.OutOrStdout()))
 			}
 
+			if server.PasswordShown(o.Record, os.Args) {
+				log.Warn("the command line has the password of the database, and other accounts of this machine can read it: " +
+					"use PGPASSFILE, ~/.pgpass, PGPASSWORD or GOZZARD_RECORD instead")
+			}
+
 			o.Version, o.Log, o.Fatal, o.Check = version, log, fatal(log), selfCheck(&o)
 			s, err := server.New(cmd.Context(), o)
 			if err != nil {

@@ -21,6 +21,11 @@ const maxPlace = 64 << 10
 type Place struct {
 	Installation string `json:"installation"` // the id that the record has, too
 	Database     string `json:"database"`     // its address without secrets, for people
+
+	// Mark is that of a transaction that the server has seen in the record, the last one or one shortly before it. A record
+	// with an older mark of the same writer was set back.
+	Mark   int64  `json:"mark,omitempty"`
+	Writer string `json:"writer,omitempty"`
 }
 
 // ReadPlace reads where the record of a data folder is. It is zero when the record is in the folder.

@@ -2,6 +2,8 @@ package server
 
 import (
 	"context"
+	"errors"
+	"fmt"
 	"path/filepath"
 
 	"github.com/gozzard/gozzard"
@@ -19,10 +21,35 @@ type Audit interface {
 	Close() error
 }
 
-// OpenAudit opens the audit in a data folder for reading.
-func OpenAudit(ctx context.Context, data string) (Audit, error) {
+// OpenAudit opens the audit of a data folder for reading. record is the address of the database that has it; "": the folder
+// has it.
+func OpenAudit(ctx context.Context, data, record string) (Audit, error) {
+	if record != "" {
+		return openAuditOf(ctx, data, record)
+	}
 	if err := backup.CheckHere(data); err != nil {
-		return nil, err
+		return nil, fmt.Errorf("%w; to read the audit, use --record", err)
 	}
 	return sqlstore.OpenAuditFile(ctx, filepath.Join(data, backup.RecordFile))
+}
+
+// openAuditOf opens the audit in a database, which must belong to the data folder.
+func openAuditOf(ctx context.Context, data, record string) (Audit, error) {
+	place, err := backup.ReadPlace(data)
+	if err != nil {
+		return nil, err
+	}
+	a, err := sqlstore.ParsePostgres(record)
+	if err != nil {
+		return nil, fmt.Errorf("--record: %w", err)
+	}
+	f, err := sqlstore.OpenAuditPostgres(ctx, a.DSN)
+	if err != nil {
+		return nil, fmt.Errorf("the record in %s: %w", a.Name, err)
+	}
+	id, err := f.Installation(ctx)
+	if err != nil || id != place.Installation {
+		return nil, errors.Join(fmt.Errorf("the record in %s does not belong to the data folder %s", a.Name, data), err, f.Close())
+	}
+	return f, nil
 }

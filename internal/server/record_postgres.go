@@ -4,6 +4,7 @@ import (
 	"context"
 	"crypto/rand"
 	"fmt"
+	"slices"
 	"strings"
 
 	"github.com/gozzard/gozzard/internal/backup"
@@ -27,16 +28,26 @@ func (s *Server) openPostgres(ctx context.Context) error {
 	}
 
 	s.store, err = sqlstore.OpenPostgres(ctx, address.DSN, sqlstore.Options{
-		Log: o.Log, Fatal: o.Fatal, Observe: s.metrics.ObserveStore, Sole: true,
+		Log: o.Log, Fatal: s.noteAndEnd, Observe: s.metrics.ObserveStore, Sole: true,
 	})
 	if err != nil {
 		return fmt.Errorf("the record in %s: %w", address.Name, err)
 	}
+	s.seen = &seenMark{store: s.store, data: o.Data, log: o.Log}
+	s.onClose("cannot note how far the record has come", s.seen.write) // after the last transaction
 	s.onClose("cannot close the record", s.store.Close)
 	if address.Weak != "" {
 		o.Log.Warn("the connection to the database is not protected: "+address.Weak, "database", address.Name)
 	}
 	return s.bind(ctx, address.Name)
+}
+
+// PasswordShown reports whether the arguments of a program have the address of a database with a password in it. The
+// environment and files of settings are not shown to other accounts.
+func PasswordShown(address string, args []string) bool {
+	a, err := sqlstore.ParsePostgres(address)
+	return err == nil && a.Password &&
+		slices.ContainsFunc(args, func(arg string) bool { return strings.HasSuffix(arg, address) })
 }
 
 // bind checks that the record belongs to the data folder. A new record is bound to it.
@@ -51,8 +62,17 @@ func (s *Server) bind(ctx context.Context, database string) error {
 		return err
 	}
 
+	mark, err := s.store.Marked(ctx)
+	if err != nil {
+		return err
+	}
+
 	found := backup.Traces(o.Data)
 	switch {
+	case recorded != "" && recorded == place.Installation && place.Writer == s.store.Writer() && sqlstore.SetBack(place.Mark, mark):
+		return fmt.Errorf("the record in %s was set back: it has lost changes that this server has recorded. If the database was "+
+			"restored on purpose: gozzard record mark-restored --data %s --record ADDRESS. If not, correct --record, or bring back "+
+			"the newest state of the database. Nothing was changed", database, o.Data)
 	case recorded != "" && recorded == place.Installation:
 	case recorded != "":
 		return fmt.Errorf("the record in %s belongs to another installation: %s has not its keys, and its hosts would not obey "+
@@ -63,11 +83,11 @@ func (s *Server) bind(ctx context.Context, database string) error {
 			"--data %s --new-record", database, o.Data, strings.Join(found, ", "), o.Data)
 	default:
 		s.replaced = len(found) > 0
-		place.Installation = strings.ToLower(rand.Text())
+		place.Installation, mark = strings.ToLower(rand.Text()), 0
 	}
 
 	// The folder first: a server that is killed here finds an empty record and no keys.
-	place.Database = database
+	place.Database, place.Mark, place.Writer = database, mark, s.store.Writer()
 	if err := place.Write(o.Data); err != nil {
 		return fmt.Errorf("cannot note where the record is: %w", err)
 	}

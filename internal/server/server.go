@@ -38,6 +38,7 @@ type Server struct {
 	store       *sqlstore.Store
 	replaced    bool        // the record is new, in place of a lost one
 	pages       *pageChecks // compares the pages of the record with their checksums
+	seen        *seenMark   // notes how far the record in a database has come; nil: the record is a file
 	trust       trust
 	restore     *enrol.Restore
 	fabric      Fabric
@@ -129,6 +130,9 @@ func (s *Server) run(ctx context.Context, others ...Part) error {
 		keepMemorySmall}
 	if s.pages != nil {
 		parts = append(parts, s.pages.Run)
+	}
+	if s.seen != nil {
+		parts = append(parts, s.seen.Run)
 	}
 	if s.cmdb != nil && len(s.options.CMDB.Businesses) > 0 { // without any it only answers callers
 		parts = append(parts, s.cmdb.Run)

@@ -6,6 +6,10 @@ import (
 	"database/sql"
 	"errors"
 	"fmt"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/stdlib"
 
 	"github.com/gozzard/gozzard"
 )
@@ -119,6 +123,17 @@ func (s *Store) AuditHead(ctx context.Context) (head gozzard.AuditHead, err erro
 	return head, s.readError("the audit", err)
 }
 
+// NewestAudit is when the newest row of the audit was written; zero when there is none.
+func (s *Store) NewestAudit(ctx context.Context) (at time.Time, err error) {
+	defer s.timed("newest_audit", &err)()
+	var last int64
+	err = s.read.db.QueryRowContext(ctx, `SELECT COALESCE(MAX(at), 0) FROM audit`).Scan(&last)
+	if err != nil || last == 0 {
+		return time.Time{}, s.readError("the audit", err)
+	}
+	return fromMillis(last), nil
+}
+
 func auditHead(ctx context.Context, db *sql.DB) (head gozzard.AuditHead, err error) {
 	var hash []byte
 	if err := db.QueryRowContext(ctx, `SELECT seq, hash FROM audit_head`).Scan(&head.Seq, &hash); err != nil {
@@ -205,6 +220,22 @@ func OpenAuditFile(ctx context.Context, path string) (*AuditFile, error) {
 		return nil, errors.Join(err, db.Close())
 	}
 	if f.audit, err = auditOf(ctx, db); err != nil {
+		return nil, errors.Join(err, db.Close())
+	}
+	return f, nil
+}
+
+// OpenAuditPostgres opens the PostgreSQL database at an address to read its audit. Servers may use it.
+func OpenAuditPostgres(ctx context.Context, dsn string) (*AuditFile, error) {
+	cfg, err := pgx.ParseConfig(dsn)
+	if err != nil { // pgx leaves the password out of this error
+		return nil, fmt.Errorf("cannot read the address of the database: %w", err)
+	}
+	setDefaults(cfg, map[string]string{"application_name": "gozzard audit", "default_transaction_read_only": "on"})
+	limitAnswers(cfg)
+	db := stdlib.OpenDB(*cfg)
+	f := &AuditFile{db: db, audit: auditDB{querier: db}}
+	if _, err := f.AuditHead(ctx); err != nil {
 		return nil, errors.Join(err, db.Close())
 	}
 	return f, nil

@@ -21,6 +21,68 @@ const doubtTimeout = 30 * time.Second
 // writerName is the name of the writer in table marks.
 func (w *writer) writerName() string { return cmp.Or(w.o.Server, "server") }
 
+// markBits is how many bits of a mark are random. Above them is the number of the writer's transaction, so a mark also says
+// how far the record has come. See SetBack.
+const markBits = 22
+
+// SetBack reports whether a record whose last mark is found has lost something: a server has seen the mark seen in it.
+func SetBack(seen, found int64) bool {
+	return found != seen && found>>markBits <= seen>>markBits
+}
+
+// Marked returns the mark of the last transaction; 0 when there was none.
+func (s *Store) Marked(ctx context.Context) (mark int64, err error) {
+	defer s.timed("marked", &err)()
+	mark, err = s.w.lastMark(ctx, s.read.db)
+	return mark, s.readError("the last mark", err)
+}
+
+// LastMark is the mark of the last transaction that this store has committed, or found when it connected.
+func (s *Store) LastMark() int64 { return s.w.mark.Load() }
+
+// Writer is the name under which this store leaves its marks.
+func (s *Store) Writer() string { return s.w.writerName() }
+
+func (w *writer) lastMark(ctx context.Context, db interface {
+	QueryRowContext(ctx context.Context, query string, args ...any) *sql.Row
+}) (mark int64, err error) {
+	err = db.QueryRowContext(ctx, `SELECT mark FROM marks WHERE writer = $1`, w.writerName()).Scan(&mark)
+	if errors.Is(err, sql.ErrNoRows) {
+		return 0, nil
+	}
+	return mark, err
+}
+
+// checkMark compares the last mark that a new connection finds with what the writer knows. A record that was set back, or
+// that another server has changed, is not the one that this server has read: the server must start again.
+func (w *writer) checkMark(ctx context.Context, c *sql.Conn) error {
+	found, err := w.lastMark(ctx, c)
+	if err != nil {
+		return err
+	}
+
+	known := w.mark.Load()
+	switch {
+	case !w.marked || found == w.sent: // w.sent: a commit was in doubt, and was done
+		w.marked = true
+		w.mark.Store(found)
+	case found == known:
+	case SetBack(known, found):
+		return w.giveUp(&gozzard.Error{
+			Kind: gozzard.ErrUnavailable,
+			Message: "the record was set back: the database has lost changes that this server has recorded, and nothing is " +
+				"recorded until the server is restarted",
+		})
+	default:
+		return w.giveUp(&gozzard.Error{
+			Kind: gozzard.ErrUnavailable,
+			Message: "another server has changed the record while this one had no connection, and nothing is recorded until " +
+				"this server is restarted",
+		})
+	}
+	return nil
+}
+
 // commitJobs commits the transaction of jobs that have run. After an error it returns the jobs that can be tried again;
 // the others have their answers.
 func (w *writer) commitJobs(ctx context.Context, jobs []*job, start time.Time) (left []*job, err error) {
@@ -35,11 +97,13 @@ func (w *writer) commitJobs(ctx context.Context, jobs []*job, start time.Time) (
 
 	// Commit.
 	ran := w.o.Now()
+	w.sent = mark
 	err = w.c.control(ctx, "COMMIT")
 	now := w.o.Now()
 	w.measure(jobs, ran.Sub(start), now.Sub(ran))
 	w.o.Observe("commit", now.Sub(start), err)
 	if err == nil {
+		w.committed(mark)
 		return nil, nil
 	}
 
@@ -60,16 +124,24 @@ func (w *writer) commitJobs(ctx context.Context, jobs []*job, start time.Time) (
 	case !done:
 		return w.retryOrFail(jobs, err)
 	}
+	w.committed(mark)
 	w.o.Log.Warn("the database ended the connection during a commit; the commit was done", "err", err)
 	return nil, nil
 }
 
 // leaveMark writes a new mark in the transaction that is open.
 func (w *writer) leaveMark(ctx context.Context) (mark int64, err error) {
-	mark = rand.Int64()
+	mark = (w.mark.Load()>>markBits+1)<<markBits | rand.Int64N(1<<markBits)
 	_, err = w.c.change(ctx, `INSERT INTO marks (writer, mark) VALUES ($1, $2)
 		ON CONFLICT (writer) DO UPDATE SET mark = excluded.mark`, text(w.writerName()), mark)
 	return mark, err
+}
+
+// committed notes the mark of the last transaction, if it has one.
+func (w *writer) committed(mark int64) {
+	if w.d.marks {
+		w.mark.Store(mark)
+	}
 }
 
 // wasCommitted connects again and reads whether the transaction with a mark was committed.
@@ -82,6 +154,9 @@ func (w *writer) wasCommitted(ctx context.Context, mark int64) (done bool, err e
 			return done, nil
 		}
 		w.disconnect()
+		if w.fatal.Load() != nil {
+			return false, err
+		}
 		select {
 		case <-ctx.Done():
 			return false, err
@@ -96,11 +171,7 @@ func (w *writer) readMark(ctx context.Context, mark int64) (same bool, err error
 	if err := w.connect(ctx); err != nil {
 		return false, err
 	}
-	var last int64
-	err = w.c.c.QueryRowContext(ctx, `SELECT mark FROM marks WHERE writer = $1`, w.writerName()).Scan(&last)
-	if errors.Is(err, sql.ErrNoRows) {
-		return false, nil
-	}
+	last, err := w.lastMark(ctx, w.c.c)
 	return last == mark, err
 }
 

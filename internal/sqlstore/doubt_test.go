@@ -6,6 +6,7 @@ import (
 	"context"
 	"crypto/sha256"
 	"encoding/hex"
+	"errors"
 	"net"
 	"path/filepath"
 	"strings"
@@ -183,5 +184,59 @@ func TestInstallation(t *testing.T) {
 		if got, err := s.Installation(t.Context()); got != "one" || err != nil {
 			t.Errorf("installation %q, %v", got, err)
 		}
+	}
+}
+
+// TestMarks: a store that connects again goes on with the record that it knows only. One that was set back, or that another
+// server has changed, is given up.
+func TestMarks(t *testing.T) {
+	address := startPostgres(t, "off")
+	for _, c := range []struct {
+		name string
+		harm func(t *testing.T)
+		want string // in the answer to the next write; "": it is accepted
+	}{
+		{"nothing", func(*testing.T) {}, ""},
+		{"set back", func(t *testing.T) {
+			execPostgres(t, address, `UPDATE marks SET mark = mark - 3 * (1 << 22)`)
+		}, "the record was set back"},
+		{"another branch", func(t *testing.T) {
+			execPostgres(t, address, `UPDATE marks SET mark = mark # 1`) // as many transactions, but not the same
+		}, "the record was set back"},
+		{"all lost", func(t *testing.T) { execPostgres(t, address, `DELETE FROM marks`) }, "the record was set back"},
+		{"another server", func(t *testing.T) {
+			other, err := sqlstore.OpenPostgres(t.Context(), address, sqlstore.Options{Sole: true})
+			if err != nil {
+				t.Fatal(err)
+			}
+			_, err = other.Accept(t.Context(), benchTask(1))
+			if err := errors.Join(err, other.Close()); err != nil {
+				t.Fatal(err)
+			}
+		}, "another server has changed the record"},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			fatal := atomic.Int32{}
+			s := openPostgres(t, address, "public", sqlstore.Options{Sole: true, Fatal: func(error) { fatal.Add(1) }})
+			for range 2 {
+				if _, err := s.Accept(t.Context(), benchTask(1)); err != nil {
+					t.Fatal(err)
+				}
+			}
+			if found, err := s.Marked(t.Context()); err != nil || found != s.LastMark() || sqlstore.SetBack(found, found) {
+				t.Fatalf("the record has mark %d, the store %d: %v", found, s.LastMark(), err)
+			}
+			execPostgres(t, address, `SELECT pg_terminate_backend(pid) FROM pg_stat_activity
+				WHERE application_name = 'gozzard' AND pid <> pg_backend_pid()`)
+
+			c.harm(t)
+			_, err := s.Accept(t.Context(), benchTask(1))
+			switch {
+			case c.want == "" && (err != nil || fatal.Load() != 0):
+				t.Errorf("%v, given up %d times", err, fatal.Load())
+			case c.want != "" && (err == nil || !strings.Contains(err.Error(), c.want) || fatal.Load() != 1):
+				t.Errorf("%v, given up %d times", err, fatal.Load())
+			}
+		})
 	}
 }

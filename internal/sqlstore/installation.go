@@ -4,6 +4,7 @@ import (
 	"context"
 	"database/sql"
 	"errors"
+	"fmt"
 )
 
 // Installation is the id of the installation that the record belongs to; "" when none was recorded.
@@ -14,6 +15,14 @@ func (s *Store) Installation(ctx context.Context) (id string, err error) {
 		return "", nil
 	}
 	return id, s.readError("the installation", err)
+}
+
+// Installation is the id of the installation that the audit belongs to.
+func (f *AuditFile) Installation(ctx context.Context) (id string, err error) {
+	if err := f.db.QueryRowContext(ctx, `SELECT id FROM installation`).Scan(&id); err != nil {
+		return "", fmt.Errorf("cannot read the installation: %w", err)
+	}
+	return id, nil
 }
 
 // SetInstallation records the id of the installation, unless there is one.

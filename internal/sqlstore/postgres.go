@@ -3,18 +3,14 @@ package sqlstore
 import (
 	"context"
 	"database/sql"
-	"database/sql/driver"
 	"errors"
 	"fmt"
-	"io"
-	"net"
 	"runtime"
 	"strconv"
 	"strings"
 	"time"
 
 	"github.com/jackc/pgx/v5"
-	"github.com/jackc/pgx/v5/pgconn"
 	"github.com/jackc/pgx/v5/stdlib"
 	"github.com/pressly/goose/v3"
 	"github.com/pressly/goose/v3/lock"
@@ -46,6 +42,8 @@ func OpenPostgres(ctx context.Context, dsn string, o Options) (*Store, error) {
 	if cfg.ConnectTimeout == 0 {
 		cfg.ConnectTimeout = 5 * time.Second
 	}
+
+	limitAnswers(cfg)
 
 	// Open the connection of the writer.
 	write := stdlib.OpenDB(*cfg)
@@ -86,6 +84,9 @@ func OpenPostgres(ctx context.Context, dsn string, o Options) (*Store, error) {
 		verdicts: selectVerdicts(postgresCode), taskVerdicts: selectTaskVerdicts(postgresCode),
 		readContext: func(ctx context.Context) context.Context { return ctx },
 		classify:    classifyPostgres,
+		reason:      postgresReason,
+		readers:     readers,
+		queueTime:   queueTimeout,
 	}
 
 	d.opened, d.marks = lock, lock != nil
@@ -141,34 +142,6 @@ func preparePostgres(ctx context.Context, db *sql.DB) error {
 
 	words := strings.NewReplacer(" WITHOUT ROWID", "", "COLLATE BINARY", `COLLATE "C"`)
 	return migrate(ctx, db, goose.DialectPostgres, words, goose.WithSessionLocker(locker))
-}
-
-// classifyPostgres goes by the SQLSTATE codes of PostgreSQL.
-func classifyPostgres(err error) failure {
-	var e *pgconn.PgError
-	if errors.As(err, &e) {
-		switch {
-		case e.Code == "53100": // disk_full
-			return failFull
-		case e.Code == "40001", e.Code == "40P01", e.Code == "55P03": // serialization, deadlock, lock not available
-			return failRetry
-		case strings.HasPrefix(e.Code, "08"), strings.HasPrefix(e.Code, "53"), strings.HasPrefix(e.Code, "57"),
-			strings.HasPrefix(e.Code, "58"), e.Code == "25006":
-			// Connection, resources, operator intervention, system error; a read-only standby.
-			return failBroken
-		}
-		return failStatement
-	}
-
-	var connect *pgconn.ConnectError
-	var network net.Error
-	if errors.As(err, &connect) || errors.As(err, &network) ||
-		errors.Is(err, io.ErrUnexpectedEOF) || errors.Is(err, io.EOF) ||
-		errors.Is(err, driver.ErrBadConn) || errors.Is(err, sql.ErrConnDone) || errors.Is(err, net.ErrClosed) {
-		return failBroken
-	}
-
-	return failStatement
 }
 
 // noMaintenance does nothing: PostgreSQL looks after its disk space and files by itself.

@@ -14,6 +14,8 @@ type PostgresAddress struct {
 	DSN  string // for OpenPostgres; has the password
 	Name string // for people: without password and settings
 	Weak string // why others on the network could read or change what is sent; "": they cannot
+
+	Password bool // the address has one
 }
 
 // ParsePostgres reads the address of a database as people write it. A connection to another machine uses TLS and checks
@@ -48,6 +50,8 @@ func ParsePostgres(text string) (a PostgresAddress, err error) {
 		q.Set("target_session_attrs", "read-write")
 	}
 
+	_, a.Password = u.User.Password()
+	a.Password = a.Password || q.Get("password") != ""
 	u.RawQuery = q.Encode()
 	a.DSN = u.String()
 	a.Name = "postgres://" + strings.Join(hosts, ",") + u.Path

@@ -15,6 +15,7 @@ func TestParsePostgres(t *testing.T) {
 	}{
 		"postgres://u@db.example.com/g":                      {"postgres://db.example.com/g", "sslmode=verify-full", false},
 		"postgresql://u:s3cret@db1,db2:5433/g":               {"postgres://db1,db2:5433/g", "target_session_attrs=read-write", false},
+		"postgres://u@db/g?password=s3cret":                  {"postgres://db/g", "sslmode=verify-full", false},
 		"postgres://u@db/g?sslmode=require":                  {"postgres://db/g", "sslmode=require", true},
 		"postgres://u@db/g?sslmode=verify-ca":                {"postgres://db/g", "sslmode=verify-ca", false},
 		"postgres://u@127.0.0.1/g?sslmode=disable":           {"postgres://127.0.0.1/g", "sslmode=disable", false},
@@ -24,7 +25,8 @@ func TestParsePostgres(t *testing.T) {
 		"postgres://u@/g?host=db.example.com&sslmode=prefer": {"postgres://db.example.com/g", "sslmode=prefer", true},
 	} {
 		a, err := sqlstore.ParsePostgres(text)
-		if err != nil || a.Name != want.name || !strings.Contains(a.DSN, want.has) || (a.Weak != "") != want.weak {
+		if err != nil || a.Name != want.name || !strings.Contains(a.DSN, want.has) || (a.Weak != "") != want.weak ||
+			a.Password != strings.Contains(text, "s3cret") {
 			t.Errorf("%s: %+v, %v", text, a, err)
 		}
 	}

@@ -94,6 +94,19 @@ type dialect struct {
 
 	// classify says what an error of the driver means.
 	classify func(error) failure
+	// reason says in words for callers why the database did not do something, "" if it is not known; may be nil.
+	reason func(error) string
+
+	readers   int           // connections for reads, for which they wait readerTimeout; 0: no limit
+	queueTime time.Duration // how long a write waits for its turn; 0: no limit
+}
+
+// because says in words for callers why the database did not do something; "": it is not known.
+func (d *dialect) because(err error) string {
+	if d.reason == nil {
+		return ""
+	}
+	return d.reason(err)
 }
 
 func (o Options) withDefaults() Options {
@@ -177,5 +190,10 @@ func (s *Store) readError(what string, err error) error {
 		return fmt.Errorf("cannot read %s: %w", what, err)
 	}
 
+	if why := s.d.because(err); why != "" {
+		what += ": " + why
+	} else if s.d.reason != nil {
+		what += ": the database does not respond, try again later"
+	}
 	return &gozzard.Error{Kind: gozzard.ErrUnavailable, Message: "cannot read the database: " + what, Cause: err}
 }

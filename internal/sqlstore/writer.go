@@ -85,6 +85,9 @@ type writer struct {
 	stopped     chan struct{}                 // closed when loop has ended
 	closeErr    error                         // of loop; valid when stopped is closed
 	fatal       atomic.Pointer[gozzard.Error] // set once, by the first fatal error: no write is accepted after it
+	mark        atomic.Int64                  // of the last transaction, if transactions leave marks
+	marked      bool                          // mark is known; only loop uses it, and sent
+	sent        int64                         // the mark of the last commit that was tried
 }
 
 func newWriter(o Options, d *dialect, db *sql.DB, m maintenance) *writer {
@@ -113,10 +116,14 @@ func (w *writer) submit(ctx context.Context, j *job) error {
 
 	// Queue the job.
 	j.done = make(chan error, 1)
+	late, stopTimer := w.late()
+	defer stopTimer()
 	select {
 	case w.queue <- j:
 	case <-ctx.Done():
 		return ctx.Err()
+	case <-late:
+		return w.errSilent()
 	case <-w.stop:
 		return record.ErrStopped
 	}
@@ -128,6 +135,10 @@ func (w *writer) submit(ctx context.Context, j *job) error {
 	case <-ctx.Done():
 		if j.state.CompareAndSwap(jobQueued, jobCancelled) {
 			return ctx.Err()
+		}
+	case <-late:
+		if j.state.CompareAndSwap(jobQueued, jobCancelled) {
+			return w.errSilent()
 		}
 	case <-w.stopped:
 	}

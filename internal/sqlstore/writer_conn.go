@@ -7,6 +7,7 @@ import (
 	"errors"
 	"time"
 
+	"github.com/gozzard/gozzard"
 	"github.com/gozzard/gozzard/internal/record"
 )
 
@@ -27,6 +28,11 @@ func (w *writer) connect(ctx context.Context) error {
 
 	if w.d.opened != nil {
 		if err := w.d.opened(ctx, c); err != nil {
+			return errors.Join(err, c.Close())
+		}
+	}
+	if w.d.marks {
+		if err := w.checkMark(ctx, c); err != nil {
 			return errors.Join(err, c.Close())
 		}
 	}
@@ -79,4 +85,19 @@ func (w *writer) rejectQueued() {
 			j.done <- record.ErrStopped
 		}
 	}
+}
+
+// late is ready when a job has waited too long for its turn.
+func (w *writer) late() (late <-chan time.Time, stop func()) {
+	if w.d.queueTime == 0 {
+		return nil, func() {}
+	}
+	t := time.NewTimer(w.d.queueTime)
+	return t.C, func() { t.Stop() }
+}
+
+// errSilent answers a job that was not begun.
+func (w *writer) errSilent() error {
+	return gozzard.Errorf(gozzard.ErrUnavailable,
+		"the database has not answered for %s: nothing was changed; try again later", w.d.queueTime)
 }

@@ -32,6 +32,10 @@ func (w *writer) retryOrFail(jobs []*job, err error) ([]*job, error) {
 	if w.d.classify(err) == failFatal {
 		return nil, w.failAll(jobs, err)
 	}
+	if w.d.reason != nil && w.d.classify(err) == failBroken {
+		// Even if the connection lasts: only a new one sees that a database accepts changes again, or leads to another one.
+		w.disconnect()
+	}
 	return jobs, err
 }
 
@@ -70,6 +74,14 @@ func (w *writer) stopIfFatal(err error) bool {
 	return true
 }
 
+// giveUp makes the store reject every later write for a reason that only a new start can mend. It calls Options.Fatal once.
+func (w *writer) giveUp(e *gozzard.Error) error {
+	if w.fatal.CompareAndSwap(nil, e) {
+		w.o.Fatal(e)
+	}
+	return e
+}
+
 // answer sends a job's result to its caller.
 func (w *writer) answer(j *job, err error) {
 	var known *gozzard.Error
@@ -92,6 +104,10 @@ func (w *writer) callerError(err error) error {
 		if !errors.Is(err, errTxUnknown) {
 			return err
 		}
+	}
+
+	if why := w.d.because(err); why != "" {
+		return &gozzard.Error{Kind: gozzard.ErrUnavailable, Message: why + ": nothing was changed; try again later", Cause: err}
 	}
 
 	return &gozzard.Error{

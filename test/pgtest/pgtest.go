@@ -19,11 +19,23 @@ import (
 // User owns the databases of a server. It needs no password.
 const User = "gozzard"
 
+// TB is what a server needs of a test: a testing.TB, or what stands for all tests of a package.
+type TB interface {
+	Helper()
+	Cleanup(func())
+	Error(args ...any)
+	Fatal(args ...any)
+	Fatalf(format string, args ...any)
+	Skipf(format string, args ...any)
+}
+
+var _ TB = testing.TB(nil)
+
 // Server is a PostgreSQL server.
 type Server struct {
 	Dir string // has the socket
 
-	t     testing.TB
+	t     TB
 	bin   string
 	fsync string
 	as    *syscall.Credential // nil: this user
@@ -34,7 +46,7 @@ type Server struct {
 
 // Start starts a server and waits until it answers. fsync is "off" for tests of behaviour and "on" for measurements. The
 // server ends with the test.
-func Start(t testing.TB, fsync string) *Server {
+func Start(t TB, fsync string) *Server {
 	t.Helper()
 	s := &Server{t: t, bin: binaries(t), fsync: fsync}
 
@@ -48,6 +60,9 @@ func Start(t testing.TB, fsync string) *Server {
 			t.Error(err)
 		}
 	})
+	if err := os.Chmod(s.Dir, 0o755); err != nil { // servers of tests run as several accounts
+		t.Fatal(err)
+	}
 	if os.Geteuid() == 0 { // the server refuses to run as root
 		s.as = account(t)
 		if err := os.Chown(s.Dir, int(s.as.Uid), int(s.as.Gid)); err != nil {
@@ -154,7 +169,7 @@ func Available() bool { return find() != "" || required() }
 
 func required() bool { return os.Getenv("GOZZARD_TEST_POSTGRES") == "require" }
 
-func binaries(t testing.TB) string {
+func binaries(t TB) string {
 	t.Helper()
 	dir := find()
 	if dir == "" {
@@ -177,7 +192,7 @@ func find() string {
 	return ""
 }
 
-func account(t testing.TB) *syscall.Credential {
+func account(t TB) *syscall.Credential {
 	t.Helper()
 	u, err := user.Lookup("postgres")
 	if err != nil {
@@ -194,7 +209,7 @@ func account(t testing.TB) *syscall.Credential {
 	return &syscall.Credential{Uid: uint32(uid), Gid: uint32(gid)}
 }
 
-func missing(t testing.TB, why string) {
+func missing(t TB, why string) {
 	t.Helper()
 	if required() {
 		t.Fatalf("GOZZARD_TEST_POSTGRES=require: %s", why)
