@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 
@@ -54,8 +55,8 @@ func TestTR12QueriesDoNotFillTheAudit(t *testing.T) {
 	s.Kill(15)
 	list := func(args ...string) (rows []client.AuditRow) {
 		t.Helper()
-		out, err := exec.Command(ft.Binary(t), append([]string{"audit", "list", "--last", "1000", "-o", "json", "--data",
-			s.Data}, args...)...).Output()
+		out, err := exec.Command(ft.Binary(t), slices.Concat([]string{"audit", "list", "--last", "1000", "-o", "json"},
+			inFolder(t, s.Data), args)...).Output()
 		if err != nil || json.Unmarshal(out, &rows) != nil {
 			t.Fatalf("%v: %s", err, out)
 		}
@@ -82,7 +83,7 @@ func TestTR12QueriesDoNotFillTheAudit(t *testing.T) {
 	if n := len(list("--action", "stop")); n != changes {
 		t.Errorf("%d of %d changes have rows", n, changes)
 	}
-	if out, err := exec.Command(ft.Binary(t), "audit", "verify", "--data", s.Data).CombinedOutput(); err != nil {
+	if out, err := exec.Command(ft.Binary(t), append([]string{"audit", "verify"}, inFolder(t, s.Data)...)...).CombinedOutput(); err != nil {
 		t.Errorf("%v: %s", err, out)
 	}
 }

@@ -29,7 +29,7 @@ func auditRows(t *testing.T, s *ft.Server, args ...string) (rows []client.AuditR
 func auditJSON(t *testing.T, s *ft.Server, to any, args ...string) {
 	t.Helper()
 	var said [2]string
-	for i, from := range [][]string{{"--credentials", filepath.Join(s.Data, "credentials.json")}, {"--data", s.Data}} {
+	for i, from := range [][]string{{"--credentials", filepath.Join(s.Data, "credentials.json")}, inFolder(t, s.Data)} {
 		out, err := exec.Command(ft.Binary(t), append(append([]string{"audit"}, args...), append(from, "-o", "json")...)...).
 			CombinedOutput()
 		if err != nil {
@@ -110,7 +110,7 @@ func TestTR1RowsAnswer(t *testing.T) {
 		t.Fatalf("a viewer makes an app: %d %s", code, got)
 	}
 	ft.Until(t, time.Minute, s.Output, func() bool {
-		out, err := exec.Command(ft.Binary(t), "audit", "list", "--data", s.Data, "--action", "refused:right", "--user", "vera").
+		out, err := exec.Command(ft.Binary(t), append([]string{"audit", "list", "--action", "refused:right", "--user", "vera"}, inFolder(t, s.Data)...)...).
 			Output()
 		return err == nil && strings.Contains(string(out), "this needs the role admin on everything")
 	})
@@ -127,8 +127,8 @@ func TestTR1RowsAnswer(t *testing.T) {
 	}
 	var failed, lock []client.AuditRow
 	ft.Until(t, time.Minute, s.Output, func() bool {
-		f, err := exec.Command(ft.Binary(t), "audit", "list", "--data", s.Data, "--action", "login:failed", "-o", "json").Output()
-		l, err2 := exec.Command(ft.Binary(t), "audit", "list", "--data", s.Data, "--action", "login:locked", "-o", "json").Output()
+		f, err := exec.Command(ft.Binary(t), append([]string{"audit", "list", "--action", "login:failed", "-o", "json"}, inFolder(t, s.Data)...)...).Output()
+		l, err2 := exec.Command(ft.Binary(t), append([]string{"audit", "list", "--action", "login:locked", "-o", "json"}, inFolder(t, s.Data)...)...).Output()
 		return err == nil && err2 == nil && json.Unmarshal(f, &failed) == nil && json.Unmarshal(l, &lock) == nil &&
 			len(failed) >= 2 && len(lock) >= 1
 	})
@@ -146,7 +146,7 @@ func TestTR1RowsAnswer(t *testing.T) {
 		t.Errorf("no row names the app: %+v", failed)
 	}
 
-	if out, err := exec.Command(ft.Binary(t), "audit", "verify", "--data", s.Data).CombinedOutput(); err != nil {
+	if out, err := exec.Command(ft.Binary(t), append([]string{"audit", "verify"}, inFolder(t, s.Data)...)...).CombinedOutput(); err != nil {
 		t.Errorf("%v: %s", err, out)
 	}
 }

@@ -20,10 +20,30 @@ import (
 	ft "github.com/gozzard/gozzard/test/fleettest"
 )
 
+// openAudit opens the audit of the server on a data folder.
+func openAudit(t *testing.T, data string) (*sqlstore.AuditFile, error) {
+	t.Helper()
+	if ft.InPostgres(t) {
+		pg, name := ft.DatabaseOf(t, data)
+		return sqlstore.OpenAuditPostgres(t.Context(), pg.URL(name))
+	}
+	return sqlstore.OpenAuditFile(t.Context(), filepath.Join(data, "gozzard.db"))
+}
+
+// inFolder are the flags of a command that reads the record of a data folder itself.
+func inFolder(t *testing.T, data string) []string {
+	t.Helper()
+	if ft.InPostgres(t) {
+		pg, name := ft.DatabaseOf(t, data)
+		return []string{"--data", data, "--record", pg.URL(name)}
+	}
+	return []string{"--data", data}
+}
+
 // auditedTasks reads the whole audit in a data folder and returns the tasks in it.
 func auditedTasks(t *testing.T, data string) map[string]bool {
 	t.Helper()
-	f, err := sqlstore.OpenAuditFile(t.Context(), filepath.Join(data, "gozzard.db"))
+	f, err := openAudit(t, data)
 	if err != nil {
 		t.Fatal(err)
 	}

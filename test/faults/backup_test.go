@@ -84,6 +84,7 @@ func refusedBy(t *testing.T, url, rule string) int {
 // restores another one from the backup. Nothing is executed again, every verdict in the restored record is true, hosts
 // wait for the admin, and the server accepts new operations.
 func TestK9BackupUnderLoad(t *testing.T) {
+	ft.FileOnly(t, "gozzard backup copies a file; TestV17RestoredDump uses pg_dump")
 	s := ft.StartServer(t, "")
 	s.StartAgent(t, 1, "")
 	second := s.StartAgent(t, 2, "")
@@ -183,6 +184,7 @@ func TestK9BackupUnderLoad(t *testing.T) {
 // TestTS8RestoreAfterARotation: an agent that has seen a newer key than the one in a backup rejects the restored server
 // until the server has the newest key.
 func TestTS8RestoreAfterARotation(t *testing.T) {
+	ft.FileOnly(t, "gozzard backup copies a file; a database is restored beside the newest keys")
 	t.Parallel() // it mostly waits
 	s := ft.StartServer(t, "")
 	agent := s.StartAgent(t, 1, "")

@@ -7,6 +7,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strings"
 	"syscall"
 	"testing"
@@ -15,7 +16,6 @@ import (
 	_ "modernc.org/sqlite" // to forge a record as its owner can
 
 	"github.com/gozzard/gozzard"
-	"github.com/gozzard/gozzard/internal/sqlstore"
 	ft "github.com/gozzard/gozzard/test/fleettest"
 )
 
@@ -39,8 +39,8 @@ func TestTR1SignedCheckpoints(t *testing.T) {
 	}
 
 	verify := func(args ...string) (string, error) {
-		out, err := exec.Command(ft.Binary(t), append([]string{"audit", "verify", "--data", s.Data},
-			args...)...).CombinedOutput()
+		out, err := exec.Command(ft.Binary(t), slices.Concat([]string{"audit", "verify"}, inFolder(t, s.Data),
+			args)...).CombinedOutput()
 		return string(out), err
 	}
 
@@ -48,7 +48,7 @@ func TestTR1SignedCheckpoints(t *testing.T) {
 		t.Fatalf("%v: %s", err, out)
 	}
 
-	forgeAudit(t, filepath.Join(s.Data, "gozzard.db"))
+	forgeAudit(t, s.Data)
 
 	if out, err := verify(); err == nil || !strings.Contains(out, "does not have the expected hash") {
 		t.Errorf("a forged audit, by the file of checkpoints: %v: %s", err, out)
@@ -66,9 +66,9 @@ func TestTR1SignedCheckpoints(t *testing.T) {
 }
 
 // forgeAudit changes the user in every row and computes the chain again.
-func forgeAudit(t *testing.T, path string) {
+func forgeAudit(t *testing.T, data string) {
 	t.Helper()
-	f, err := sqlstore.OpenAuditFile(t.Context(), path)
+	f, err := openAudit(t, data)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -78,7 +78,12 @@ func forgeAudit(t *testing.T, path string) {
 		t.Fatal(len(rows), err)
 	}
 
-	db, err := sql.Open("sqlite", path)
+	driver, source := "sqlite", filepath.Join(data, "gozzard.db")
+	if ft.InPostgres(t) {
+		pg, name := ft.DatabaseOf(t, data)
+		driver, source = "pgx", pg.URL(name)
+	}
+	db, err := sql.Open(driver, source)
 	if err != nil {
 		t.Fatal(err)
 	}

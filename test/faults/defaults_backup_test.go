@@ -17,6 +17,7 @@ import (
 
 // recordAndBackups: the record uses full sync, doctor says what is missing, and there is no backup without encryption.
 func recordAndBackups(t *testing.T, f *plainFleet) {
+	ft.FileOnly(t, "gozzard backup copies a file, and doctor checks it")
 	line := func(out, word, what string) bool {
 		return regexp.MustCompile(`(?m)^` + word + ` +` + what + ` `).MatchString(out)
 	}
@@ -71,6 +72,7 @@ func recordAndBackups(t *testing.T, f *plainFleet) {
 // hostsWaitAfterARestore: a host that was revoked after the backup is a member in the restored record, so no host gets
 // in before the admin has confirmed it.
 func hostsWaitAfterARestore(t *testing.T, _ *plainFleet) {
+	ft.FileOnly(t, "gozzard backup copies a file; TestV17RestoredDump does the same with pg_dump")
 	f := startPlain(t, "127.0.0.1", "--enrol")
 	f.join(t)
 	dir := t.TempDir()

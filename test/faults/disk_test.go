@@ -65,6 +65,7 @@ func command(t *testing.T, args ...string) {
 // V2: a power cut. The server is frozen and the image below its file system is copied: data that the kernel has not
 // written is lost, as in a power cut.
 func TestV2PowerCut(t *testing.T) {
+	ft.FileOnly(t, "it cuts the power of the disk with the file")
 	dir, image := ext4(t, 128)
 	data := filepath.Join(dir, "data")
 	s := ft.StartServer(t, data)
@@ -137,6 +138,7 @@ func copyFile(t *testing.T, from, to string) {
 // K1: the disk of the record is full. Writes are rejected with a clear error, reads go on, nothing acknowledged is
 // lost, and work resumes when there is space.
 func TestK1DiskFull(t *testing.T) {
+	ft.FileOnly(t, "it fills the disk with the file; TestV17PostgresDiskFull fills that of PostgreSQL")
 	dir, _ := ext4(t, 32)
 	s := ft.StartServer(t, filepath.Join(dir, "data"))
 	s.StartAgent(t, 1, "")

@@ -446,11 +446,7 @@ func TestTS12EnrollerUndoesNothing(t *testing.T) {
 	f.enroller("eva")
 	f.enroller("gone")
 
-	// A backup of the time before.
-	dir := t.TempDir()
-	key, file := filepath.Join(dir, "key"), filepath.Join(dir, "backup.age")
-	recipient := strings.TrimSpace(mustRun(t, f.s, "backup", "keygen", "--to", key))
-	mustRun(t, f.s, "backup", "create", "--data", f.s.Data, "--to", file, "--recipient", recipient)
+	restore := copyRecord(t, f.s) // of the time before
 
 	// Revoked: by approval, by a token, and under another name. What she made before does not help either.
 	early, leaver := f.token("eva", `{"uses":3}`), f.token("gone", `{"uses":3}`)
@@ -477,16 +473,7 @@ func TestTS12EnrollerUndoesNothing(t *testing.T) {
 
 	// Restored: the same.
 	f.s.Kill(syscall.SIGTERM)
-	data := filepath.Join(t.TempDir(), "restored")
-	mustRun(t, f.s, "backup", "restore", file, "--identity", key, "--data", data)
-	credentials, err := os.ReadFile(filepath.Join(f.s.Data, "credentials.json"))
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := os.WriteFile(filepath.Join(data, "credentials.json"), credentials, 0o600); err != nil {
-		t.Fatal(err)
-	}
-	f.s = f.StartServerIn(data)
+	f.s = f.StartServerIn(restore())
 	f.login("eva") // sessions are not restored
 	f.want(http.StatusForbidden, "eva", "PUT", "/api/v1/enrol/agents/"+ids[2], `{"state":"active"}`)
 	f.noToken(http.StatusForbidden, "eva", ids[2], "", 2, dirs[2])

@@ -51,6 +51,7 @@ func TestV16PostgresKilledUnderLoad(t *testing.T) {
 
 // A record belongs to the keys of one data folder, and to one server at a time.
 func TestV16RecordAndFolderBelongTogether(t *testing.T) {
+	ft.FileOnly(t, "it starts servers with and without --record itself")
 	t.Parallel() // it mostly waits
 	pg := pgtest.Start(t, "off")
 	for _, name := range []string{"mine", "other", "empty"} {

@@ -68,6 +68,7 @@ func readiness(t *testing.T, s *ft.API) (status int, detail string) {
 // K10: a record that is missing or empty beside the keys of a server is not a first start. The server refuses and
 // changes nothing. With --new-record it begins again, and callers with credentials.json go on.
 func TestK10LostRecordIsNoFirstStart(t *testing.T) {
+	ft.FileOnly(t, "it removes the file; TestV16RecordAndFolderBelongTogether uses an empty database")
 	t.Parallel() // it mostly waits
 	s := ft.StartServer(t, filepath.Join(t.TempDir(), "data"))
 	s.Kill(syscall.SIGTERM)
@@ -157,6 +158,10 @@ func TestK10KilledFirstStart(t *testing.T) {
 		data := t.TempDir()
 		p := ft.Start(t, "server", nil, "server", "--data", data, "--listen", "127.0.0.1:0", "--agent-listen", "127.0.0.1:0")
 		ft.Until(t, time.Minute, p.Output, func() bool {
+			if ft.InPostgres(t) {
+				pg, name := ft.DatabaseOf(t, data)
+				return pg.Exec("postgres", "SELECT count(*) FROM pg_stat_activity WHERE datname = '"+name+"'") != "0"
+			}
 			_, err := os.Stat(filepath.Join(data, "gozzard.db.lock"))
 			return err == nil
 		})
@@ -171,6 +176,7 @@ func TestK10KilledFirstStart(t *testing.T) {
 // K11: a record that is removed or replaced under a running server. Nothing is acknowledged after that, on any door,
 // and the server says so within a second.
 func TestK11RecordRemovedUnderServer(t *testing.T) {
+	ft.FileOnly(t, "it removes the file; TestV17SetBackUnderServer replaces a database")
 	t.Parallel() // it mostly waits
 	for name, harm := range map[string]func(t *testing.T, record string){
 		"removed": func(t *testing.T, record string) {
@@ -280,6 +286,7 @@ func TestK11RecordRemovedUnderServer(t *testing.T) {
 
 // K11: what docs/troubleshoot.md says about a deleted record brings back everything that was acknowledged.
 func TestK11DeletedRecordIsSaved(t *testing.T) {
+	ft.FileOnly(t, "it saves a deleted file")
 	t.Parallel() // it mostly waits
 	s := ft.StartServer(t, filepath.Join(t.TempDir(), "data"))
 	record := filepath.Join(s.Data, "gozzard.db")
@@ -347,6 +354,7 @@ func TestK11DeletedRecordIsSaved(t *testing.T) {
 // K4: bits that change in rows while the server is down. SQLite's own check passes. The server says so in its log, its
 // metrics and /readyz, and the doctor names the table.
 func TestK4FlippedRowsAreReported(t *testing.T) {
+	ft.FileOnly(t, "it changes bits in the file; PostgreSQL has page checksums of its own")
 	t.Parallel() // it mostly waits
 	s := ft.StartServer(t, filepath.Join(t.TempDir(), "data"))
 	s.StartAgent(t, 1, "")
@@ -404,6 +412,7 @@ func TestK4FlippedRowsAreReported(t *testing.T) {
 
 // V5: a second server on the same folder is refused with the pid of the first, also after the lock file was removed.
 func TestV5SecondServerWithoutLockFile(t *testing.T) {
+	ft.FileOnly(t, "it removes the lock file; TestV16RecordAndFolderBelongTogether starts a second server")
 	t.Parallel() // it mostly waits
 	s := ft.StartServer(t, filepath.Join(t.TempDir(), "data"))
 	lock := filepath.Join(s.Data, "gozzard.db.lock")

@@ -159,6 +159,7 @@ func Main(m *testing.M) { Finish(m.Run()) }
 
 // Finish removes the built program and ends the tests with an exit code. A TestMain that does not call Main calls it.
 func Finish(code int) {
+	postgres.end()
 	leftovers.Lock()
 	defer leftovers.Unlock()
 	for _, dir := range leftovers.folders {
