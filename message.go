@@ -42,6 +42,10 @@ type Command struct {
 	Update *UpdateOrder // CommandUpdate
 
 	History *HistoryQuery // CommandHistory
+
+	// Servers are all servers that this agent may use; CommandWelcome and CommandAck. None: nothing is said about them, as
+	// in commands of earlier versions. Agents of earlier versions ignore it.
+	Servers []ServerAddress
 }
 
 // Op is one attempt on its way to the agent.

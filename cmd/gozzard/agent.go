@@ -96,7 +96,7 @@ func newAgentCommand() *cobra.Command {
 // registerAgent adds the flags of `gozzard agent`.
 func registerAgent(f *pflag.FlagSet, o *agentd.ServeOptions, socket, group *string) {
 	f.StringVar(&o.Data, "data", "./agent", "state folder of this agent")
-	f.StringVar(&o.Server, "server", "127.0.0.1:4230", "address of the server that agents connect to")
+	f.StringVar(&o.Server, "server", "127.0.0.1:4230", "`ADDRESS` of the server that agents connect to; several servers with commas between them: the agent uses any of them")
 	f.StringVar(&o.JoinFile, "secret-file", "", "file with the join secret of the server")
 	f.StringSliceVar(&o.IPs, "ip", []string{"127.0.0.1"},
 		"IP addresses of this host that callers may use; the first one is shown in lists; an enrolled host has those "+

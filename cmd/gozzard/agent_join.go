@@ -48,7 +48,7 @@ command prints the lines that are missing.`,
 
 	f := cmd.Flags()
 	f.StringVar(&o.Data, "data", "./agent", "state folder of this agent")
-	f.StringVar(&o.Server, "server", "", "`URL` of the server's API, such as https://10.0.0.1:8443")
+	f.StringVar(&o.Server, "server", "", "`URL` of the server's API, such as https://10.0.0.1:8443; several with commas between them: the first that can be reached")
 	f.StringVar(&o.TokenFile, "token-file", "", "`FILE` with the token, readable by its owner only")
 	f.StringSliceVar(&o.IPs, "ip", nil,
 		"IP addresses of this host that callers may use, at most 16, inside of the networks of the token (default: the "+

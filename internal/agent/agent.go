@@ -77,6 +77,10 @@ type Options struct {
 	// Welcomed is called for every session that the server opens. It may be nil.
 	Welcomed func()
 
+	// Servers is called with the servers that this agent may use, whenever the server of the session names them. It may be
+	// nil.
+	Servers func([]gozzard.ServerAddress)
+
 	// Trial says that the previous program may have to take over again: the journal keeps a form that it can read until
 	// the server has opened a session.
 	Trial bool

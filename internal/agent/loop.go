@@ -298,6 +298,7 @@ func (a *Agent) handleCommands() {
 		case gozzard.CommandAck:
 			a.handleRoundAck(cmd)
 			a.handleEventAck(cmd)
+			a.handleServers(cmd)
 		case gozzard.CommandGroups:
 			a.setGroups(cmd)
 		case gozzard.CommandLogs:

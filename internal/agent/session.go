@@ -52,6 +52,7 @@ func (a *Agent) handleWelcome(cmd *gozzard.Command) {
 		a.log.Warn("rejected a welcome: it answers another run of this agent", "session", cmd.Session)
 		return
 	}
+	defer a.learnServers(cmd)
 
 	a.mu.Lock()
 	defer a.mu.Unlock()
@@ -139,5 +140,19 @@ func (a *Agent) sendHello(link Link) {
 	r.Hello = &gozzard.Hello{Run: a.run, Host: a.hostInfo(), Open: open, Kept: a.journal.Detached(), NewestGen: newest}
 	if err := link.Send(r); err != nil {
 		a.log.Debug("cannot send hello", "err", err)
+	}
+}
+
+// handleServers handles a change of the servers. A command of another session may be old.
+func (a *Agent) handleServers(cmd *gozzard.Command) {
+	if a.contact.Leased(cmd.Session, a.o.Now()) {
+		a.learnServers(cmd)
+	}
+}
+
+// learnServers passes on which servers this agent may use.
+func (a *Agent) learnServers(cmd *gozzard.Command) {
+	if len(cmd.Servers) > 0 && a.o.Servers != nil {
+		a.o.Servers(cmd.Servers)
 	}
 }

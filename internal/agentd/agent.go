@@ -34,7 +34,7 @@ type Options struct {
 	Cloud   int
 
 	// The way to the server: an enrolled host has a Member; an agent on the server's own machine has Server and Secret;
-	// an agent in the server's own process has Broker and Secret.
+	// an agent in the server's own process has Broker and Secret. Server may be several, with commas between them.
 	Member *enrol.Membership
 	Server string
 	Broker *nats.Broker
@@ -71,7 +71,8 @@ type Agent struct {
 	agent      *agent.Agent
 	renewer    *enrol.Renewer // nil: the host is not enrolled
 	link       *nats.Link
-	local      *agentsock.Server // nil: there is no local socket
+	servers    []gozzard.ServerAddress // as the server named them; only the goroutine of agent uses it
+	local      *agentsock.Server       // nil: there is no local socket
 }
 
 // New opens the parts of an agent. When a part cannot be opened, the parts before it are closed.
@@ -236,7 +237,7 @@ func (a *Agent) openAgent() (err error) {
 	o := agent.Options{
 		Dir: a.options.Data, Info: info, Host: a.host, Policy: a.rules, Log: a.options.Log, Fatal: a.options.Fatal,
 		SampleEvery: a.options.Sample, Failpoint: failpoint(), Acted: a.acts.acted, IsRoot: isRoot,
-		PolicyDigest: a.reportDigest, History: a.openHistory(), Usage: a.host.Usage,
+		PolicyDigest: a.reportDigest, History: a.openHistory(), Usage: a.host.Usage, Servers: a.learnServers,
 	}
 	if a.options.updates != nil {
 		o.Update, o.Welcomed = a.options.updates.Order, a.options.updates.Welcomed
@@ -271,8 +272,11 @@ func (a *Agent) openLink() (err error) {
 		o.TLS, o.Machine = a.renewer.TLS(), enrol.Machine()
 	}
 
-	a.link, err = nats.NewLink(o)
-	return err
+	if a.link, err = nats.NewLink(o); err != nil {
+		return err
+	}
+	a.useServers(a.loadServers())
+	return nil
 }
 
 // openEnvelope checks the signature of a command. The act log remembers the envelope for the call of receive.

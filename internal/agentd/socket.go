@@ -1,6 +1,7 @@
 package agentd
 
 import (
+	"cmp"
 	"encoding/hex"
 	"fmt"
 	"os"
@@ -85,7 +86,7 @@ func (a *Agent) localStatus() agentsock.Status {
 	st := agentsock.Status{
 		Agent: s.Host.Agent, Version: s.Host.Version, PID: os.Getpid(), UID: os.Geteuid(), Mode: a.own.Mode.String(),
 		StartedAt: s.Host.StartedAt, Hostname: s.Host.Hostname,
-		Cloud: a.options.Cloud, IPs: a.options.IPs, Server: a.options.Server,
+		Cloud: a.options.Cloud, IPs: a.options.IPs, Server: cmp.Or(a.link.Address(), a.options.Server),
 		Session:  agentsock.Session{Open: s.Open, Number: s.Session, Since: s.Host.StartedAt, HeardAt: unixOf(s.Heard)},
 		Link:     agentsock.Link{Up: up, Connects: a.link.Stats().Connects, Fault: fault},
 		Key:      agentsock.Key{ID: key.ID().String(), Epoch: key.Epoch},

@@ -3,6 +3,7 @@ package control
 import (
 	"context"
 	"strings"
+	"time"
 
 	"github.com/gozzard/gozzard"
 	"github.com/gozzard/gozzard/internal/delivery"
@@ -213,6 +214,22 @@ func (p *Plane) notOpened(h hello, rec *record.Host) {
 func (p *Plane) welcome(h hello) {
 	p.delivery.Send(h.from, h.cloud, &gozzard.Command{
 		Version: gozzard.ProtocolVersion, Kind: gozzard.CommandWelcome, Session: h.report.Session,
-		Beat: h.report.Hello.Run, Interval: p.o.Interval,
+		Beat: h.report.Hello.Run, Interval: p.o.Interval, Servers: p.servers(h.cloud),
 	})
 }
+
+// servers are the servers that agents of a cloud area may use.
+func (p *Plane) servers(cloud int) []gozzard.ServerAddress {
+	if p.o.Servers == nil {
+		return nil
+	}
+	return p.o.Servers(cloud)
+}
+
+// ServersChanged says that Options.Servers has another answer. Agents with a session learn it from the answers to their
+// next heartbeats: several, because one may be lost.
+func (p *Plane) ServersChanged() { p.spreadUntil.Store(p.o.Now().Add(spreadServers).UnixNano()) }
+
+// spreadServers is how long a change of the servers is part of every acknowledgement. An agent sends several heartbeats
+// in this time.
+const spreadServers = time.Minute

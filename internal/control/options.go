@@ -43,13 +43,16 @@ type Options struct {
 	Changed func(kinds []string)
 
 	Interval time.Duration // between full reports of an agent; 30 s
-	Lease    time.Duration // silence after which a host is offline; 14 s, so that it is known within 15
-	Slack    time.Duration // on top of a command's own time before an attempt is given up; 8 s
-	Resend   time.Duration // the shortest pause between repeats of what an agent has not answered; 1 s
-	Keep     time.Duration // results are kept at least that long; 24 h
-	Window   int           // attempts of all tasks that are sent and not answered, at most; 16,384
-	Quota    int           // attempts of one app without a verdict; 0: no limit
-	Admit    Admission     // of operations; nil: all are admitted
+
+	// Servers are the servers that agents of a cloud area may use. If it is nil, agents are not told.
+	Servers func(cloud int) []gozzard.ServerAddress
+	Lease   time.Duration // silence after which a host is offline; 14 s, so that it is known within 15
+	Slack   time.Duration // on top of a command's own time before an attempt is given up; 8 s
+	Resend  time.Duration // the shortest pause between repeats of what an agent has not answered; 1 s
+	Keep    time.Duration // results are kept at least that long; 24 h
+	Window  int           // attempts of all tasks that are sent and not answered, at most; 16,384
+	Quota   int           // attempts of one app without a verdict; 0: no limit
+	Admit   Admission     // of operations; nil: all are admitted
 
 	HelloRate float64 // sessions opened in a second; 2000, below 0 no limit
 

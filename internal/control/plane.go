@@ -38,8 +38,10 @@ type Plane struct {
 
 	groupReads groupReads
 
-	forgeries  atomic.Uint64 // reports of an agent about another agent's operations
-	downgrades atomic.Uint64 // HELLOs with an older protocol than before
+	forgeries atomic.Uint64 // reports of an agent about another agent's operations
+
+	spreadUntil atomic.Int64  // until when acknowledgements name the servers, in Unix nanoseconds
+	downgrades  atomic.Uint64 // HELLOs with an older protocol than before
 }
 
 // New makes a Plane over a record: it reads hosts and registered processes into the live index, takes up open

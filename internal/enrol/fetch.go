@@ -22,15 +22,16 @@ const fetchTime = 15 * time.Minute
 // Fetch downloads a file from the server. The server must have a certificate of the authority of the enrolment; the
 // host shows its own certificate. The caller limits how much it reads, and closes the file.
 func (k *Renewer) Fetch(ctx context.Context, path string) (io.ReadCloser, error) {
-	// Make the request.
-	k.mu.Lock()
-	m := *k.m
-	k.mu.Unlock()
-	base, err := serverURL(m.Server)
+	bases, err := k.bases()
 	if err != nil {
 		return nil, err
 	}
+	return firstOf(bases, notAnswered, func(at *url.URL) (io.ReadCloser, error) { return k.fetchFrom(ctx, at, path) })
+}
 
+// fetchFrom downloads a file from one server.
+func (k *Renewer) fetchFrom(ctx context.Context, base *url.URL, path string) (io.ReadCloser, error) {
+	// Make the request.
 	ctx, cancel := context.WithTimeout(ctx, fetchTime)
 	req, err := http.NewRequestWithContext(ctx, http.MethodGet, base.String()+path, http.NoBody)
 	if err != nil {

@@ -19,7 +19,9 @@ import (
 	"net/url"
 	"os"
 	"path/filepath"
+	"slices"
 	"strconv"
+	"strings"
 	"time"
 
 	"github.com/gozzard/gozzard"
@@ -39,7 +41,7 @@ const (
 
 // JoinOptions says which host joins which server.
 type JoinOptions struct {
-	Server   string // https://host:port of the API
+	Server   string // https://host:port of the API; several with commas between them: the first that can be reached
 	Token    Token
 	Dir      string // state folder of the agent
 	Agent    gozzard.AgentID
@@ -51,8 +53,8 @@ type JoinOptions struct {
 // Join makes this host a member and saves the membership in the state folder. It sends the token only after the server
 // has proven, by TLS 1.3, that it has a certificate of the authority that is pinned in the token.
 func Join(ctx context.Context, o JoinOptions) (*Membership, error) {
-	// Prepare the key and the addresses.
-	base, err := serverURL(o.Server)
+	// Prepare the key.
+	bases, err := serverURLs(strings.Split(o.Server, ","))
 	if err != nil {
 		return nil, err
 	}
@@ -67,28 +69,31 @@ func Join(ctx context.Context, o JoinOptions) (*Membership, error) {
 		return nil, err
 	}
 
-	if len(o.IPs) == 0 {
-		ip, err := localAddress(ctx, base.Host)
-		if err != nil {
-			return nil, err
-		}
-		o.IPs = []netip.Addr{ip}
-	}
-
-	// Ask the server.
+	// Ask the servers, one after the other.
 	var authority *x509.Certificate
+	var base *url.URL
 	req := JoinRequest{
-		Trusts: keyText(ring.Key()), Token: o.Token.ID + "." + o.Token.Secret, Agent: o.Agent, IPs: o.IPs, Machine: o.Machine,
+		Trusts: keyText(ring.Key()), Token: o.Token.ID + "." + o.Token.Secret, Agent: o.Agent, Machine: o.Machine,
 		Hostname: o.Hostname, CSR: csr,
 	}
-	answer, err := callAs(ctx, pinned(o.Token.Pin, &authority), base, JoinPath, req, req.Trusts)
+	answer, err := firstOf(bases, notReached, func(at *url.URL) (Answer, error) {
+		base, req.IPs = at, o.IPs
+		if len(o.IPs) == 0 {
+			ip, err := localAddress(ctx, at.Host)
+			if err != nil {
+				return Answer{}, err
+			}
+			req.IPs = []netip.Addr{ip}
+		}
+		return callAs(ctx, pinned(o.Token.Pin, &authority), at, JoinPath, req, req.Trusts)
+	})
 	if err != nil {
 		return nil, fmt.Errorf("cannot join %s: %w", base.Host, err)
 	}
 
 	// Check the answer.
 	m := &Membership{
-		Server: base.String(), IPs: o.IPs, Authority: string(certPEM(authority.Raw)),
+		Server: base.String(), IPs: req.IPs, Authority: string(certPEM(authority.Raw)),
 		path: filepath.Join(o.Dir, membershipFile),
 	}
 	if err := m.apply(answer, base, key, authority); err != nil {
@@ -140,6 +145,7 @@ func (m *Membership) apply(a Answer, base *url.URL, key *ecdsa.PrivateKey, shown
 	if len(a.IPs) > 0 {
 		next.IPs = a.IPs
 	}
+	next.Servers = slices.DeleteFunc(a.Servers, func(s gozzard.ServerAddress) bool { return s.Validate() != nil })
 	if a.Authorities != "" {
 		if !bundleHas(a.Authorities, shown) {
 			return errors.New("the answer leaves out the authority that the server has shown")

@@ -28,6 +28,10 @@ type Membership struct {
 	Authority string          `json:"authority"` // PEM; several while the server changes its authority
 	Identity  string          `json:"identity"`  // PEM: key and certificate
 
+	// Servers are all servers that this host may use, as the server named them with the certificate. Later lists come with
+	// signed commands.
+	Servers []gozzard.ServerAddress `json:"servers,omitempty"`
+
 	state State // the server's answer when the host joined
 	path  string
 	pair  *tls.Certificate

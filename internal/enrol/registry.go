@@ -46,6 +46,8 @@ type RegistryOptions struct {
 	Authority *Authority
 	Address   func() string      // of the fabric; without a host, agents use the host that they joined
 	Key       func() signing.Key // with which the server signs commands
+	// Servers are all servers that hosts of a cloud area may use. nil: there is one.
+	Servers func(cloud int) []gozzard.ServerAddress
 	// Rights are the present rights of the creator of a token, nil for none. A token enrols only what its creator may
 	// still enrol.
 	Rights func(creator gozzard.Caller) *gozzard.Rights

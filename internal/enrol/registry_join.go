@@ -57,6 +57,9 @@ type Answer struct {
 
 	// Authorities are all authorities that are valid now, in PEM, for a host that can have several.
 	Authorities string `json:"authorities,omitempty"`
+
+	// Servers are all servers that the host may use. None: there is no other than this one.
+	Servers []gozzard.ServerAddress `json:"servers,omitempty"`
 }
 
 // Join makes a host a member if its token is valid. from is the address that the request came from.
@@ -303,6 +306,9 @@ func (r *Registry) answer(rec AgentRecord, csr *x509.CertificateRequest, serial 
 	}
 	if moves {
 		out.Authorities = string(r.o.Authority.Bundle())
+	}
+	if r.o.Servers != nil {
+		out.Servers = r.o.Servers(rec.Cloud)
 	}
 	return out, nil
 }

@@ -11,6 +11,7 @@ import (
 	"fmt"
 	"log/slog"
 	"math/rand/v2"
+	"net/url"
 	"path/filepath"
 	"sync"
 	"time"
@@ -34,8 +35,23 @@ type Renewer struct {
 	machine string
 	tickets ticketCache
 
-	mu sync.Mutex
-	m  *Membership
+	mu     sync.Mutex
+	m      *Membership
+	others []string // URLs of the API of other servers, besides that of the membership
+}
+
+// SetServers sets the URLs of the API of the servers that this host may use if it cannot reach the one that it joined.
+func (k *Renewer) SetServers(urls []string) {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	k.others = urls
+}
+
+// bases are the URLs of the API of all servers, that of the membership first.
+func (k *Renewer) bases() ([]*url.URL, error) {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	return serverURLs(append([]string{k.m.Server}, k.others...))
 }
 
 // NewRenewer returns a Renewer of a membership; Run renews.
@@ -206,7 +222,7 @@ func (k *Renewer) renew(ctx context.Context) (moved bool, err error) {
 	k.mu.Lock()
 	m := *k.m
 	k.mu.Unlock()
-	base, err := serverURL(m.Server)
+	bases, err := k.bases()
 	if err != nil {
 		return false, err
 	}
@@ -216,9 +232,13 @@ func (k *Renewer) renew(ctx context.Context) (moved bool, err error) {
 		return false, err
 	}
 
-	// Ask the server.
+	// Ask the servers, one after the other.
 	var shown *x509.Certificate
-	answer, err := call(ctx, k.provenTLS(&shown), base, RenewPath, RenewRequest{Machine: k.machine, CSR: csr})
+	var base *url.URL
+	answer, err := firstOf(bases, notAnswered, func(at *url.URL) (Answer, error) {
+		base = at
+		return call(ctx, k.provenTLS(&shown), at, RenewPath, RenewRequest{Machine: k.machine, CSR: csr})
+	})
 	if err != nil {
 		return false, fmt.Errorf("cannot renew at %s: %w", base.Host, err)
 	}

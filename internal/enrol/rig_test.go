@@ -73,6 +73,7 @@ type rig struct {
 	broker    *nats.Broker
 	hub       *nats.Hub
 	url       string
+	servers   []gozzard.ServerAddress
 
 	mu      sync.Mutex
 	rights  map[string]*gozzard.Rights // of creators of tokens, by app/user; of all others everything
@@ -118,6 +119,7 @@ func newRigIn(t *testing.T, dir string, ahead time.Duration) *rig {
 	r.url = "https://" + l.Addr().String()
 	r.registry, err = enrol.NewRegistry(t.Context(), enrol.RegistryOptions{Store: r.store, Authority: r.authority,
 		Address: func() string { return r.broker.Addr() }, Key: signer.Key, Now: r.clock.now, Rights: r.rightsOf,
+		Servers: func(int) []gozzard.ServerAddress { return r.servers },
 		Refused: func(rule string) { r.mu.Lock(); r.refused[rule]++; r.mu.Unlock() }})
 
 	must(t, err)

@@ -22,9 +22,10 @@ type dialer struct {
 	atEnd func(f func()) (cancel func() bool)
 }
 
-// Dial implements natsgo.CustomDialer.
-func (d dialer) Dial(network, address string) (net.Conn, error) {
-	nd := net.Dialer{Timeout: dialTimeout}
+// Dial implements natsgo.CustomDialer. It connects to the next server, whatever address the library has.
+func (d dialer) Dial(network, _ string) (net.Conn, error) {
+	address, patience := d.link.servers.next()
+	nd := net.Dialer{Timeout: patience}
 
 	if d.link.opts.TLS == nil {
 		nd.Control = onlyLoopback
@@ -43,7 +44,7 @@ func (d dialer) Dial(network, address string) (net.Conn, error) {
 	}
 
 	cancel := d.atEnd(func() { _ = conn.Close() }) // the library's reader gets an error
-	c := &linkConn{Conn: conn, cancel: cancel}
+	c := &linkConn{Conn: conn, cancel: cancel, until: time.Now().Add(patience)}
 	d.link.socket.Store(c)
 	if d.link.opts.TLS != nil {
 		return c, nil
@@ -91,7 +92,19 @@ func onlyLoopback(_, address string, _ syscall.RawConn) error {
 type linkConn struct {
 	net.Conn
 	cancel func() bool
-	first  []byte // what awaitServer has read
+	first  []byte    // what awaitServer has read
+	until  time.Time // when the handshake must be over; zero: it is
+}
+
+// SetDeadline implements net.Conn. The library sets one for the handshake, which is too long if there are other servers.
+func (c *linkConn) SetDeadline(t time.Time) error {
+	switch {
+	case t.IsZero():
+		c.until = time.Time{}
+	case !c.until.IsZero() && c.until.Before(t):
+		t = c.until
+	}
+	return c.Conn.SetDeadline(t)
 }
 
 // Read implements net.Conn.

@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"log/slog"
 	"net/netip"
+	"strings"
 	"sync/atomic"
 	"time"
 
@@ -19,7 +20,9 @@ import (
 
 // LinkOptions says which agent a link belongs to and where it connects: to URL, or to a broker of this process.
 type LinkOptions struct {
-	URL    string // nats://host:port or host:port, on loopback unless there is TLS
+	// URL is nats://host:port or host:port, on loopback unless there is TLS. Several, with commas between them, are
+	// servers of which the link may use any.
+	URL    string
 	Broker *Broker
 	Agent  gozzard.AgentID
 	Cloud  int
@@ -62,7 +65,8 @@ type Link struct {
 	opts      LinkOptions
 	name      string // of the agent
 	run       string // random; identifies this run of the program to the server
-	url       string
+	servers   servers
+	moves     chan struct{} // the server of this connection is not among the servers any more
 	publisher publisher
 
 	conn     atomic.Pointer[natsgo.Conn]
@@ -96,9 +100,9 @@ func NewLink(o LinkOptions) (*Link, error) {
 		return nil, errors.New("cannot create a link: it needs either the server's address or a broker of this process")
 	}
 
-	l := &Link{opts: o, name: p.String(), run: cryptorand.Text()}
+	l := &Link{opts: o, name: p.String(), run: cryptorand.Text(), moves: make(chan struct{}, 1)}
 	if o.Broker == nil {
-		if l.url, err = serverAddr(o.URL, o.TLS != nil); err != nil {
+		if l.servers.given, err = l.parseServers(strings.Split(o.URL, ",")); err != nil {
 			return nil, err
 		}
 	}

@@ -28,7 +28,7 @@ func (l *Link) session(ctx context.Context) error {
 	defer end()
 	release := context.AfterFunc(ctx, end)
 	ev := newEvents()
-	conn, err := natsgo.Connect(l.url, l.connOptions(life, ev)...)
+	conn, err := natsgo.Connect(anyServer, l.connOptions(life, ev)...)
 	release()
 	if err != nil {
 		return fmt.Errorf("cannot connect: %w", err)
@@ -71,6 +71,7 @@ func (l *Link) follow(ctx context.Context, conn *natsgo.Conn, ev *events) error 
 	}()
 	listen := time.NewTicker(l.opts.Silence)
 	defer listen.Stop()
+	var move <-chan time.Time
 	heard := l.received.Load()
 
 	for {
@@ -87,6 +88,11 @@ func (l *Link) follow(ctx context.Context, conn *natsgo.Conn, ev *events) error 
 				l.ping(ctx, conn, l.opts.Patience)
 			}
 			heard = l.received.Load()
+		case <-l.moves:
+			move = time.After(rand.N(moveWithin))
+		case <-move:
+			move = nil
+			l.leaveServer()
 		case <-ev.wake:
 		}
 
@@ -130,6 +136,7 @@ func (l *Link) connected() {
 	l.faulty.Store(false)
 	l.noCert.Store(false)
 	l.fault.Store(nil)
+	l.servers.connected()
 	l.connects.Add(1)
 	l.up.Store(true)
 	l.opts.Up()
@@ -144,13 +151,8 @@ func (l *Link) down() {
 func (l *Link) connOptions(life context.Context, ev *events) []natsgo.Option {
 	opts := append(commonOptions(),
 		natsgo.RetryOnFailedConnect(true),
-		natsgo.CustomReconnectDelay(func(attempts int) time.Duration {
-			rejected := l.rejected.Load()
-			if rejected {
-				l.opts.Log.Warn(l.rejection(), "agent", l.opts.Agent, "cloud", l.opts.Cloud)
-			}
-			return retryDelay(attempts, rejected)
-		}),
+		natsgo.SkipHostLookup(), // the dialer knows the addresses
+		natsgo.CustomReconnectDelay(l.nextAttempt),
 		natsgo.ConnectHandler(func(*natsgo.Conn) { ev.add(true) }),
 		natsgo.ReconnectHandler(func(*natsgo.Conn) { ev.add(true) }),
 		natsgo.DisconnectErrHandler(func(_ *natsgo.Conn, err error) {
@@ -179,6 +181,24 @@ func (l *Link) connOptions(life context.Context, ev *events) []natsgo.Option {
 	return append(opts, natsgo.SetCustomDialer(dialer{link: l, atEnd: atEnd}))
 }
 
+// nextAttempt returns how long to wait before the next attempt. There is no pause while there are servers that were not
+// tried yet.
+func (l *Link) nextAttempt(attempts int) time.Duration {
+	rejected := l.rejected.Load()
+	if l.opts.Broker == nil {
+		var more, others bool
+		if attempts, more, others = l.servers.round(); more {
+			return shortestDelay
+		}
+		rejected = rejected && others
+	}
+
+	if rejected {
+		l.opts.Log.Warn(l.rejection(), "agent", l.opts.Agent, "cloud", l.opts.Cloud)
+	}
+	return retryDelay(attempts, rejected)
+}
+
 // rejection says why the server may have rejected the agent. The server does not give the reason.
 func (l *Link) rejection() string {
 	if l.opts.TLS != nil {
@@ -193,6 +213,7 @@ func (l *Link) failed(err error) {
 	rejected := errors.Is(err, natsgo.ErrAuthorization)
 	l.rejected.Store(rejected)
 	if rejected {
+		l.servers.rejected()
 		l.setFault(l.rejection())
 		return // logged when the next attempt is planned
 	}

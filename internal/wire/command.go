@@ -43,6 +43,10 @@ func AppendCommand(b []byte, c *gozzard.Command) []byte {
 		b = appendHistoryQuery(b, 14, c.History)
 	}
 
+	for i := range c.Servers {
+		b = appendServer(b, 15, &c.Servers[i])
+	}
+
 	return b
 }
 
@@ -91,6 +95,10 @@ func DecodeCommand(b []byte) (*gozzard.Command, error) {
 				c.History = new(gozzard.HistoryQuery)
 			}
 			d.nested(decodeHistoryQuery(d.message("history query"), c.History))
+		case 15:
+			var s *gozzard.ServerAddress
+			c.Servers, s = grow(&d, c.Servers, MaxServers)
+			d.nested(decodeServer(d.message("server"), s))
 		case fieldVersion:
 			d.fail("comes twice")
 		default:

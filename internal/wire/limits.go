@@ -16,4 +16,5 @@ const (
 	MaxPoints   = 4 << 10 // of a history
 	MaxAddrs    = 256
 	MaxDegraded = 64
+	MaxServers  = 256
 )

@@ -56,6 +56,9 @@ func commands() map[string]*gozzard.Command {
 		"update": {Version: 1, Kind: gozzard.CommandUpdate, Session: 7, Update: &gozzard.UpdateOrder{
 			Roll: 3, Version: "1.2.3-rc.1", Manifest: [32]byte{1, 2, 3, 31: 0xff},
 		}},
+		"welcome-servers": {Version: 1, Kind: gozzard.CommandWelcome, Session: 7, Interval: 30 * time.Second, Beat: 1 << 60,
+			Servers: []gozzard.ServerAddress{{Agents: "10.0.0.1:4230", API: "https://10.0.0.1:8443"},
+				{Agents: "[2001:db8::1]:4230"}, {}}},
 		"ackevents": {Version: 1, Kind: gozzard.CommandAck, Session: 7, AckEvents: 1 << 40},
 	}
 }
