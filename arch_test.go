@@ -51,27 +51,27 @@ var mayImport = map[string][]string{
 		"internal/auditexport", "internal/auth", "internal/backup",
 		"internal/blueking", "internal/blueking/gse", "internal/blueking/gsekit", "internal/blueking/job",
 		"internal/cmdb", "internal/console", "internal/control", "internal/enrol", "internal/fleet", "internal/journal",
-		"internal/keyprogram", "internal/live", "internal/nats", "internal/ratelimit", "internal/record", "internal/release", "internal/signing",
+		"internal/keyprogram", "internal/lease", "internal/live", "internal/nats", "internal/ratelimit", "internal/record", "internal/release", "internal/signing",
 		"internal/sqlstore", "internal/taskname", "internal/topology", "internal/upgrade", "internal/waves",
 		"packaging"}, // the files that the join script brings
 
 	// The core of the server.
-	"internal/cmdb":        {".", "internal/topology"},
+	"internal/cmdb":        {".", "internal/lease", "internal/topology"},
 	"internal/console":     {},
 	"internal/audit":       {"."},
-	"internal/auditexport": {".", "client", "internal/atomicfile"},
+	"internal/auditexport": {".", "client", "internal/atomicfile", "internal/lease"},
 	"internal/control": {".", "internal/audit", "internal/delivery", "internal/fairlist", "internal/fleet", "internal/record",
 		"internal/topology", "internal/topology/index"},
 	"internal/delivery":       {".", "internal/pace", "internal/statelock", "internal/turns"},
 	"internal/fleet":          {".", "internal/statelock"},
-	"internal/lease":          {"internal/record"},
+	"internal/lease":          {},
 	"internal/live":           {".", "client", "internal/fleet", "internal/topology"},
 	"internal/record":         {".", "internal/fleet", "internal/topology"},
 	"internal/rendered":       {"."},
 	"internal/topology":       {".", "internal/expression", "internal/suggest", "internal/yamldoc"},
 	"internal/topology/index": {".", "internal/expression", "internal/topology"},
-	"internal/upgrade":        {".", "internal/release"},
-	"internal/waves":          {".", "internal/record", "internal/topology"},
+	"internal/upgrade":        {".", "internal/lease", "internal/release"},
+	"internal/waves":          {".", "internal/lease", "internal/record", "internal/topology"},
 
 	// The core of the agent.
 	"internal/agent": {".", "internal/fairlist", "internal/history", "internal/journal", "internal/pace",
@@ -114,7 +114,7 @@ var mayImport = map[string][]string{
 	"internal/backup":  {".", "internal/atomicfile", "internal/enrol", "internal/record", "internal/signing"},
 	"internal/nats":    {".", "internal/wire"},
 	"internal/release": {"internal/atomicfile"},
-	"internal/sqlstore": {".", "internal/approval", "internal/auth", "internal/enrol", "internal/record", "internal/taskname", "internal/topology",
+	"internal/sqlstore": {".", "internal/approval", "internal/auth", "internal/enrol", "internal/lease", "internal/record", "internal/taskname", "internal/topology",
 		"internal/turns", "internal/upgrade"},
 	"internal/wire": {"."},
 

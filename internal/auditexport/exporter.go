@@ -11,6 +11,7 @@ import (
 
 	"github.com/gozzard/gozzard"
 	"github.com/gozzard/gozzard/client"
+	"github.com/gozzard/gozzard/internal/lease"
 )
 
 // How rows are sent.
@@ -85,6 +86,9 @@ func New(o Options) *Exporter {
 	return &Exporter{o: o}
 }
 
+// Name is the name of the export.
+func (e *Exporter) Name() string { return e.o.Name }
+
 // Close closes the sink.
 func (e *Exporter) Close() error { return e.o.Sink.Close() }
 
@@ -103,8 +107,10 @@ func (e *Exporter) Detail() string {
 	return ""
 }
 
-// Run sends rows until ctx ends. A receiver that does not answer delays nothing but its own rows.
+// Run sends rows until ctx ends. A receiver that does not answer delays nothing but its own rows. Run may be called again:
+// it reads the position from the record, because another server may have sent rows meanwhile.
 func (e *Exporter) Run(ctx context.Context) error {
+	defer e.note(nil)
 	wait, tries := e.o.MinWait, 0
 	var at gozzard.AuditHead
 	for known := false; ; {
@@ -195,6 +201,9 @@ func (e *Exporter) step(ctx context.Context, at *gozzard.AuditHead) (n int, lag 
 	}
 
 	// Send them, then move on. If the position is not stored, they are sent again.
+	if err := lease.Check(ctx); err != nil {
+		return 0, lag, err
+	}
 	if err := e.o.Sink.Send(ctx, list); err != nil {
 		return 0, lag, err
 	}

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/gozzard/gozzard"
+	"github.com/gozzard/gozzard/internal/lease"
 	"github.com/gozzard/gozzard/internal/topology"
 )
 
@@ -151,7 +152,8 @@ func (s *Sync) do(ctx context.Context, caller gozzard.Caller, biz int, p, before
 		err = s.o.Apply(ctx, caller, b)
 	}
 
-	p.err, p.gone = err, err != nil && ctx.Err() != nil
+	// Others that wait for this read do not get the end of its caller, nor that another server does its work now.
+	p.err, p.gone = err, err != nil && (ctx.Err() != nil || lease.Check(ctx) != nil)
 	return err
 }
 

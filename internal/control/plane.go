@@ -146,7 +146,6 @@ func (p *Plane) Run(ctx context.Context) error {
 	}
 
 	run(p.delivery.Run)
-	run(p.pruneLoop)
 	run(p.groupLoop)
 	run(p.restorer.loop)
 	run(p.protocols.loop)
@@ -163,20 +162,21 @@ func (p *Plane) Run(ctx context.Context) error {
 	return nil
 }
 
-// pruneLoop removes old results in small steps, so that other writes do not wait for it.
-func (p *Plane) pruneLoop(ctx context.Context) {
+// Prune removes old results until ctx ends, in small steps, so that other writes do not wait for it. Of several servers one
+// does it.
+func (p *Plane) Prune(ctx context.Context) error {
 	const every, step, pause = 10 * time.Minute, 50, 100 * time.Millisecond
 	wait := time.Minute
 	for {
 		select {
 		case <-ctx.Done():
-			return
+			return nil
 		case <-time.After(wait):
 		}
 
 		n, err := p.o.Store.Prune(ctx, p.o.Now().Add(-p.o.Keep), step)
 		wait = every
-		if err != nil {
+		if err != nil && ctx.Err() == nil {
 			p.o.Log.Error("cannot prune old results", "err", err)
 		} else if n == step {
 			wait = pause
@@ -202,6 +202,9 @@ func (p *Plane) Disconnected(agent gozzard.AgentID) {
 		p.peers.noteSilent(agent, s.ID, now)
 	}
 }
+
+// Connected counts the agents whose sessions this server has.
+func (p *Plane) Connected() int { return p.delivery.Connected() }
 
 // seedStatus is what is known of a registered process before its agent has reported it.
 func seedStatus(rec *record.Process) gozzard.Status {

@@ -76,6 +76,18 @@ func (e *Engine) Online() []gozzard.AgentID {
 	return list
 }
 
+// Connected counts the agents that are online.
+func (e *Engine) Connected() (n int) {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	for _, g := range e.queue.agents {
+		if g.online {
+			n++
+		}
+	}
+	return n
+}
+
 // Heard renews the lease of an agent's session.
 func (e *Engine) Heard(id gozzard.AgentID, session uint64, now time.Time) Contact {
 	e.mu.Lock()

@@ -2,6 +2,6 @@
 // the lease of the work in the record.
 //
 // A server that was frozen does not know that another one has taken its lease. So the work gets a context with a fence,
-// and the record rejects its writes as soon as the lease has another holder (record.WithFence). Effects outside the record
+// and the record rejects its writes as soon as the lease has another holder (WithFence). Effects outside the record
 // ask Check first.
 package lease

@@ -9,22 +9,20 @@ import (
 	"slices"
 	"sync"
 	"time"
-
-	"github.com/gozzard/gozzard/internal/record"
 )
 
 // Store has the leases. Their time is that of the database.
 type Store interface {
 	// ClaimLeases takes for a holder those of the named leases that are free, renews those that it has, and returns the
 	// leases that are its own now. held are the fences that it knows of: a lease with another fence gets a new one.
-	ClaimLeases(ctx context.Context, holder string, names []string, held []record.Fence,
-		ttl time.Duration) ([]record.Lease, error)
+	ClaimLeases(ctx context.Context, holder string, names []string, held []Fence,
+		ttl time.Duration) ([]Lease, error)
 
 	// ReleaseLeases gives leases up.
-	ReleaseLeases(ctx context.Context, held []record.Fence) error
+	ReleaseLeases(ctx context.Context, held []Fence) error
 
 	// Leases lists all leases.
-	Leases(ctx context.Context) ([]record.Lease, error)
+	Leases(ctx context.Context) ([]Lease, error)
 }
 
 // Defaults of Options. A server that is gone is replaced after at most the sum of both.
@@ -52,7 +50,7 @@ type Keeper struct {
 
 	mu    sync.Mutex
 	works map[string]*work // by the name of the lease
-	free  []record.Fence   // of work that has ended by itself
+	free  []Fence          // of work that has ended by itself
 	ended bool             // Run is ending: no work begins any more
 	idle  *sync.Cond       // signalled when a tenure ends
 }
@@ -121,7 +119,7 @@ func (k *Keeper) Do(ctx context.Context, name string, f func(ctx context.Context
 		}
 
 		err := t.run(ctx, f)
-		lost := ctx.Err() == nil && (t.check() != nil || errors.Is(err, record.ErrLeaseLost))
+		lost := ctx.Err() == nil && (t.check() != nil || errors.Is(err, ErrLost))
 		k.end(name, w, lost)
 		if !lost {
 			return err
@@ -214,7 +212,7 @@ func (k *Keeper) claim(ctx context.Context) error {
 			return err
 		}
 		for _, l := range all {
-			if l.Left > 0 && l.Holder != k.o.Holder && !slices.ContainsFunc(held, func(f record.Fence) bool {
+			if l.Left > 0 && l.Holder != k.o.Holder && !slices.ContainsFunc(held, func(f Fence) bool {
 				return f.Name == l.Name
 			}) {
 				names = slices.DeleteFunc(names, func(name string) bool { return name == l.Name })
@@ -237,7 +235,7 @@ func (k *Keeper) claim(ctx context.Context) error {
 
 // state lists what this server has, and the names of that and of what it waits for. Work that has lost its lease and has
 // not ended yet is in neither.
-func (k *Keeper) state() (held []record.Fence, names []string) {
+func (k *Keeper) state() (held []Fence, names []string) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	for name, w := range k.works {
@@ -254,14 +252,14 @@ func (k *Keeper) state() (held []record.Fence, names []string) {
 }
 
 // apply begins, prolongs and ends tenures, as the record said.
-func (k *Keeper) apply(held []record.Fence, got []record.Lease, until time.Time) {
+func (k *Keeper) apply(held []Fence, got []Lease, until time.Time) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
 
 	// End what is another's now.
 	for _, f := range held {
 		w := k.works[f.Name]
-		if w != nil && w.tenure != nil && !slices.ContainsFunc(got, func(l record.Lease) bool { return l.Fence == f }) {
+		if w != nil && w.tenure != nil && !slices.ContainsFunc(got, func(l Lease) bool { return l.Fence == f }) {
 			w.tenure.lose()
 		}
 	}

@@ -19,7 +19,6 @@ import (
 
 	"github.com/gozzard/gozzard"
 	"github.com/gozzard/gozzard/internal/lease"
-	"github.com/gozzard/gozzard/internal/record"
 	"github.com/gozzard/gozzard/internal/sqlstore"
 	"github.com/gozzard/gozzard/test/pgtest"
 )
@@ -94,7 +93,7 @@ func (s *server) next(t *testing.T) (context.Context, int64) {
 	t.Helper()
 	select {
 	case ctx := <-s.begun:
-		f, ok := record.FenceOf(ctx)
+		f, ok := lease.FenceOf(ctx)
 		if !ok {
 			t.Fatal("the work has no fence")
 		}
@@ -110,12 +109,12 @@ func TestAlone(t *testing.T) {
 	var k *lease.Keeper
 	failed := errors.New("failed")
 	err := k.Do(t.Context(), "work", func(ctx context.Context) error {
-		if _, fenced := record.FenceOf(ctx); fenced || ctx != t.Context() {
+		if _, fenced := lease.FenceOf(ctx); fenced || ctx != t.Context() {
 			t.Error("the work of a server that is alone has a fence")
 		}
 		return errors.Join(failed, lease.Check(ctx))
 	})
-	if !errors.Is(err, failed) || errors.Is(err, record.ErrLeaseLost) {
+	if !errors.Is(err, failed) || errors.Is(err, lease.ErrLost) {
 		t.Errorf("got %v", err)
 	}
 }
@@ -156,7 +155,7 @@ func TestOneOfTwo(t *testing.T) {
 	if err != nil || len(list) != 1 || list[0].Holder != "" || list[0].Left > 0 {
 		t.Errorf("got %+v, %v", list, err)
 	}
-	if len(servers[1].Held()) > 0 || !errors.Is(lease.Check(ctx), record.ErrLeaseLost) {
+	if len(servers[1].Held()) > 0 || !errors.Is(lease.Check(ctx), lease.ErrLost) {
 		t.Error("a server that has ended holds a lease")
 	}
 }
@@ -173,7 +172,7 @@ func TestRecordAway(t *testing.T) {
 	case <-time.After(time.Minute):
 		t.Fatal("the work goes on without the record")
 	}
-	if !errors.Is(context.Cause(ctx), record.ErrLeaseLost) || !errors.Is(lease.Check(ctx), record.ErrLeaseLost) {
+	if !errors.Is(context.Cause(ctx), lease.ErrLost) || !errors.Is(lease.Check(ctx), lease.ErrLost) {
 		t.Errorf("the work ended with %v", context.Cause(ctx))
 	}
 
@@ -200,13 +199,13 @@ func beChild(address string) {
 	}()
 
 	err = k.Do(ctx, "work", func(ctx context.Context) error {
-		f, _ := record.FenceOf(ctx)
+		f, _ := lease.FenceOf(ctx)
 		for {
 			err := s.SaveExportPosition(context.WithoutCancel(ctx), "x", gozzard.AuditHead{Seq: f.Number}, time.Now())
 			switch {
 			case err == nil:
 				fmt.Println("wrote", f.Number)
-			case errors.Is(err, record.ErrLeaseLost):
+			case errors.Is(err, lease.ErrLost):
 				fmt.Println("late", f.Number, lease.Check(ctx) != nil)
 				return err
 			case gozzard.KindOf(err) == gozzard.ErrUnavailable: // the database ended the session of the frozen server
@@ -246,7 +245,7 @@ func TestFrozen(t *testing.T) {
 			t.Errorf("fence %d after %d", mine, number)
 		}
 		err := store.SaveExportPosition(ctx, "x", gozzard.AuditHead{Seq: mine}, time.Now())
-		if err != nil && !errors.Is(err, record.ErrLeaseLost) { // this machine may be slow
+		if err != nil && !errors.Is(err, lease.ErrLost) { // this machine may be slow
 			t.Fatal(err)
 		}
 

@@ -4,13 +4,11 @@ import (
 	"context"
 	"sync"
 	"time"
-
-	"github.com/gozzard/gozzard/internal/record"
 )
 
 // tenure is the time in which a server holds a lease without interruption.
 type tenure struct {
-	fence   record.Fence
+	fence   Fence
 	lost    chan struct{} // closed when it has ended
 	running bool          // the work has begun; the Keeper guards it
 
@@ -19,7 +17,7 @@ type tenure struct {
 	timer *time.Timer // ends it if it is not renewed, also while the record does not answer
 }
 
-func newTenure(f record.Fence, until time.Time) *tenure {
+func newTenure(f Fence, until time.Time) *tenure {
 	t := &tenure{fence: f, lost: make(chan struct{}), until: until}
 	t.mu.Lock() // expire may be called at once
 	defer t.mu.Unlock()
@@ -63,7 +61,7 @@ func (t *tenure) check() error {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	if t.ended() {
-		return record.ErrLeaseLost
+		return ErrLost
 	}
 	return nil
 }
@@ -85,11 +83,11 @@ func (t *tenure) run(ctx context.Context, f func(context.Context) error) error {
 	go func() {
 		select {
 		case <-t.lost:
-			cancel(record.ErrLeaseLost)
+			cancel(ErrLost)
 		case <-ctx.Done():
 		}
 	}()
-	return f(context.WithValue(record.WithFence(ctx, t.fence), tenureKey{}, t))
+	return f(context.WithValue(WithFence(ctx, t.fence), tenureKey{}, t))
 }
 
 type tenureKey struct{}

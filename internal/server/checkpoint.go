@@ -16,6 +16,7 @@ import (
 	"github.com/gozzard/gozzard/internal/audit"
 	"github.com/gozzard/gozzard/internal/control"
 	"github.com/gozzard/gozzard/internal/journal"
+	"github.com/gozzard/gozzard/internal/lease"
 	"github.com/gozzard/gozzard/internal/signing"
 )
 
@@ -51,6 +52,9 @@ func (c *checkpoints) Run(ctx context.Context) error {
 }
 
 func (c *checkpoints) sign(ctx context.Context) {
+	if lease.Check(ctx) != nil { // another server signs now
+		return
+	}
 	ctx, cancel := context.WithTimeout(ctx, 10*time.Second)
 	defer cancel()
 	head, err := c.audit.AuditHead(ctx)

@@ -20,6 +20,7 @@ type Options struct {
 	Record    string // address of the PostgreSQL database with the record; "": an SQLite file in Data
 	NewRecord bool   // make a new record although the keys of a lost one are there
 	dev       bool   // the server is a part of `gozzard dev`
+	shared    bool   // other servers use the record, too
 
 	Interval   time.Duration // how often each agent reports everything
 	Keep       time.Duration // how long results of tasks are kept at least

@@ -27,9 +27,13 @@ func (s *Server) openPostgres(ctx context.Context) error {
 		return fmt.Errorf("--record: %w", err)
 	}
 
-	s.store, err = sqlstore.OpenPostgres(ctx, address.DSN, sqlstore.Options{
-		Log: o.Log, Fatal: s.noteAndEnd, Observe: s.metrics.ObserveStore, Sole: true,
-	})
+	opts := sqlstore.Options{Log: o.Log, Fatal: s.noteAndEnd, Observe: s.metrics.ObserveStore, Sole: !o.shared}
+	if o.shared {
+		if opts.Server, err = keptID(o.Data); err != nil {
+			return err
+		}
+	}
+	s.store, err = sqlstore.OpenPostgres(ctx, address.DSN, opts)
 	if err != nil {
 		return fmt.Errorf("the record in %s: %w", address.Name, err)
 	}

@@ -9,6 +9,7 @@ import (
 
 	"github.com/gozzard/gozzard"
 	"github.com/gozzard/gozzard/internal/enrol"
+	"github.com/gozzard/gozzard/internal/record"
 	"github.com/gozzard/gozzard/internal/release"
 	"github.com/gozzard/gozzard/internal/upgrade"
 )
@@ -28,6 +29,13 @@ func (s *Server) openUpgrades(ctx context.Context) (err error) {
 
 	o := upgrade.Options{Store: s.store, Fleet: upgradeFleet{s.plane, s.trust.registry}, Log: s.options.Log,
 		TwoPerson: s.options.Release.TwoPerson, Patience: s.options.Release.Patience}
+
+	if s.options.shared {
+		o.Version = func(ctx context.Context) (int64, error) {
+			versions, err := s.store.Versions(ctx)
+			return versions[record.KindReleases], err
+		}
+	}
 
 	// Read the key that releases must be signed with.
 	if path := s.options.Release.Key; path != "" {

@@ -19,6 +19,7 @@ import (
 	"github.com/gozzard/gozzard/internal/control"
 	"github.com/gozzard/gozzard/internal/enrol"
 	"github.com/gozzard/gozzard/internal/fleet"
+	"github.com/gozzard/gozzard/internal/lease"
 	"github.com/gozzard/gozzard/internal/live"
 	"github.com/gozzard/gozzard/internal/ratelimit"
 	"github.com/gozzard/gozzard/internal/signing"
@@ -34,7 +35,9 @@ type Server struct {
 
 	outside     signing.Outside // keys that are not in the data folder; nil: none
 	signer      *signing.Signer
-	joinFile    string // names the signing key to agents of this machine; "": there is none
+	joinFile    string        // names the signing key to agents of this machine; "": there is none
+	id          string        // of this server among all of its installation
+	leases      *lease.Keeper // nil: this server is alone
 	store       *sqlstore.Store
 	replaced    bool        // the record is new, in place of a lost one
 	pages       *pageChecks // compares the pages of the record with their checksums
@@ -83,6 +86,7 @@ func New(ctx context.Context, o Options) (_ *Server, err error) {
 
 	for _, open := range []func(context.Context) error{
 		s.openRecord,       // the data folder and the database
+		s.openServer,       // the id of this server, and the work that it does for all
 		s.openSecrets,      // the signing key, the join secret
 		s.openTrust,        // the authority, and the registry of enrolled hosts
 		s.openRestore,      // whether hosts wait because the record came out of a backup
@@ -125,30 +129,7 @@ func (s *Server) run(ctx context.Context, others ...Part) error {
 	defer cancel()
 	context.AfterFunc(ctx, func() { close(s.stopping) })
 
-	// List the parts of this server.
-	parts := []func(context.Context) error{s.plane.Run, s.fabric.Run, s.jobs.Run, s.live.Run, s.refusals.Run, s.serve,
-		keepMemorySmall}
-	if s.pages != nil {
-		parts = append(parts, s.pages.Run)
-	}
-	if s.seen != nil {
-		parts = append(parts, s.seen.Run)
-	}
-	if s.cmdb != nil && len(s.options.CMDB.Businesses) > 0 { // without any it only answers callers
-		parts = append(parts, s.cmdb.Run)
-	}
-	if s.checkpoints != nil {
-		parts = append(parts, s.checkpoints.Run)
-	}
-	for _, e := range s.exports {
-		parts = append(parts, e.Run)
-	}
-	if s.trust.registry != nil {
-		parts = append(parts, s.trust.registry.Run, s.upgrades.Run)
-	}
-	if s.backups != nil {
-		parts = append(parts, s.backups.Run)
-	}
+	parts := append(s.parts(), s.onlyOne()...)
 	for _, p := range others {
 		parts = append(parts, p.Run)
 	}
@@ -162,6 +143,29 @@ func (s *Server) run(ctx context.Context, others ...Part) error {
 
 	wg.Wait()
 	return errors.Join(errs...)
+}
+
+// parts are what every server runs.
+func (s *Server) parts() []func(context.Context) error {
+	parts := []func(context.Context) error{s.plane.Run, s.fabric.Run, s.live.Run, s.refusals.Run, s.serve, keepMemorySmall}
+	if s.pages != nil {
+		parts = append(parts, s.pages.Run)
+	}
+	if s.seen != nil {
+		parts = append(parts, s.seen.Run)
+	}
+	if s.trust.registry != nil {
+		parts = append(parts, s.trust.registry.Run)
+	}
+	if s.leases == nil {
+		return parts
+	}
+
+	parts = append(parts, s.leases.Run, s.keepServer)
+	if s.upgrades != nil {
+		parts = append(parts, s.upgrades.Follow)
+	}
+	return parts
 }
 
 // Close closes the parts of a server that does not run, the last one first. A second call does nothing.
@@ -254,6 +258,6 @@ func (s *Server) openPlane(ctx context.Context) (err error) {
 
 func (s *Server) openJobs(context.Context) error {
 	s.jobs = waves.New(waves.Options{Door: gsekit.Door, Store: s.store, Plane: s.plane, Rights: s.rightsLater,
-		Log: s.options.Log, Now: s.options.Now})
+		Log: s.options.Log, Now: s.options.Now, Shared: s.options.shared})
 	return nil
 }

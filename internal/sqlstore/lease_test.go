@@ -10,7 +10,7 @@ import (
 	"time"
 
 	"github.com/gozzard/gozzard"
-	"github.com/gozzard/gozzard/internal/record"
+	"github.com/gozzard/gozzard/internal/lease"
 	"github.com/gozzard/gozzard/internal/sqlstore"
 )
 
@@ -43,12 +43,12 @@ func TestLeasesOfTwoServers(t *testing.T) {
 						return
 					}
 					for _, l := range got {
-						ctx := record.WithFence(t.Context(), l.Fence)
+						ctx := lease.WithFence(t.Context(), l.Fence)
 						err := s.SaveExportPosition(ctx, "x", gozzard.AuditHead{Seq: l.Number}, time.Now())
 						switch {
 						case err == nil:
 							wrote.Add(1)
-						case errors.Is(err, record.ErrLeaseLost):
+						case errors.Is(err, lease.ErrLost):
 							late.Add(1)
 						default:
 							t.Error(err)

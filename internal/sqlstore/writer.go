@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/gozzard/gozzard"
+	"github.com/gozzard/gozzard/internal/lease"
 	"github.com/gozzard/gozzard/internal/record"
 	"github.com/gozzard/gozzard/internal/turns"
 )
@@ -33,8 +34,8 @@ type job struct {
 	rows  int    // an estimate of the rows that it writes
 	grows bool   // it records new facts, so it is rejected while the disk is nearly full
 	late  bool   // it leaves most of its rows to the ledger, and reads little
-	// that the call needs; nil: it is no work of one server. See record.WithFence
-	fence *record.Fence
+	// that the call needs; nil: it is no work of one server. See lease.WithFence
+	fence *lease.Fence
 	// may run again after a rollback, so it begins by forgetting what it found before
 	run func(ctx context.Context, t *conn) error
 	// called when it is committed, in the order of the transaction; may be nil
@@ -110,7 +111,7 @@ func (w *writer) submit(ctx context.Context, j *job) error {
 		return err
 	}
 
-	if f, ok := record.FenceOf(ctx); ok {
+	if f, ok := lease.FenceOf(ctx); ok {
 		j.fence = &f
 	}
 

@@ -27,6 +27,9 @@ func (r *Runner) Create(ctx context.Context, caller gozzard.Caller, req Request)
 	// Check the release.
 	r.mu.Lock()
 	defer r.mu.Unlock()
+	if err := r.refresh(ctx); err != nil {
+		return Upgrade{}, err
+	}
 	rel, m, err := r.find(req.Version)
 	if err != nil {
 		return Upgrade{}, err
@@ -131,6 +134,9 @@ func (r *Runner) change(
 	r.mu.Lock()
 	defer r.mu.Unlock()
 
+	if err := r.reload(ctx); err != nil {
+		return Upgrade{}, err
+	}
 	if r.open == nil || r.open.Version != version {
 		return Upgrade{}, gozzard.Errorf(gozzard.ErrNotFound, "no upgrade to release %.80q is open", version)
 	}

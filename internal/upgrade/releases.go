@@ -79,6 +79,9 @@ func (r *Runner) Publish(ctx context.Context, caller gozzard.Caller, manifest, s
 	// Look for an earlier one with that version.
 	r.mu.Lock()
 	defer r.mu.Unlock()
+	if err := r.refresh(ctx); err != nil {
+		return Published{}, err
+	}
 	if known, _, err := r.find(m.Version); err == nil {
 		if !bytes.Equal(known.Manifest, manifest) || !bytes.Equal(known.Signature, signature) {
 			return Published{}, gozzard.Errorf(gozzard.ErrConflict,
@@ -160,6 +163,9 @@ func (r *Runner) Remove(ctx context.Context, caller gozzard.Caller, version stri
 	r.mu.Lock()
 	defer r.mu.Unlock()
 
+	if err := r.refresh(ctx); err != nil {
+		return err
+	}
 	_, m, err := r.find(version)
 	if err != nil {
 		return err

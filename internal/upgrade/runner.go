@@ -4,13 +4,13 @@ import (
 	"context"
 	"crypto/ed25519"
 	"crypto/sha256"
-	"fmt"
 	"log/slog"
 	"slices"
 	"sync"
 	"time"
 
 	"github.com/gozzard/gozzard"
+	"github.com/gozzard/gozzard/internal/lease"
 	"github.com/gozzard/gozzard/internal/release"
 )
 
@@ -45,11 +45,17 @@ type Options struct {
 	Patience   time.Duration     // how long a host may take from its order to its new connection; 5 minutes
 	Every      time.Duration     // between checks of the hosts, which repeat the orders; 1 second
 	Window     int               // hosts that are asked at the same time; 50
-	Now        func() time.Time
-	Log        *slog.Logger
+
+	// Version is how often people have changed releases and upgrades in the record, on this server or on another one.
+	// nil: no other server uses the record.
+	Version func(ctx context.Context) (int64, error)
+
+	Now func() time.Time
+	Log *slog.Logger
 }
 
-// Runner manages releases and runs the open upgrade. It is safe for concurrent use.
+// Runner manages releases and runs the open upgrade. It is safe for concurrent use. Of several servers each has one, and
+// only one of them may Run.
 type Runner struct {
 	o    Options
 	wake chan struct{} // capacity 1
@@ -57,6 +63,7 @@ type Runner struct {
 	mu       sync.Mutex // held during writes to the record: there is one open upgrade, and people change it rarely
 	releases []Release  // newest first
 	open     *Upgrade   // nil: none
+	version  int64      // of what is in memory; unread: it must be read again
 
 	reportsMu sync.Mutex // separate from mu, so that the fabric does not wait for the record
 	reportsOf int64      // the open upgrade; 0: none
@@ -81,21 +88,8 @@ func New(ctx context.Context, o Options) (*Runner, error) {
 		o.Log = slog.New(slog.DiscardHandler)
 	}
 
-	r := &Runner{o: o, wake: make(chan struct{}, 1)}
-	var err error
-	if r.releases, err = o.Store.Releases(ctx); err != nil {
-		return nil, fmt.Errorf("cannot read the releases: %w", err)
-	}
-
-	upgrades, err := o.Store.Upgrades(ctx, 1) // only the newest can be open
-	if err != nil {
-		return nil, fmt.Errorf("cannot read the upgrades: %w", err)
-	}
-	if len(upgrades) > 0 && upgrades[0].State.Open() {
-		r.setOpen(&upgrades[0])
-	}
-
-	return r, nil
+	r := &Runner{o: o, wake: make(chan struct{}, 1), version: unread}
+	return r, r.load(ctx)
 }
 
 // setOpen makes an upgrade the open one and forgets the reports of others; nil for none. mu is held, or no other
@@ -139,8 +133,9 @@ func (r *Runner) report(agent gozzard.AgentID) *gozzard.UpdateReport {
 	return nil
 }
 
-// Run runs the open upgrade until ctx ends.
+// Run runs the open upgrade until ctx ends. It begins with what the record has: another server may have run it before.
 func (r *Runner) Run(ctx context.Context) error {
+	r.forget()
 	for {
 		r.step(ctx)
 		select {
@@ -157,6 +152,12 @@ func (r *Runner) step(ctx context.Context) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 
+	if err := r.refresh(ctx); err != nil {
+		if ctx.Err() == nil {
+			r.o.Log.Error("cannot read what other servers changed, trying again", "err", err)
+		}
+		return
+	}
 	if r.open == nil || r.open.State != StateRunning {
 		return
 	}
@@ -186,8 +187,11 @@ func (r *Runner) step(ctx context.Context) {
 		}
 	}
 
-	// Send the orders.
+	// Send the orders. The record cannot stop them, so look each time whether this server still runs the upgrade.
 	for _, agent := range order {
+		if lease.Check(ctx) != nil {
+			return
+		}
 		r.o.Fleet.Order(agent, gozzard.UpdateOrder{
 			Roll: uint64(next.ID), Version: next.Version, Manifest: sha256.Sum256(rel.Manifest),
 		})

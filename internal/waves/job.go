@@ -6,6 +6,7 @@ import (
 	"slices"
 	"sync"
 
+	"github.com/gozzard/gozzard/internal/lease"
 	"github.com/gozzard/gozzard/internal/record"
 )
 
@@ -156,5 +157,5 @@ func (r *Runner) save(ctx context.Context, j *record.Job, tasks []*record.JobTas
 
 // ended reports whether an error only says that this run has ended.
 func ended(ctx context.Context, err error) bool {
-	return ctx.Err() != nil || errors.Is(err, record.ErrStopped)
+	return ctx.Err() != nil || errors.Is(err, record.ErrStopped) || errors.Is(err, lease.ErrLost)
 }

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/gozzard/gozzard"
+	"github.com/gozzard/gozzard/internal/lease"
 	"github.com/gozzard/gozzard/internal/record"
 	"github.com/gozzard/gozzard/internal/topology"
 )
@@ -35,6 +36,9 @@ type Options struct {
 	Now    func() time.Time
 	Door   string // of the operations, as the record has it; "jobs"
 
+	// Shared: other servers create jobs in the same record, and this Runner does theirs, too.
+	Shared bool
+
 	Keep    time.Duration // how long jobs are stored after their end; 7 days
 	Timeout time.Duration // how much longer than its commands an operation may take before it has failed; 1 minute
 }
@@ -52,6 +56,7 @@ const (
 	pruneStep  = 20
 	firstPause = time.Second // before a failed call of the record is repeated
 	longPause  = 30 * time.Second
+	lookShared = 2 * time.Second // between searches for jobs that other servers have recorded
 )
 
 // Runner runs jobs.
@@ -61,9 +66,10 @@ type Runner struct {
 	jobs       chan struct{} // has an element for each running job
 	sending    chan struct{} // has an element for each operation that is being sent
 	maxTargets int           // of one operation
-	lookEvery  time.Duration // between searches for jobs that no server runs
+	lookEvery  time.Duration // between searches for jobs that nobody runs
 
 	mu      sync.Mutex
+	active  bool           // Run runs: elsewhere another server does, and finds in the record what is to do
 	queue   []jobRef       // jobs to run
 	running map[int64]bool // true: the job was queued again meanwhile, so it must be run once more
 }
@@ -95,7 +101,7 @@ func New(o Options) *Runner {
 		o.Timeout = time.Minute
 	}
 
-	return &Runner{
+	r := &Runner{
 		o:          o,
 		wake:       make(chan struct{}, 1),
 		jobs:       make(chan struct{}, maxJobs),
@@ -104,11 +110,19 @@ func New(o Options) *Runner {
 		lookEvery:  time.Minute,
 		running:    map[int64]bool{},
 	}
+	if o.Shared {
+		r.lookEvery = lookShared
+	}
+	return r
 }
 
-// Run runs jobs until ctx ends: the open ones of an earlier run, and those that are created. It may be called once. It
-// returns when no job is running any more; the next run continues the unfinished ones.
+// Run runs jobs until ctx ends: the open ones of an earlier run, and those that are created. It returns when no job is
+// running any more; the next run, of this Runner or of another server, continues the unfinished ones. Of several servers
+// only one may run it.
 func (r *Runner) Run(ctx context.Context) error {
+	r.setActive(true)
+	defer r.setActive(false)
+
 	var wg sync.WaitGroup
 	wg.Go(func() { r.lookLoop(ctx) })
 	wg.Go(func() { r.pruneLoop(ctx) })
@@ -127,10 +141,28 @@ func (r *Runner) Run(ctx context.Context) error {
 	return nil
 }
 
-// add queues jobs.
+// setActive begins or ends a run. What an earlier run knew is forgotten: the record has it.
+func (r *Runner) setActive(active bool) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.active, r.queue = active, nil
+	clear(r.running)
+}
+
+// isRunning reports whether this Runner runs a job.
+func (r *Runner) isRunning(id int64) bool {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	_, running := r.running[id]
+	return running
+}
+
+// add queues recorded jobs, if they are run here.
 func (r *Runner) add(refs ...jobRef) {
 	r.mu.Lock()
-	r.queue = append(r.queue, refs...)
+	if r.active {
+		r.queue = append(r.queue, refs...)
+	}
 	r.mu.Unlock()
 	select {
 	case r.wake <- struct{}{}:
@@ -184,8 +216,8 @@ func (r *Runner) drive(ctx context.Context, ref jobRef) {
 	}
 }
 
-// lookLoop first queues the open jobs of an earlier run. Later it looks only for jobs that were recorded and never
-// started, because the record's answer to Create was lost. Another server may be running the started ones.
+// lookLoop first queues the open jobs of an earlier run. Later it looks for jobs that other servers have recorded, and for
+// those that were recorded and never started because the record's answer to Create was lost.
 func (r *Runner) lookLoop(ctx context.Context) {
 	for first := true; ctx.Err() == nil; first = false {
 		var open []record.Job
@@ -197,7 +229,11 @@ func (r *Runner) lookLoop(ctx context.Context) {
 			return
 		}
 		for _, j := range open {
-			if first || j.State == record.JobPending && r.o.Now().Sub(j.Started) > r.lookEvery {
+			due := first || j.State == record.JobPending && r.o.Now().Sub(j.Started) > r.lookEvery
+			if r.o.Shared {
+				due = !r.isRunning(j.ID)
+			}
+			if due {
 				r.add(jobRef{j.Biz, j.ID})
 			}
 		}
@@ -230,12 +266,13 @@ func (r *Runner) sleep(ctx context.Context, d time.Duration) bool {
 }
 
 // retryUntilDone repeats a call of the record until it succeeds: a job waits for its record rather than losing results.
-// It gives up only if the thing does not exist, or if this run or the record ends.
+// It gives up only if the thing does not exist, if this run or the record ends, or if another server runs jobs now.
 func (r *Runner) retryUntilDone(ctx context.Context, what string, f func() error) error {
 	for pause := firstPause; ; pause = min(2*pause, longPause) {
 		err := f()
 		switch {
-		case err == nil, isKind(err, gozzard.ErrNotFound), errors.Is(err, record.ErrStopped):
+		case err == nil, isKind(err, gozzard.ErrNotFound), errors.Is(err, record.ErrStopped),
+			errors.Is(err, lease.ErrLost):
 			return err
 		case ctx.Err() != nil:
 			return ctx.Err()

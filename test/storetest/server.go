@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/gozzard/gozzard"
+	"github.com/gozzard/gozzard/internal/lease"
 	"github.com/gozzard/gozzard/internal/record"
 	"github.com/gozzard/gozzard/internal/upgrade"
 )
@@ -21,10 +22,10 @@ type ServerRecord interface {
 	Servers(ctx context.Context) ([]record.Server, error)
 	RemoveServers(ctx context.Context, absent time.Duration) (int, error)
 
-	ClaimLeases(ctx context.Context, holder string, names []string, held []record.Fence,
-		ttl time.Duration) ([]record.Lease, error)
-	ReleaseLeases(ctx context.Context, held []record.Fence) error
-	Leases(ctx context.Context) ([]record.Lease, error)
+	ClaimLeases(ctx context.Context, holder string, names []string, held []lease.Fence,
+		ttl time.Duration) ([]lease.Lease, error)
+	ReleaseLeases(ctx context.Context, held []lease.Fence) error
+	Leases(ctx context.Context) ([]lease.Lease, error)
 
 	Versions(ctx context.Context) (map[record.Kind]int64, error)
 }
@@ -94,27 +95,27 @@ func servers(t *testing.T, s ServerRecord) {
 }
 
 // claim claims leases for an hour, or for a time that has ended at once.
-func claim(t *testing.T, s ServerRecord, holder string, held []record.Lease, names ...string) (got []record.Lease) {
+func claim(t *testing.T, s ServerRecord, holder string, held []lease.Lease, names ...string) (got []lease.Lease) {
 	t.Helper()
 	return claimFor(t, s, time.Hour, holder, held, names...)
 }
 
-func claimFor(t *testing.T, s ServerRecord, ttl time.Duration, holder string, held []record.Lease,
-	names ...string) (got []record.Lease) {
+func claimFor(t *testing.T, s ServerRecord, ttl time.Duration, holder string, held []lease.Lease,
+	names ...string) (got []lease.Lease) {
 	t.Helper()
 	got, err := s.ClaimLeases(t.Context(), holder, names, fences(held), ttl)
 	must(t, err)
 	return got
 }
 
-func fences(held []record.Lease) (list []record.Fence) {
+func fences(held []lease.Lease) (list []lease.Fence) {
 	for _, l := range held {
 		list = append(list, l.Fence)
 	}
 	return list
 }
 
-func numbers(held []record.Lease) (list []int64) {
+func numbers(held []lease.Lease) (list []int64) {
 	for _, l := range held {
 		list = append(list, l.Number)
 	}
@@ -132,7 +133,7 @@ func leaseHolders(t *testing.T, s ServerRecord) {
 	// A lease that was released or has ended is another's, with a new fence.
 	must(t, s.ReleaseLeases(t.Context(), fences(a[:1])))
 	b := claim(t, s, "b", nil, "jobs", "prune")
-	equal(t, "the fences of b", b[0].Fence, record.Fence{Name: "jobs", Holder: "b", Number: 2})
+	equal(t, "the fences of b", b[0].Fence, lease.Fence{Name: "jobs", Holder: "b", Number: 2})
 	equal(t, "the leases of b", len(b), 1)
 	a = claimFor(t, s, -time.Second, "a", a[1:], "prune")
 	equal(t, "the fence of a, renewed", numbers(a), []int64{1})
@@ -162,11 +163,11 @@ func leaseOfEarlierRun(t *testing.T, s ServerRecord) {
 	equal(t, "the fence of the new run", numbers(after), []int64{2})
 
 	rel := upgrade.Release{Version: "1.0.0", Manifest: []byte("{}"), Signature: []byte{1}, Published: start, By: "user me"}
-	err := s.AddRelease(record.WithFence(t.Context(), before[0].Fence), rel, releaseAudit(""))
-	if !errors.Is(err, record.ErrLeaseLost) {
+	err := s.AddRelease(lease.WithFence(t.Context(), before[0].Fence), rel, releaseAudit(""))
+	if !errors.Is(err, lease.ErrLost) {
 		t.Errorf("the earlier run could write: %v", err)
 	}
-	must(t, s.AddRelease(record.WithFence(t.Context(), after[0].Fence), rel, releaseAudit("")))
+	must(t, s.AddRelease(lease.WithFence(t.Context(), after[0].Fence), rel, releaseAudit("")))
 }
 
 // leaseFences: a write with a fence that is not that of its lease has no effect, in a transaction of its own and in one
@@ -177,23 +178,23 @@ func leaseFences(t *testing.T, s ServerRecord) {
 		return s.AddRelease(ctx, upgrade.Release{Version: version, Manifest: []byte("{}"), Signature: []byte{1},
 			Published: start, By: "user me"}, releaseAudit("release:publish:"+version))
 	}
-	late := record.WithFence(t.Context(), a[0].Fence)
+	late := lease.WithFence(t.Context(), a[0].Fence)
 	must(t, release(late, "1.0.0")) // nobody else has it yet
 
 	b := claim(t, s, "b", nil, "jobs")
-	held := record.WithFence(t.Context(), b[0].Fence)
-	forged := []record.Fence{
+	held := lease.WithFence(t.Context(), b[0].Fence)
+	forged := []lease.Fence{
 		{Name: "jobs", Holder: "a", Number: b[0].Number},
 		{Name: "jobs", Holder: "b", Number: b[0].Number + 1},
 		{Name: "no such work", Holder: "b", Number: 1},
 		{},
 	}
-	for _, ctx := range []context.Context{late, context.WithoutCancel(late), record.WithFence(t.Context(), forged[0]),
-		record.WithFence(t.Context(), forged[1]), record.WithFence(t.Context(), forged[2]),
-		record.WithFence(t.Context(), forged[3])} {
+	for _, ctx := range []context.Context{late, context.WithoutCancel(late), lease.WithFence(t.Context(), forged[0]),
+		lease.WithFence(t.Context(), forged[1]), lease.WithFence(t.Context(), forged[2]),
+		lease.WithFence(t.Context(), forged[3])} {
 		err := release(ctx, "late")
 		wantKind(t, err, gozzard.ErrConflict)
-		if !errors.Is(err, record.ErrLeaseLost) {
+		if !errors.Is(err, lease.ErrLost) {
 			t.Errorf("got %v", err)
 		}
 	}
@@ -209,7 +210,7 @@ func leaseFences(t *testing.T, s ServerRecord) {
 		}
 		go func() {
 			err := release(ctx, version)
-			if (ctx == late) != errors.Is(err, record.ErrLeaseLost) {
+			if (ctx == late) != errors.Is(err, lease.ErrLost) {
 				t.Errorf("%s: %v", version, err)
 			}
 			results <- err

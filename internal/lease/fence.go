@@ -1,4 +1,4 @@
-package record
+package lease
 
 import (
 	"context"
@@ -6,8 +6,8 @@ import (
 	"time"
 )
 
-// ErrLeaseLost is in the error of a write with a Fence that another server has replaced. Nothing was recorded.
-var ErrLeaseLost = errors.New("another server does this work by now")
+// ErrLost is in the error of a write with a Fence that another server has replaced. Nothing was recorded.
+var ErrLost = errors.New("another server does this work by now")
 
 // Lease is the right of one server to do some work, for a time.
 type Lease struct {
