@@ -42,7 +42,7 @@ func (r recorder) Settle(ctx context.Context, list []delivery.Settlement) ([]boo
 		s := &list[i]
 		rows[i] = record.Settlement{Ref: s.Ref, Op: s.Op, Agent: s.Agent, To: s.To, From: s.From,
 			FromSession: s.FromSession, Outcome: s.Outcome, Journal: s.Journal, Process: r.processChange(s),
-			Rejected: rejectedProcess(s), Action: s.Action}
+			Rejected: rejectedProcess(s), Action: s.Action, App: s.App}
 	}
 
 	changed, err := r.p.o.Store.Settle(ctx, rows)

@@ -41,6 +41,7 @@ type Settlement struct {
 	Agent       gozzard.AgentID
 	Action      gozzard.Action // ActionNone when this server does not know the operation
 	Key         gozzard.Key
+	App         string // of its task; "" when this server does not know the operation
 	To          gozzard.AttemptState
 	From        gozzard.AttemptState // 0: any of To's Sources
 	FromSession uint64               // 0: any
@@ -104,7 +105,7 @@ type Engine struct {
 	agentLocks [4096]sync.Mutex
 
 	wake     chan struct{} // the sender
-	verdicts verdicts      // on their way into the record
+	verdicts *verdicts     // on their way into the record
 	quit     chan struct{} // closed when Run ends
 }
 
@@ -124,7 +125,10 @@ func New(o Options) *Engine {
 func (e *Engine) Run(ctx context.Context) {
 	context.AfterFunc(ctx, func() { close(e.quit) })
 	var wg sync.WaitGroup
-	for _, loop := range []func(context.Context){e.sendLoop, e.timerLoop, e.settleLoop} {
+	settle := func(kind laneKind) func(context.Context) {
+		return func(ctx context.Context) { e.settleLoop(ctx, kind) }
+	}
+	for _, loop := range []func(context.Context){e.sendLoop, e.timerLoop, settle(laneMany), settle(laneFew)} {
 		wg.Go(func() { loop(ctx) })
 	}
 	wg.Wait()

@@ -31,10 +31,13 @@ type world struct {
 	sent  []command
 	fails bool // the record
 	seq   gozzard.TaskSeq
-	app   string        // of launch; "" is app
-	rowsN int           // rows that Settle got
-	slow  chan struct{} // Settle waits for it, unless it is nil
-	fsync time.Duration // that each write takes
+	app   string         // of launch; "" is app
+	space string         // of the processes of launch; "" is ns
+	rowsN int            // rows that Settle got
+	order []gozzard.OpID // of the rows that Settle changed
+	slow  chan struct{}  // Settle waits for it, unless it is nil
+	quick string         // the app whose rows do not wait for slow, if they come alone
+	fsync time.Duration  // that each write takes
 }
 
 type command struct {
@@ -91,6 +94,9 @@ func (w *world) Dispatch(_ context.Context, rows []delivery.Dispatch) ([]bool, e
 func (w *world) Settle(_ context.Context, rows []delivery.Settlement) ([]bool, error) {
 	w.mu.Lock()
 	slow := w.slow
+	if w.quick != "" && !slices.ContainsFunc(rows, func(r delivery.Settlement) bool { return r.App != w.quick }) {
+		slow = nil
+	}
 	w.mu.Unlock()
 	if slow != nil {
 		<-slow
@@ -110,6 +116,7 @@ func (w *world) Settle(_ context.Context, rows []delivery.Settlement) ([]bool, e
 		if a != nil && slices.Contains(r.To.Sources(), a.State) && (r.From == 0 || r.From == a.State) &&
 			(r.FromSession == 0 || r.FromSession == a.Session) {
 			a.State, a.Outcome, changed[i] = r.To, r.Outcome, true
+			w.order = append(w.order, r.Op)
 		}
 	}
 	return changed, nil
@@ -154,7 +161,7 @@ func (w *world) launch(wait time.Duration, agents ...gozzard.AgentID) (list []go
 	w.seq++
 	for i, id := range agents {
 		a := gozzard.Attempt{Op: gozzard.NewOpID(), Ref: gozzard.AttemptRef{Task: w.seq, Index: int32(i)}, Agent: id,
-			Key: gozzard.Key{Namespace: "ns", Name: "p"}, Action: gozzard.ActionReload, State: gozzard.AttemptPending,
+			Key: gozzard.Key{Namespace: cmp.Or(w.space, "ns"), Name: "p"}, Action: gozzard.ActionReload, State: gozzard.AttemptPending,
 			Deadline: time.Now().Add(10 * time.Second), Expires: time.Now().Add(wait)}
 		if s, _, ready := w.Session(id); ready {
 			a.State, a.Session = gozzard.AttemptDispatched, s.ID

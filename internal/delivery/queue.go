@@ -243,6 +243,14 @@ func (q *queue) countAir(app string, n int) {
 	}
 }
 
+// lane is where a verdict of an app waits for the record, which counts among its operations in the air.
+func (q *queue) lane(app string) laneKind {
+	if own := q.air[app]; own <= alwaysMay && 4*own < q.inAir() {
+		return laneFew
+	}
+	return laneMany
+}
+
 // maySend reports whether the window has room for an operation of an app.
 func (q *queue) maySend(app string) bool {
 	room, own := q.flow.window()-q.inAir(), q.air[app]

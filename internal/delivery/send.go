@@ -210,6 +210,6 @@ func (e *Engine) settleClaims(ctx context.Context, failure string, list []claim,
 
 func (c claim) settlement(to gozzard.AttemptState, out gozzard.Outcome) Settlement {
 	a := c.attempt
-	return Settlement{Ref: a.ref, Op: a.op.ID, Agent: a.agent.id, Action: a.op.Action, Key: a.op.Key, To: to,
-		Outcome: out}
+	return Settlement{Ref: a.ref, Op: a.op.ID, Agent: a.agent.id, Action: a.op.Action, Key: a.op.Key,
+		App: a.task.app, To: to, Outcome: out}
 }

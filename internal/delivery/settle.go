@@ -19,6 +19,7 @@ const (
 type reported struct {
 	row     Settlement
 	app     string // "" when this server does not know the operation
+	lane    laneKind
 	cloud   int
 	session uint64
 }
@@ -118,7 +119,7 @@ func (e *Engine) acknowledge(from gozzard.AgentID, r *gozzard.OpReport, v *repor
 			return
 		}
 
-		v.app, v.row.Ref, v.row.Action, v.row.Key = a.task.app, a.ref, a.op.Action, a.op.Key
+		v.app, v.row.App, v.row.Ref, v.row.Action, v.row.Key = a.task.app, a.task.app, a.ref, a.op.Action, a.op.Key
 		e.queue.apply(a, Event{Kind: Acknowledged}, now)
 		switch {
 		case !final:
@@ -128,14 +129,15 @@ func (e *Engine) acknowledge(from gozzard.AgentID, r *gozzard.OpReport, v *repor
 		default:
 			a.held = r.Held
 			e.queue.setReported(a, true)
+			v.lane = e.queue.lane(a.task.app)
 		}
 	})
 	return next, mine
 }
 
-// settleLoop records verdicts: those that arrive while one write runs go into the next one. An agent gets its
-// acknowledgement afterwards. When the record fails there is none, and the agent repeats.
-func (e *Engine) settleLoop(ctx context.Context) {
+// settleLoop records the verdicts of a lane: those that arrive while one write runs go into the next one. An agent gets
+// its acknowledgement afterwards. When the record fails there is none, and the agent repeats.
+func (e *Engine) settleLoop(ctx context.Context, kind laneKind) {
 	batch := make([]reported, 0, settleBatch)
 	for {
 		many := len(batch) >= settleMany
@@ -143,11 +145,13 @@ func (e *Engine) settleLoop(ctx context.Context) {
 		select {
 		case <-ctx.Done():
 			return
-		case <-e.verdicts.wake:
-			batch = e.gather(batch, many)
+		case <-e.verdicts.lanes[kind].wake:
+			batch = e.gather(kind, batch, many)
 		}
 
-		if err := e.settle(ctx, batch); err != nil && ctx.Err() == nil {
+		err := e.settle(ctx, batch)
+		e.verdicts.written(batch)
+		if err != nil && ctx.Err() == nil {
 			e.o.Log.Error("cannot record verdicts, agents will repeat them", "count", len(batch), "err", err)
 		}
 	}
@@ -155,20 +159,20 @@ func (e *Engine) settleLoop(ctx context.Context) {
 
 // gather adds the verdicts that are there. When there are many it waits a little for more: each write changes the
 // same pages of the record again.
-func (e *Engine) gather(batch []reported, many bool) []reported {
+func (e *Engine) gather(kind laneKind, batch []reported, many bool) []reported {
 	most := settleBatch
 	if e.shared() {
 		most = settleShared
 	}
-	batch = e.verdicts.take(batch, most)
+	batch = e.verdicts.take(kind, batch, most)
 	if !many {
 		return batch
 	}
 
 	for late := time.After(settleLinger); len(batch) < most; {
 		select {
-		case <-e.verdicts.wake:
-			batch = e.verdicts.take(batch, most)
+		case <-e.verdicts.lanes[kind].wake:
+			batch = e.verdicts.take(kind, batch, most)
 		case <-late:
 			return batch
 		case <-e.quit:

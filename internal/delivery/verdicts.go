@@ -3,21 +3,49 @@ package delivery
 import (
 	"sync"
 
+	"github.com/gozzard/gozzard"
 	"github.com/gozzard/gozzard/internal/turns"
 )
 
-// verdicts has the verdicts that wait for a write of the record. Apps take turns: the verdict of a small task is in the next
-// write, however many those of another app are.
+// verdicts has the verdicts that wait for a write of the record. There are two lanes, and each has a write of its own
+// under way: the verdicts of a small task do not wait until those of a large one of another app are written. In a lane
+// apps take turns.
 type verdicts struct {
 	places chan struct{} // one for each verdict that waits
-	wake   chan struct{} // some wait
 
-	mu      sync.Mutex
+	mu    sync.Mutex
+	lanes [laneCount]lane
+	open  map[gozzard.ProcID]*course
+}
+
+// laneKind names a lane.
+type laneKind uint8
+
+const (
+	laneMany laneKind = iota // of apps with many operations in the air
+	laneFew                  // of apps with few, while others have many
+	laneCount
+)
+
+type lane struct {
+	wake    chan struct{} // some wait
 	waiting turns.Queue[reported]
 }
 
-func newVerdicts() verdicts {
-	return verdicts{places: make(chan struct{}, settleQueue), wake: make(chan struct{}, 1)}
+// course is where the verdicts about one process are that are not recorded yet. Later ones follow the same way, whichever
+// app they are of: the last verdict says what is wanted of the process, so they are recorded in their order.
+type course struct {
+	lane  laneKind
+	owner string
+	n     int
+}
+
+func newVerdicts() *verdicts {
+	v := &verdicts{places: make(chan struct{}, settleQueue), open: map[gozzard.ProcID]*course{}}
+	for i := range v.lanes {
+		v.lanes[i].wake = make(chan struct{}, 1)
+	}
+	return v
 }
 
 // add appends a verdict, and waits while there are too many. It reports false when quit is closed.
@@ -30,17 +58,26 @@ func (v *verdicts) add(r reported, quit <-chan struct{}) bool {
 
 	v.mu.Lock()
 	defer v.mu.Unlock()
-	v.waiting.Add(r.app, r)
-	v.signal()
+	c := v.open[r.process()]
+	if c == nil {
+		c = &course{lane: r.lane, owner: r.app}
+		v.open[r.process()] = c
+	}
+	c.n++
+
+	l := &v.lanes[c.lane]
+	l.waiting.Add(c.owner, r)
+	l.signal()
 	return true
 }
 
-// take moves verdicts to a batch until it has the given length.
-func (v *verdicts) take(batch []reported, most int) []reported {
+// take moves verdicts of a lane to a batch until it has the given length.
+func (v *verdicts) take(kind laneKind, batch []reported, most int) []reported {
 	v.mu.Lock()
 	defer v.mu.Unlock()
+	l := &v.lanes[kind]
 	for len(batch) < most {
-		r, ok := v.waiting.Next()
+		r, ok := l.waiting.Next()
 		if !ok {
 			return batch
 		}
@@ -48,16 +85,34 @@ func (v *verdicts) take(batch []reported, most int) []reported {
 		batch = append(batch, r)
 	}
 
-	if v.waiting.Len() > 0 {
-		v.signal()
+	if l.waiting.Len() > 0 {
+		l.signal()
 	}
 	return batch
 }
 
+// written forgets where verdicts went that were taken: the record has them, or they have to be reported again.
+func (v *verdicts) written(batch []reported) {
+	v.mu.Lock()
+	defer v.mu.Unlock()
+	for i := range batch {
+		id := batch[i].process()
+		c := v.open[id]
+		if c.n--; c.n == 0 {
+			delete(v.open, id)
+		}
+	}
+}
+
+// process is what the verdict is about. Verdicts on operations that this server does not know have one for all of an agent.
+func (r *reported) process() gozzard.ProcID {
+	return gozzard.ProcID{Agent: r.row.Agent, Key: r.row.Key}
+}
+
 // signal wakes the loop that records.
-func (v *verdicts) signal() {
+func (l *lane) signal() {
 	select {
-	case v.wake <- struct{}{}:
+	case l.wake <- struct{}{}:
 	default:
 	}
 }

@@ -63,6 +63,7 @@ type Settlement struct {
 	Process     *ProcessChange
 	Rejected    *gozzard.ProcID // the host did not take the definition that the attempt brought for this process
 	Action      gozzard.Action  // for metrics; it is not written
+	App         string          // of the task, for turns between apps; it is not written
 }
 
 // ProcessChange is what a verdict means for the recorded process.

@@ -177,7 +177,7 @@ func (s *Store) Settle(ctx context.Context, rows []record.Settlement) (moved []b
 		}
 	}
 
-	j := &job{op: "verdicts", rows: len(rows), run: func(ctx context.Context, c *conn) (err error) {
+	j := &job{op: "verdicts", app: appOf(rows), rows: len(rows), run: func(ctx context.Context, c *conn) (err error) {
 		moved, err = settle(ctx, c, rows, outcomes, s.o.Now())
 		return err
 	}}
@@ -187,6 +187,16 @@ func (s *Store) Settle(ctx context.Context, rows []record.Settlement) (moved []b
 	}
 
 	return moved, nil
+}
+
+// appOf is the app of all rows, "" if they are of several: such a write has its turn as one of the server.
+func appOf(rows []record.Settlement) string {
+	for i := range rows {
+		if rows[i].App != rows[0].App {
+			return ""
+		}
+	}
+	return rows[0].App
 }
 
 // settle records verdicts, and what they mean for processes and journals.
