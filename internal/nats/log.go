@@ -40,9 +40,18 @@ func (l *brokerLog) limited(level func(string, ...any), format string, args []an
 }
 
 func (l *brokerLog) Noticef(format string, args ...any) { l.line(l.log.Debug, format, args) }
-func (l *brokerLog) Errorf(format string, args ...any)  { l.limited(l.log.Error, format, args) }
 func (l *brokerLog) Debugf(format string, args ...any)  { l.line(l.log.Debug, format, args) }
 func (l *brokerLog) Tracef(format string, args ...any)  { l.line(l.log.Debug, format, args) }
+
+// Errorf logs a failed call of another server as debug: it is repeated every second while that server is away, and the
+// server says so once.
+func (l *brokerLog) Errorf(format string, args ...any) {
+	if strings.Contains(format, "connect to route") {
+		l.line(l.log.Debug, format, args)
+		return
+	}
+	l.limited(l.log.Error, format, args)
+}
 
 // Warnf logs two warnings as debug, because that is intended: clients must begin with a TLS handshake, and the broker does
 // not check the certificates of peers, which ClusterOptions.TLS does.

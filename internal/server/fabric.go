@@ -44,6 +44,9 @@ type FabricOptions struct {
 	Connections int // of all agents; 0: any number
 	Silent      int // of one address that did not authenticate; 0: any number
 
+	Cluster *nats.ClusterOptions              // nil: the only server
+	Peer    func(from string, payload []byte) // receives what other servers tell
+
 	Receive func(from gozzard.AgentID, cloud int, r *gozzard.Report)
 	Refused func(rule string)
 	Log     *slog.Logger
@@ -53,7 +56,8 @@ type FabricOptions struct {
 func (s *Server) openFabric(context.Context) (err error) {
 	o := FabricOptions{Listen: s.options.AgentListen, Secret: s.options.JoinSecret, Signer: s.signer,
 		Limits: s.options.Limits.ofAgents(), Receive: s.receive, Refused: s.metrics.ReportRefused, Log: s.options.Log,
-		Connections: s.options.Limits.AgentConnections, Silent: s.options.Limits.silent()}
+		Connections: s.options.Limits.AgentConnections, Silent: s.options.Limits.silent(), Cluster: s.clusterOptions(),
+		Peer: s.hearPeer}
 	if s.trust.registry != nil {
 		o.TLS, o.Registry, o.Secret = s.trust.authority.FabricTLS(), s.trust.registry, ""
 	}
@@ -66,6 +70,9 @@ func (s *Server) openFabric(context.Context) (err error) {
 		return err
 	}
 	s.onClose("cannot close the fabric", func() error { s.fabric.Close(); return nil })
+	if f, ok := s.fabric.(clusterFabric); ok && o.Cluster != nil {
+		s.cluster = &cluster{s: s, id: s.id, fabric: f}
+	}
 
 	// The two need each other: the fabric asks the registry which agents to accept, and the registry cuts connections.
 	if s.trust.registry != nil {
@@ -105,7 +112,7 @@ type natsFabric struct {
 
 func newNATSFabric(o FabricOptions) (Fabric, error) {
 	bo := nats.BrokerOptions{Listen: o.Listen, Secret: o.Secret, TLS: o.TLS, Refused: o.Refused, Log: o.Log,
-		Connections: o.Connections, Silent: o.Silent}
+		Connections: o.Connections, Silent: o.Silent, Cluster: o.Cluster}
 	if o.Registry != nil {
 		bo.Gate = o.Registry
 	}
@@ -115,7 +122,7 @@ func newNATSFabric(o FabricOptions) (Fabric, error) {
 	}
 
 	hub, err := nats.NewHub(nats.HubOptions{Broker: broker, Receive: o.Receive, Signer: o.Signer, Limits: o.Limits,
-		Refused: o.Refused, Log: o.Log})
+		Refused: o.Refused, Log: o.Log, Peer: o.Peer})
 	if err != nil {
 		broker.Close()
 		return nil, err
@@ -126,6 +133,15 @@ func newNATSFabric(o FabricOptions) (Fabric, error) {
 
 // Addr implements Fabric.
 func (f *natsFabric) Addr() string { return f.broker.Addr() }
+
+// SetRoutes implements clusterFabric.
+func (f *natsFabric) SetRoutes(addresses []string) error { return f.broker.SetRoutes(addresses) }
+
+// ClusterAddr implements clusterFabric.
+func (f *natsFabric) ClusterAddr() string { return f.broker.ClusterAddr() }
+
+// Peers implements clusterFabric.
+func (f *natsFabric) Peers() []string { return f.broker.Peers() }
 
 // Cut implements Fabric.
 func (f *natsFabric) Cut(agent gozzard.AgentID, cloud int) { f.broker.Cut(agent, cloud) }

@@ -22,6 +22,8 @@ type Options struct {
 	dev       bool   // the server is a part of `gozzard dev`
 	shared    bool   // other servers use the record, too
 
+	Cluster ClusterOptions // several servers on one record
+
 	Interval   time.Duration // how often each agent reports everything
 	Keep       time.Duration // how long results of tasks are kept at least
 	Checkpoint time.Duration // how often the newest row of the audit is signed; 0: never

@@ -32,6 +32,8 @@ func (s *Server) openPostgres(ctx context.Context) error {
 		if opts.Server, err = keptID(o.Data); err != nil {
 			return err
 		}
+		s.changes = newChanges(s)
+		opts.Changed = s.changes.changed
 	}
 	s.store, err = sqlstore.OpenPostgres(ctx, address.DSN, opts)
 	if err != nil {

@@ -45,6 +45,8 @@ type Server struct {
 	trust       trust
 	restore     *enrol.Restore
 	fabric      Fabric
+	cluster     *cluster // nil: the server is alone
+	changes     *changes // by other servers; nil: the server is alone
 	fleet       *fleet.Index
 	live        *live.Hub
 	plane       *Plane
@@ -74,8 +76,9 @@ type Part interface {
 // before it are closed. Nothing is served before Run.
 func New(ctx context.Context, o Options) (_ *Server, err error) {
 	o.Limits.fitFiles(openFiles(), o.Log)
+	o.shared = o.shared || o.Cluster.Listen != ""
 	s := &Server{options: o, metrics: api.NewMetrics(), stopping: make(chan struct{})}
-	if err := o.SecondPerson.parse(&s.second); err != nil {
+	if err := errors.Join(o.SecondPerson.parse(&s.second), o.checkCluster()); err != nil {
 		return nil, err
 	}
 	defer func() {
@@ -100,6 +103,7 @@ func New(ctx context.Context, o Options) (_ *Server, err error) {
 		s.openCMDB,         // businesses from BlueKing CMDB
 		s.openBackups,      // backups on a schedule
 		s.openExports,      // the audit to other systems
+		s.openChanges,      // what other servers change
 		s.openDoors,        // the APIs and their table of routes
 		s.openListener,     // the address of the APIs
 		s.firstAccounts,    // the accounts of a new record
@@ -161,7 +165,10 @@ func (s *Server) parts() []func(context.Context) error {
 		return parts
 	}
 
-	parts = append(parts, s.leases.Run, s.keepServer)
+	parts = append(parts, s.leases.Run, s.keepServer, s.changes.Run)
+	if s.cluster != nil {
+		parts = append(parts, s.cluster.Run)
+	}
 	if s.upgrades != nil {
 		parts = append(parts, s.upgrades.Follow)
 	}
@@ -230,7 +237,13 @@ func (s *Server) openPlane(ctx context.Context) (err error) {
 		addrs = s.trust.registry.Addrs
 		gone = func(a gozzard.AgentID) bool { return s.trust.registry.StateOf(a) == enrol.StateRemoved }
 	}
+	var link control.PeerLink
+	var heard func([]string)
+	if s.cluster != nil {
+		link, heard = s.cluster, s.changes.hear
+	}
 	s.plane.Plane, err = control.New(ctx, control.Options{
+		Peers: link, Server: s.id, Changed: heard,
 		Store: s.store, Topology: s.store, Dispatch: dispatcher{s.fabric, s.metrics.ObserveFabric("send")}, Live: s.fleet,
 		Log: o.Log, Interval: o.Interval, Keep: o.Keep, Now: o.Now, Addrs: addrs, Gone: gone,
 		Hold:   s.holdRoot,

@@ -80,7 +80,11 @@ func (s *Server) row() record.Server {
 	if err != nil {
 		name = s.id
 	}
-	return record.Server{ID: s.id, Name: name, URL: s.URL(), Version: s.options.Version, Agents: s.plane.Connected()}
+	row := record.Server{ID: s.id, Name: name, URL: s.URL(), Version: s.options.Version, Agents: s.plane.Connected()}
+	if s.cluster != nil {
+		row.Address = s.cluster.fabric.ClusterAddr()
+	}
+	return row
 }
 
 // keepServer writes the row of this server until ctx ends.

@@ -1,0 +1,123 @@
+package server
+
+import (
+	"context"
+	"errors"
+	"strings"
+	"time"
+
+	"github.com/gozzard/gozzard"
+	"github.com/gozzard/gozzard/internal/nats"
+	"github.com/gozzard/gozzard/internal/record"
+)
+
+// ClusterOptions make a server one of several that share a record.
+type ClusterOptions struct {
+	Listen  string // address for the other servers; "": the server is alone
+	Address string // at which the others reach it; "": that of Listen
+}
+
+const (
+	clusterEvery = 2 * time.Second  // between two looks at the other servers
+	clusterGone  = 30 * time.Second // servers that were not seen for as long are not called
+)
+
+// checkCluster finds settings that a cluster needs.
+func (o *Options) checkCluster() error {
+	switch {
+	case o.Cluster.Listen == "" && o.Cluster.Address != "":
+		return errors.New("--cluster-address needs --cluster-listen")
+	case o.Cluster.Listen == "":
+		return nil
+	case o.Record == "":
+		return errors.New("--cluster-listen needs --record: several servers share a record in PostgreSQL, and this record is a file")
+	case !o.enrols():
+		return errors.New("--cluster-listen needs hosts with certificates: use --enrol, or an --agent-listen beyond this machine")
+	}
+	return nil
+}
+
+// clusterFabric is a fabric that reaches other servers.
+type clusterFabric interface {
+	Tell(peer string, payload []byte) error
+	SetRoutes(addresses []string) error
+	ClusterAddr() string
+	Peers() []string
+}
+
+// cluster is the server's part in a cluster.
+type cluster struct {
+	s      *Server
+	id     string
+	fabric clusterFabric
+}
+
+// clusterOptions are those of the broker; nil: the server is alone.
+func (s *Server) clusterOptions() *nats.ClusterOptions {
+	o := &s.options
+	if o.Cluster.Listen == "" {
+		return nil
+	}
+	return &nats.ClusterOptions{Server: s.id, Listen: o.Cluster.Listen, Address: o.Cluster.Address,
+		TLS: s.trust.authority.PeerTLS(s.id)}
+}
+
+// Tell implements control.PeerLink.
+func (c *cluster) Tell(to string, n *gozzard.PeerNews) error {
+	b, err := nats.EncodeNews(n)
+	if err != nil {
+		return err
+	}
+	return c.fabric.Tell(to, b)
+}
+
+// hearPeer takes in what another server tells.
+func (s *Server) hearPeer(from string, payload []byte) {
+	n, err := nats.DecodeNews(payload)
+	if err != nil || n.From != from {
+		s.options.Log.Warn("cannot read a message of another server, which may have another version", "server", from, "err", err)
+		return
+	}
+	if s.plane != nil && s.plane.Plane != nil { // else it is about to start, and asks for everything
+		s.plane.Hear(n)
+	}
+}
+
+// Run finds the other servers in the record and keeps the way to them open, until ctx ends.
+func (c *cluster) Run(ctx context.Context) error {
+	tick := time.NewTicker(clusterEvery)
+	defer tick.Stop()
+	known := ""
+	for {
+		if list, err := c.s.store.Servers(ctx); err == nil {
+			known = c.follow(list, known)
+		} else if ctx.Err() == nil {
+			c.s.options.Log.Warn("cannot read the list of servers; the server tries again soon", "err", err)
+		}
+		select {
+		case <-ctx.Done():
+			return nil
+		case <-tick.C:
+		}
+	}
+}
+
+// follow opens the way to the servers that are there, if they are others than before.
+func (c *cluster) follow(list []record.Server, before string) string {
+	var routes []string
+	for _, v := range list {
+		if v.ID != c.id && v.Address != "" && v.Ago < clusterGone {
+			routes = append(routes, v.Address)
+		}
+	}
+	now := strings.Join(routes, " ")
+	if now == before {
+		return before
+	}
+	if err := c.fabric.SetRoutes(routes); err != nil {
+		c.s.options.Log.Error("cannot reach the other servers; the server tries again soon", "servers", now, "err", err)
+		return before
+	}
+	c.s.options.Log.Info("other servers share the record", "servers", now)
+	return now
+}

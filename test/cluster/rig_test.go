@@ -1,0 +1,179 @@
+//go:build linux
+
+package cluster_test
+
+import (
+	"crypto/tls"
+	"crypto/x509"
+	"encoding/json"
+	"net"
+	"net/http"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"testing"
+	"time"
+
+	ft "github.com/gozzard/gozzard/test/fleettest"
+	"github.com/gozzard/gozzard/test/pgtest"
+)
+
+func TestMain(m *testing.M) { ft.Main(m) }
+
+// installation is several servers on one record, on loopback.
+type installation struct {
+	t       *testing.T
+	pg      *pgtest.Server
+	servers []*member
+}
+
+// member is one of the servers.
+type member struct {
+	*ft.Program
+	*ft.API
+	i             *installation
+	data          string
+	listen, agent string
+}
+
+// newInstallation starts PostgreSQL and servers.
+func newInstallation(t *testing.T, servers int) *installation {
+	t.Helper()
+	i := &installation{t: t, pg: pgtest.Start(t, "off")}
+	i.pg.Exec("postgres", "CREATE DATABASE fleet")
+	for range servers {
+		i.add()
+	}
+	return i
+}
+
+func freeAddr(t *testing.T) string {
+	return net.JoinHostPort("127.0.0.1", strconv.Itoa(ft.FreePort(t)))
+}
+
+// add starts one more server.
+func (i *installation) add() *member {
+	i.t.Helper()
+	m := &member{i: i, data: filepath.Join(i.t.TempDir(), "server"), listen: freeAddr(i.t), agent: freeAddr(i.t), API: &ft.API{}}
+	if len(i.servers) > 0 {
+		m.copyKeys(i.servers[0])
+	}
+	m.Program = ft.Start(i.t, "server", nil, "server", "--data", m.data, "--listen", m.listen, "--agent-listen", m.agent,
+		"--enrol", "--record", i.pg.URL("fleet"), "--cluster-listen", freeAddr(i.t))
+	m.await()
+	i.servers = append(i.servers, m)
+	return m
+}
+
+// copyKeys gives a new server the keys of another one.
+func (m *member) copyKeys(from *member) {
+	m.i.t.Helper()
+	if out, err := exec.Command("cp", "-a", from.data, m.data).CombinedOutput(); err != nil {
+		m.i.t.Fatalf("%v: %s", err, out)
+	}
+	if err := os.Remove(filepath.Join(m.data, "server.json")); err != nil {
+		m.i.t.Fatal(err)
+	}
+	b, err := os.ReadFile(from.credentials())
+	if err != nil {
+		m.i.t.Fatal(err)
+	}
+	if err := os.WriteFile(m.credentials(), []byte(strings.ReplaceAll(string(b), from.listen, m.listen)), 0o600); err != nil {
+		m.i.t.Fatal(err)
+	}
+}
+
+func (m *member) credentials() string { return filepath.Join(m.data, "credentials.json") }
+
+// await waits until the server answers.
+func (m *member) await() {
+	m.i.t.Helper()
+	ft.Until(m.i.t, time.Minute, m.Output, func() bool {
+		select {
+		case <-m.Done():
+			m.i.t.Fatalf("the server ended: %s", m.Output())
+		default:
+		}
+		return strings.Contains(m.Output(), `"msg":"server started"`)
+	})
+	b, err := os.ReadFile(m.credentials())
+	if err != nil {
+		m.i.t.Fatal(err)
+	}
+	var file struct {
+		CA string `json:"ca"`
+	}
+	m.API = (&ft.API{}).For(m.i.t)
+	if err := json.Unmarshal(b, &m.Cred); err != nil {
+		m.i.t.Fatal(err)
+	}
+	if err := json.Unmarshal(b, &file); err != nil {
+		m.i.t.Fatal(err)
+	}
+	roots := x509.NewCertPool()
+	roots.AppendCertsFromPEM([]byte(file.CA))
+	m.Client = &http.Client{Timeout: 30 * time.Second, Transport: &http.Transport{TLSClientConfig: &tls.Config{RootCAs: roots}}}
+	m.i.t.Cleanup(m.Client.CloseIdleConnections)
+}
+
+// cli runs a command against this server.
+func (m *member) cli(args ...string) string {
+	m.i.t.Helper()
+	out, err := m.try(args...)
+	if err != nil {
+		m.i.t.Fatalf("gozzard %v at %s: %v: %s", args, m.listen, err, out)
+	}
+	return out
+}
+
+func (m *member) try(args ...string) (string, error) {
+	cmd := exec.Command(ft.Binary(m.i.t), append([]string{args[0], "--credentials", m.credentials()}, args[1:]...)...)
+	out, err := cmd.CombinedOutput()
+	return string(out), err
+}
+
+// join enrols a host at this server and starts its agent.
+func (m *member) join(ip string) *ft.Program {
+	m.i.t.Helper()
+	dir := filepath.Join(m.i.t.TempDir(), "agent")
+	if err := os.MkdirAll(dir, 0o700); err != nil {
+		m.i.t.Fatal(err)
+	}
+	ft.AllowEverything(m.i.t, dir)
+	token := filepath.Join(m.i.t.TempDir(), "token")
+	secret, err := exec.Command(ft.Binary(m.i.t), "token", "create", "--credentials", m.credentials()).Output()
+	if err != nil {
+		m.i.t.Fatal(err)
+	}
+	if err := os.WriteFile(token, secret, 0o600); err != nil {
+		m.i.t.Fatal(err)
+	}
+	m.cliLocal("agent", "join", "--server", m.Cred.URL, "--token-file", token, "--data", dir, "--ip", ip)
+	p := ft.Start(m.i.t, "agent-"+ip, nil, "agent", "--data", dir)
+	ft.Until(m.i.t, time.Minute, p.Output, func() bool { return p.Sessions() > 0 })
+	return p
+}
+
+// cliLocal runs a command that calls no API.
+func (m *member) cliLocal(args ...string) {
+	m.i.t.Helper()
+	if out, err := exec.Command(ft.Binary(m.i.t), args...).CombinedOutput(); err != nil {
+		m.i.t.Fatalf("gozzard %v: %v: %s", args, err, out)
+	}
+}
+
+// online waits until a server knows that a host is online, or that it is not.
+func (m *member) online(ip string, want bool) {
+	m.i.t.Helper()
+	ft.Until(m.i.t, time.Minute, func() string { return m.listen + " has another opinion of " + ip + ": " + m.Output() }, func() bool {
+		var d map[string]struct {
+			Alive int `json:"bk_agent_alive"`
+		}
+		ans, err := m.Try("get_agent_status", ft.J{"hosts": []ft.J{host(ip)}})
+		return err == nil && json.Unmarshal(ans.Data, &d) == nil && (d["0:"+ip].Alive == 1) == want
+	})
+}
+
+func host(ip string) ft.J { return ft.J{"ip": ip, "bk_cloud_id": 0} }
