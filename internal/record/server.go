@@ -5,13 +5,14 @@ import "time"
 // Server is a server of an installation as recorded. All times are by the clock of the database, because the clocks of
 // servers may differ by minutes.
 type Server struct {
-	ID      string
-	Name    string
-	URL     string // of its API
-	Address string // for other servers; "": none
-	Version string // of its program
-	Agents  int    // that are connected to it
-	Drained bool   // it takes no agents, for maintenance
+	ID           string
+	Name         string
+	URL          string // of its API
+	Address      string // for other servers; "": none
+	AgentAddress string // for agents, as HOST:PORT; "": none
+	Version      string // of its program
+	Agents       int    // that are connected to it
+	Drained      bool   // it takes no agents, for maintenance
 
 	Started time.Time     // set by the store
 	Seen    time.Time     // set by the store, each time that the server writes its row

@@ -3,7 +3,11 @@ package server
 import (
 	"context"
 	"errors"
+	"net"
+	"net/netip"
+	"slices"
 	"strings"
+	"sync/atomic"
 	"time"
 
 	"github.com/gozzard/gozzard"
@@ -19,6 +23,7 @@ type ClusterOptions struct {
 
 const (
 	clusterEvery = 2 * time.Second  // between two looks at the other servers
+	serverAway   = time.Hour        // servers that were not seen for as long are not named to agents
 	clusterGone  = 30 * time.Second // servers that were not seen for as long are not called
 )
 
@@ -50,6 +55,37 @@ type cluster struct {
 	s      *Server
 	id     string
 	fabric clusterFabric
+	list   atomic.Pointer[[]gozzard.ServerAddress] // the servers that agents may use; nil: not read yet
+}
+
+// agentAddress is where agents reach this server: as configured, or on the machine where other servers reach it.
+func (c *cluster) agentAddress() string {
+	o := &c.s.options
+	if o.Trust.Address != "" {
+		return o.Trust.Address
+	}
+	host, port, err := net.SplitHostPort(c.s.fabric.Addr())
+	if err != nil {
+		return ""
+	}
+	if ip, err := netip.ParseAddr(host); err != nil || !ip.IsUnspecified() {
+		return net.JoinHostPort(host, port)
+	}
+	if host, _, err = net.SplitHostPort(c.fabric.ClusterAddr()); err != nil {
+		return ""
+	}
+	return net.JoinHostPort(host, port)
+}
+
+// agentServers are the servers that agents may use.
+func (s *Server) agentServers(int) []gozzard.ServerAddress {
+	if s.cluster == nil {
+		return nil
+	}
+	if list := s.cluster.list.Load(); list != nil {
+		return *list
+	}
+	return nil
 }
 
 // clusterOptions are those of the broker; nil: the server is alone.
@@ -102,6 +138,23 @@ func (c *cluster) Run(ctx context.Context) error {
 	}
 }
 
+// spread tells agents which servers they may use, if these are others than before. A server that is away for a while stays:
+// agents try the next one by themselves.
+func (c *cluster) spread(list []record.Server) {
+	var now []gozzard.ServerAddress
+	for _, v := range list {
+		a := gozzard.ServerAddress{Agents: v.AgentAddress, API: v.URL}
+		if a.Validate() == nil && !v.Drained && v.Ago < serverAway {
+			now = append(now, a)
+		}
+	}
+	if before := c.list.Load(); before != nil && slices.Equal(*before, now) {
+		return
+	}
+	c.list.Store(&now)
+	c.s.plane.ServersChanged()
+}
+
 // follow opens the way to the servers that are there, if they are others than before.
 func (c *cluster) follow(list []record.Server, before string) string {
 	var routes []string
@@ -110,6 +163,7 @@ func (c *cluster) follow(list []record.Server, before string) string {
 			routes = append(routes, v.Address)
 		}
 	}
+	c.spread(list)
 	now := strings.Join(routes, " ")
 	if now == before {
 		return before

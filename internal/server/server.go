@@ -243,7 +243,7 @@ func (s *Server) openPlane(ctx context.Context) (err error) {
 		link, heard = s.cluster, s.changes.hear
 	}
 	s.plane.Plane, err = control.New(ctx, control.Options{
-		Peers: link, Server: s.id, Changed: heard,
+		Peers: link, Server: s.id, Changed: heard, Servers: s.agentServers,
 		Store: s.store, Topology: s.store, Dispatch: dispatcher{s.fabric, s.metrics.ObserveFabric("send")}, Live: s.fleet,
 		Log: o.Log, Interval: o.Interval, Keep: o.Keep, Now: o.Now, Addrs: addrs, Gone: gone,
 		Hold:   s.holdRoot,

@@ -82,7 +82,7 @@ func (s *Server) row() record.Server {
 	}
 	row := record.Server{ID: s.id, Name: name, URL: s.URL(), Version: s.options.Version, Agents: s.plane.Connected()}
 	if s.cluster != nil {
-		row.Address = s.cluster.fabric.ClusterAddr()
+		row.Address, row.AgentAddress = s.cluster.fabric.ClusterAddr(), s.cluster.agentAddress()
 	}
 	return row
 }

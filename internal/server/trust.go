@@ -64,7 +64,7 @@ func (s *Server) openTrust(ctx context.Context) (err error) {
 		Store: s.store, Authority: t.authority, Address: s.agentAddress, Key: s.signer.Key,
 		// The accounts are opened later. No token is used before.
 		Rights:  func(c gozzard.Caller) *gozzard.Rights { return s.accounts.Directory().RightsOf(c) },
-		Refused: s.metrics.ReportRefused, Log: o.Log,
+		Refused: s.metrics.ReportRefused, Log: o.Log, Servers: s.agentServers,
 	}
 	if s.second.revoked {
 		ro.Ask = s.askReturn

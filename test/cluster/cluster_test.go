@@ -67,26 +67,17 @@ func TestChangesReachAll(t *testing.T) {
 	t.Parallel() // it mostly waits
 	i := newInstallation(t, 2)
 	a, b := i.servers[0], i.servers[1]
-	agent := b.join("127.0.0.13")
+	b.join("127.0.0.13")
 	a.online("127.0.0.13", true)
 
 	// An app that is made here can be used there, and not any more when it is removed.
 	a.cli("app", "create", "shop")
 	soon(t, "the other server does not know a new app", func() bool { return strings.Contains(b.cli("app", "list"), "shop") })
-	a.cli("app", "delete", "shop", "--yes")
+	a.cli("app", "delete", "shop")
 	soon(t, "the other server knows a removed app", func() bool { return !strings.Contains(b.cli("app", "list"), "shop") })
 
 	// A host that is revoked here is disconnected there.
-	id := ""
-	for _, line := range strings.Split(agent.Output(), "\n") {
-		if _, rest, ok := strings.Cut(line, `"agent started","agent":"`); ok {
-			id, _, _ = strings.Cut(rest, `"`)
-		}
-	}
-	if id == "" {
-		t.Fatalf("no id in %s", agent.Output())
-	}
-	a.cli("agent", "revoke", id, "--yes")
+	a.cli("hosts", "revoke", "0:127.0.0.13")
 	b.online("127.0.0.13", false)
 	a.online("127.0.0.13", false)
 }
@@ -97,39 +88,43 @@ func soon(t *testing.T, failure string, done func() bool) {
 	ft.Until(t, 30*time.Second, func() string { return failure }, done)
 }
 
-// TestServerDies: a server that is killed leaves the others unharmed, and its hosts are known again when it is back.
+// TestServerDies: the hosts of a server that is killed go to another one, and operations on them go on.
 func TestServerDies(t *testing.T) {
 	t.Parallel() // it mostly waits
-	i := newInstallation(t, 2)
+	i := newInstallation(t, 3)
 	a, b := i.servers[0], i.servers[1]
-	a.join("127.0.0.14")
-	b.join("127.0.0.15")
-	b.online("127.0.0.14", true)
-
-	a.Kill(syscall.SIGKILL)
-	b.online("127.0.0.14", false)
-	out, err := b.try("run", "--name", "orphan", "--host", "127.0.0.14", "--user", "root", "--", "sleep", "1000")
-	if err == nil || !strings.Contains(out, "offline") {
-		t.Errorf("on a host without a server: %v %s", err, out)
-	}
-	out = b.cli("run", "--name", "stays", "--host", "127.0.0.15", "--user", "root", "--", "sleep", "1000")
-	if !strings.Contains(out, "1 done of 1") {
-		t.Errorf("on a host of the other server: %s", out)
-	}
-
-	a.Again()
-	a.await()
+	agent := a.join("127.0.0.14")
+	ft.Until(t, time.Minute, agent.Output, func() bool { return i.knownTo(agent) == 3 })
 	for _, m := range i.servers {
 		m.online("127.0.0.14", true)
-		m.online("127.0.0.15", true)
 	}
-	for n, m := range i.servers {
-		out := m.cli("run", "--name", fmt.Sprintf("back%d", n), "--host", "127.0.0.14", "--user", "root", "--", "sleep", "1000")
-		if !strings.Contains(out, "1 done of 1") {
-			t.Errorf("through %s: %s", m.listen, out)
+
+	// Kill the server of the agent, again and again.
+	d := ft.NewDaemon(t, t.TempDir(), "web")
+	spec := ft.J{"meta": ft.J{"namespace": "shop", "name": d.Name}, "hosts": []ft.J{host("127.0.0.14")}, "spec": d.Spec(nil)}
+	for round := range 3 {
+		victim := i.homeOf(agent)
+		victim.Kill(syscall.SIGKILL)
+		survivor := a
+		if victim == a {
+			survivor = b
 		}
+		ft.Until(t, time.Minute, agent.Output, func() bool { return i.homeOf(agent) != victim })
+		survivor.online("127.0.0.14", true)
+
+		spec["op_type"] = round % 2 // start, stop, start
+		for key, e := range survivor.Await(survivor.Operate("operate_proc_v2", spec)) {
+			if e.Code != 0 {
+				t.Errorf("round %d: %s: %d %s", round, key, e.Code, e.Msg)
+			}
+		}
+		victim.Again()
+		victim.await()
 	}
-	for _, name := range []string{"back0", "back1", "stays"} {
-		b.cli("stop", name)
+	if starts, stops := d.Count("start"), d.Count("stop"); starts != 2 || stops != 1 {
+		t.Errorf("%d starts and %d stops, want 2 and 1", starts, stops)
+	}
+	for _, m := range i.servers {
+		m.online("127.0.0.14", true)
 	}
 }

@@ -27,6 +27,7 @@ type installation struct {
 	t       *testing.T
 	pg      *pgtest.Server
 	servers []*member
+	folders map[*ft.Program]string // of agents
 }
 
 // member is one of the servers.
@@ -41,7 +42,7 @@ type member struct {
 // newInstallation starts PostgreSQL and servers.
 func newInstallation(t *testing.T, servers int) *installation {
 	t.Helper()
-	i := &installation{t: t, pg: pgtest.Start(t, "off")}
+	i := &installation{t: t, pg: pgtest.Start(t, "off"), folders: map[*ft.Program]string{}}
 	i.pg.Exec("postgres", "CREATE DATABASE fleet")
 	for range servers {
 		i.add()
@@ -152,6 +153,7 @@ func (m *member) join(ip string) *ft.Program {
 	}
 	m.cliLocal("agent", "join", "--server", m.Cred.URL, "--token-file", token, "--data", dir, "--ip", ip)
 	p := ft.Start(m.i.t, "agent-"+ip, nil, "agent", "--data", dir)
+	m.i.folders[p] = dir
 	ft.Until(m.i.t, time.Minute, p.Output, func() bool { return p.Sessions() > 0 })
 	return p
 }
@@ -174,6 +176,35 @@ func (m *member) online(ip string, want bool) {
 		ans, err := m.Try("get_agent_status", ft.J{"hosts": []ft.J{host(ip)}})
 		return err == nil && json.Unmarshal(ans.Data, &d) == nil && (d["0:"+ip].Alive == 1) == want
 	})
+}
+
+// homeOf is the server that an agent is connected to.
+func (i *installation) homeOf(agent *ft.Program) *member {
+	for _, m := range i.servers {
+		if connected(i.t, agent.PID(), m.agent) {
+			return m
+		}
+	}
+	return nil
+}
+
+// connected reports whether a process has a TCP connection to an address on loopback.
+func connected(t *testing.T, pid int, address string) bool {
+	t.Helper()
+	out, err := exec.Command("ss", "-Htnp", "state", "established", "dst", address).CombinedOutput()
+	if err != nil {
+		t.Fatalf("ss: %v: %s", err, out)
+	}
+	return strings.Contains(string(out), "pid="+strconv.Itoa(pid)+",")
+}
+
+// knownTo is how many servers an agent knows.
+func (i *installation) knownTo(agent *ft.Program) int {
+	b, err := os.ReadFile(filepath.Join(i.folders[agent], "servers.json"))
+	if err != nil {
+		return 0
+	}
+	return strings.Count(string(b), `"agents"`)
 }
 
 func host(ip string) ft.J { return ft.J{"ip": ip, "bk_cloud_id": 0} }

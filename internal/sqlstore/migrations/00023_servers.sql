@@ -9,6 +9,7 @@ CREATE TABLE servers (
     name    TEXT NOT NULL,
     url     TEXT NOT NULL,    -- of its API
     address TEXT NOT NULL,    -- for other servers; '': none
+    agent_address TEXT NOT NULL, -- for agents; '': none
     version TEXT NOT NULL,    -- of its program
     started BIGINT NOT NULL,
     seen    BIGINT NOT NULL,
