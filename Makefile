@@ -14,7 +14,6 @@ FUZZTIME  ?= 60s
 FUZZTEST  ?= 1s
 DIST      ?= dist
 SCALE     ?= 10
-PGSCALE   ?= 1
 CYCLES    ?= 100000
 SOAK      ?= 10m
 SEED      ?= 0
@@ -203,10 +202,10 @@ faults: ## crash, power-cut, silence and full-disk tests with their figures
 
 # The same tests with the record in PostgreSQL. A test that is about the file may be skipped only when .ci/skips-postgres lists it.
 .PHONY: faults-postgres
-faults-postgres: deps-test ## the fault tests again, with the record of every server in PostgreSQL; lists what is skipped, and why
+faults-postgres: ## the tests of faults and of the fleet again, with the record of every server in PostgreSQL; lists what is skipped, and why
 	@CGO_ENABLED=0 go build -trimpath -o bin/testsummary ./tools/testsummary
 	@export GOZZARD_TEST_RECORD=postgres GOZZARD_TEST_POSTGRES=require GOZZARD_BUILDS=$$(mktemp -d); trap 'rm -rf "$$GOZZARD_BUILDS"' EXIT; \
-	go test -json -count=1 -parallel 4 -timeout 60m ./test/faults -faults.scale=$(PGSCALE) | \
+	go test -json -count=1 -parallel 4 -timeout 60m ./test/faults ./test/fleettest | \
 	bin/testsummary -skips .ci/skips-postgres -strict -again $(AGAIN) go test -json -timeout 60m
 
 .PHONY: soak

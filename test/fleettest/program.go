@@ -65,7 +65,7 @@ func start(t testing.TB, name, program string, wrap, env []string, args ...strin
 func (p *Program) first(name string) {
 	p.t.Helper()
 	p.log = filepath.Join(p.t.TempDir(), name+".log")
-	p.env = append(p.env, recordEnv(p.t, p.args[1:], p.env)...)
+	p.env = append(p.env, RecordEnv(p.t, p.args[1:], p.env)...)
 	p.Again()
 	p.t.Cleanup(func() {
 		p.Kill(syscall.SIGKILL)

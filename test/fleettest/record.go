@@ -40,9 +40,9 @@ func FileOnly(t testing.TB, why string) {
 	}
 }
 
-// recordEnv is the environment that gives a server a database of its own, when records are in PostgreSQL. All servers on one
+// RecordEnv is the environment that gives a server a database of its own, when records are in PostgreSQL. All servers on one
 // data folder have the same.
-func recordEnv(t testing.TB, args, env []string) []string {
+func RecordEnv(t testing.TB, args, env []string) []string {
 	t.Helper()
 	if !InPostgres(t) || len(args) == 0 || args[0] != "server" || slices.Contains(args, "--record") ||
 		slices.ContainsFunc(env, func(v string) bool { return strings.HasPrefix(v, "GOZZARD_RECORD=") }) {

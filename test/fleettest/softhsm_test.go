@@ -123,8 +123,10 @@ func TestTT12KeysInAToken(t *testing.T) {
 	f.online(1, true)
 	f.obeys(1)
 	f.server.Kill(syscall.SIGTERM)
-	out, err := exec.Command(ft.Binary(t), "server", "--data", f.data, "--listen", "127.0.0.1:0", "--agent-listen",
-		"127.0.0.1:0", "--enrol").CombinedOutput()
+	args := []string{"server", "--data", f.data, "--listen", "127.0.0.1:0", "--agent-listen", "127.0.0.1:0", "--enrol"}
+	cmd := exec.Command(ft.Binary(t), args...)
+	cmd.Env = append(os.Environ(), ft.RecordEnv(t, args, nil)...)
+	out, err := cmd.CombinedOutput()
 	if err == nil || !strings.Contains(string(out), "--signer-command") {
 		t.Errorf("a server without its keys: %v\n%s", err, out)
 	}

@@ -44,6 +44,24 @@ func (s *Server) Tool(name string, args ...string) string {
 	return string(bytes.TrimSpace(out))
 }
 
+// Standby starts a server that follows this one and answers queries. It ends with the test.
+func (s *Server) Standby() *Server {
+	s.t.Helper()
+	b := &Server{t: s.t, bin: s.bin, fsync: s.fsync, as: s.as}
+	b.makeFolder()
+	s.Tool("pg_basebackup", "-D", b.data(), "--write-recovery-conf", "--checkpoint=fast", "--no-sync")
+	b.run()
+	return b
+}
+
+// Promote makes a standby accept changes.
+func (s *Server) Promote() {
+	s.t.Helper()
+	if got := s.Exec("postgres", "SELECT pg_promote()"); got != "t" {
+		s.t.Fatalf("the standby was not promoted: %s", got)
+	}
+}
+
 // Freeze stops all processes of the server as they are; connections stay. Thaw continues them.
 func (s *Server) Freeze() {
 	s.t.Helper()

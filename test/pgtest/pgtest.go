@@ -49,31 +49,44 @@ type Server struct {
 func Start(t TB, fsync string) *Server {
 	t.Helper()
 	s := &Server{t: t, bin: binaries(t), fsync: fsync}
+	if os.Geteuid() == 0 { // the server refuses to run as root
+		s.as = account(t)
+	}
+	s.makeFolder()
+	s.initialise()
+	s.run()
+	return s
+}
+
+// makeFolder makes the folder of the server. It is removed after the test.
+func (s *Server) makeFolder() {
+	s.t.Helper()
 
 	// Not t.TempDir: another user must be able to enter it, and the path of a socket must be short.
 	var err error
 	if s.Dir, err = os.MkdirTemp("", "gzpg"); err != nil {
-		t.Fatal(err)
+		s.t.Fatal(err)
 	}
-	t.Cleanup(func() {
+	s.t.Cleanup(func() {
 		if err := os.RemoveAll(s.Dir); err != nil {
-			t.Error(err)
+			s.t.Error(err)
 		}
 	})
 	if err := os.Chmod(s.Dir, 0o755); err != nil { // servers of tests run as several accounts
-		t.Fatal(err)
+		s.t.Fatal(err)
 	}
-	if os.Geteuid() == 0 { // the server refuses to run as root
-		s.as = account(t)
+	if s.as != nil {
 		if err := os.Chown(s.Dir, int(s.as.Uid), int(s.as.Gid)); err != nil {
-			t.Fatal(err)
+			s.t.Fatal(err)
 		}
 	}
+}
 
-	s.initialise()
+// run starts the server. It ends with the test.
+func (s *Server) run() {
+	s.t.Helper()
 	s.Again()
-	t.Cleanup(func() { s.End(syscall.SIGINT) })
-	return s
+	s.t.Cleanup(func() { s.End(syscall.SIGINT) })
 }
 
 // DSN is the address of the server's first database, as words.

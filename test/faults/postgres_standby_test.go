@@ -1,0 +1,53 @@
+//go:build linux
+
+package faults_test
+
+import (
+	"fmt"
+	"syscall"
+	"testing"
+	"time"
+
+	ft "github.com/gozzard/gozzard/test/fleettest"
+	"github.com/gozzard/gozzard/test/pgtest"
+)
+
+// V17: PostgreSQL is lost under load and its synchronous standby takes over. A server does not start on the standby alone
+// before that, and says why. It finds the promoted one by itself.
+func TestV17PostgresFailover(t *testing.T) {
+	t.Parallel() // it mostly waits
+	first := pgtest.Start(t, "on")
+	first.Exec("postgres", "CREATE ROLE fleet LOGIN")
+	first.Exec("postgres", "CREATE DATABASE fleet OWNER fleet TEMPLATE template0")
+	second := first.Standby()
+	first.Exec("postgres", "ALTER SYSTEM SET synchronous_standby_names = '*'")
+	first.Exec("postgres", "SELECT pg_reload_conf()")
+	ft.Until(t, time.Minute, func() string { return "the standby does not follow" }, func() bool {
+		return first.Exec("postgres", "SELECT count(*) FROM pg_stat_replication WHERE sync_state = 'sync'") == "1"
+	})
+
+	s := ft.StartServer(t, "", "--record", fmt.Sprintf("postgres://fleet@/fleet?host=%s,%s", first.Dir, second.Dir))
+	s.StartAgent(t, 1, "")
+	s.Kill(syscall.SIGTERM)
+	alone := ft.Start(t, "alone", nil, "server", "--data", s.Data, "--listen", "127.0.0.1:0", "--agent-listen", "127.0.0.1:0",
+		"--record", second.URLAs("fleet", "fleet"))
+	<-alone.Done()
+	mentions(t, alone.Output(), "the database accepts no changes: it is a standby")
+	s.Again()
+	s.AwaitReady()
+	s.AwaitOnline(t, 1)
+
+	// Fail over.
+	l := newLedger(t, s.API)
+	stop := l.load(6, 1, 2000**scale)
+	time.Sleep(time.Second)
+	first.End(syscall.SIGQUIT)
+	time.Sleep(time.Second) // calls fail meanwhile
+	second.Promote()
+	f := &pgFleet{t: t, pg: second, Server: s}
+	f.awaitService()
+	time.Sleep(time.Second)
+	stop()
+	l.afterwards(12, 1)
+	l.judge("V17 failover", floor{ok: 20, percent: 25})
+}
