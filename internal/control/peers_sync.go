@@ -2,6 +2,7 @@ package control
 
 import (
 	"context"
+	"maps"
 	"slices"
 	"time"
 
@@ -124,19 +125,94 @@ func (s *peers) sweep(ctx context.Context) {
 		return
 	}
 
+	// Drop what is decided, and what differs from the record for longer than a write takes.
 	for i := range open {
 		delete(held, open[i].Op)
 	}
-	decided := make([]gozzard.OpID, 0, len(held))
-	for id := range held {
-		decided = append(decided, id)
+	drop := slices.Collect(maps.Keys(held))
+	differs := map[gozzard.OpID]bool{}
+	for _, id := range s.p.delivery.Differ(open) {
+		if differs[id] = true; s.differed[id] {
+			drop = append(drop, id)
+		}
 	}
-	s.p.delivery.Drop(decided)
+	s.differed = differs
+	s.p.delivery.Drop(drop)
 
+	// Take up what is missing.
 	homeless := s.o.Now().Sub(s.p.started) > s.o.Lease // before, agents are about to come back
 	s.takeUp(ctx, open, func(a *gozzard.Attempt) bool {
-		return s.isHere(a) || homeless && s.hasNoHome(a.Agent)
+		return s.isHere(a) && a.State == gozzard.AttemptPending || homeless && !s.isHere(a) && s.hasNoHome(a.Agent)
 	})
+	if err := s.look(ctx, open); err != nil && ctx.Err() == nil {
+		s.o.Log.Warn("cannot take up operations of the record; the server tries again soon", "err", err)
+	}
+}
+
+// look decides about attempts of its agents that are dispatched or unknown in the record and that this server does not have
+// (gozzard.OnLook): a write was not answered, or another server still believed to be the home.
+func (s *peers) look(ctx context.Context, open []gozzard.Attempt) error {
+	var list []gozzard.Attempt
+	for i := range open {
+		if open[i].State != gozzard.AttemptPending && s.p.delivery.Decided(open[i].Agent).ID != 0 {
+			list = append(list, open[i])
+		}
+	}
+	if list = s.p.delivery.Missing(list); len(list) == 0 {
+		return nil
+	}
+
+	// The sessions are read after the attempts. They only grow, so one that is still the own one was so before.
+	hosts, err := s.o.Store.Hosts(ctx)
+	if err != nil {
+		return err
+	}
+	registered := make(map[gozzard.AgentID]uint64, len(hosts))
+	for i := range hosts {
+		registered[hosts[i].Info.Agent] = hosts[i].Session
+	}
+
+	// Decide.
+	var resume []gozzard.Attempt
+	var settle []delivery.Settlement
+	now := s.o.Now()
+	for i := range list {
+		a := &list[i]
+		do, next := gozzard.OnLook(s.p.delivery.Decided(a.Agent).ID, registered[a.Agent],
+			gozzard.Sighting{State: a.State, Session: a.Session, Late: !a.Deadline.After(now)})
+		switch do {
+		case gozzard.LookLeave:
+			s.p.delivery.LetGo(a.Agent, registered[a.Agent])
+		case gozzard.LookHold:
+			resume = append(resume, *a)
+		case gozzard.LookSettle:
+			settle = append(settle, lookSettlement(a, next))
+		}
+	}
+
+	// Do it. What is pending again is taken up by the next sweep.
+	if len(settle) > 0 {
+		if _, err := (recorder{s.p}).Settle(ctx, settle); err != nil {
+			return err
+		}
+	}
+	apps, err := s.p.appsOf(ctx, resume)
+	if err != nil {
+		return err
+	}
+	s.p.delivery.Resume(resume, apps)
+	return nil
+}
+
+// lookSettlement changes an attempt that was recorded for a session that had ended: it never began.
+func lookSettlement(a *gozzard.Attempt, to gozzard.AttemptState) delivery.Settlement {
+	row := delivery.Settlement{Ref: a.Ref, Op: a.Op, Agent: a.Agent, Action: a.Action, Key: a.Key, To: to, From: a.State,
+		FromSession: a.Session}
+	if to == gozzard.AttemptNotExecuted {
+		row.Outcome = gozzard.Outcome{Code: gozzard.CodeExpired, Message: "not executed: it was recorded for a connection of the host " +
+			"that had ended, and its time is over"}
+	}
+	return row
 }
 
 // hasNoHome reports whether no server that is there has a session with an agent.

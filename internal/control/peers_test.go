@@ -189,6 +189,23 @@ func TestPeersFrozen(t *testing.T) {
 	a.verdict(task, me, gozzard.AttemptOK, gozzard.CodeOK)
 }
 
+// TestPeersFormerHome: an operation that a former home accepts for the session that it believes in is executed by the home.
+func TestPeersFormerHome(t *testing.T) {
+	c := newCluster(t, time.Minute, "a", "b")
+	a, b := c.servers["a"], c.servers["b"]
+	a.hello(me, 1, journalA)
+	c.setLose(func(string, string, *gozzard.PeerNews) bool { return true })
+	b.hello(me, 2, journalA)
+
+	task := a.operate(gozzard.ActionReload, 0, me)
+	a.op(me, 1, task) // the agent rejects it
+	op := b.op(me, 2, task)
+	b.report(me, 2, done(op, gozzard.CodeOK))
+	for _, r := range []*rig{a, b} {
+		r.verdict(task, me, gozzard.AttemptOK, gozzard.CodeOK)
+	}
+}
+
 // TestPeersHomeless: what a home that died left open is taken up by another server, which gives it its verdict.
 func TestPeersHomeless(t *testing.T) {
 	c := newCluster(t, 2*time.Second, "a", "b")

@@ -65,6 +65,48 @@ func (e *Engine) TakeUp(ctx context.Context, list []gozzard.Attempt, apps map[go
 	wg.Wait()
 }
 
+// Resume takes up attempts that are recorded as dispatched in the present session of their agents, and sends them: nobody
+// knows whether they were sent. The agent executes an operation once.
+func (e *Engine) Resume(list []gozzard.Attempt, apps map[gozzard.TaskSeq]string) {
+	e.change(func(now time.Time) {
+		for i := range list {
+			a, kind := &list[i], AddedDispatched
+			if e.queue.attempts[a.Op] != nil {
+				continue
+			}
+			if a.State == gozzard.AttemptUnknown {
+				kind = FoundUnknown
+			} else {
+				e.queue.quotas[apps[a.Ref.Task]]++
+			}
+			e.queue.add(a, apps[a.Ref.Task], kind, now)
+		}
+	})
+}
+
+// Decided is the session of an agent whose HELLO has decided about everything that was open then; its ID is 0 otherwise.
+func (e *Engine) Decided(id gozzard.AgentID) Session {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	if g := e.queue.agents[id]; g != nil && g.settled {
+		return g.session
+	}
+	return Session{}
+}
+
+// Differ lists the operations that wait here although the record has them as something else.
+func (e *Engine) Differ(list []gozzard.Attempt) (ops []gozzard.OpID) {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	for i := range list {
+		a := e.queue.attempts[list[i].Op]
+		if a != nil && a.state == Waiting && list[i].State != gozzard.AttemptPending {
+			ops = append(ops, list[i].Op)
+		}
+	}
+	return ops
+}
+
 // LetGo forgets the session and the attempts of an agent that has opened a newer session with another server.
 func (e *Engine) LetGo(id gozzard.AgentID, session uint64) {
 	e.change(func(now time.Time) {
