@@ -18,6 +18,7 @@ import (
 	"time"
 
 	"github.com/gozzard/gozzard"
+	"github.com/gozzard/gozzard/client"
 	"github.com/gozzard/gozzard/internal/api"
 	"github.com/gozzard/gozzard/internal/approval"
 	"github.com/gozzard/gozzard/internal/auth"
@@ -90,6 +91,7 @@ func newGolden(t *testing.T) golden {
 		Challenge: blueking.AuthorizationHeader, Metrics: m, Accounts: accounts, Provider: provider, Enrol: registry,
 		Join:    goldenJoin(t),
 		Restore: restore, Audit: goldenAudit{}, Releases: releases, Stopping: stopping,
+		Self: api.Self{Servers: goldenServers},
 		Keys: goldenKeys{}, Requests: desk, Live: live.New(live.Options{Fleet: p.Index}),
 		Flag: func(agent gozzard.AgentID) string {
 			if agent == "a2" {
@@ -299,4 +301,15 @@ func asHost(t *testing.T, certificate string) func(*http.Request) {
 func stranger(r *http.Request) {
 	r.Header.Del("X-Bkapi-Authorization")
 	r.Header.Del("Authorization")
+}
+
+// goldenServers are two servers: one that answers, and one that is gone.
+func goldenServers(context.Context) ([]client.Server, error) {
+	at := goldenNow()
+	return []client.Server{
+		{ID: "s1", Name: "east", URL: "https://east:8443", Version: "1.2.3", Here: true, Started: client.At(at), Seen: client.At(at),
+			Agents: 2, Leases: []string{"jobs", "prune"}},
+		{ID: "s2", Name: "west", URL: "https://west:8443", Version: "1.2.2", Started: client.At(at.Add(-time.Hour)),
+			Seen: client.At(at.Add(-time.Minute)), Silent: 60, Leases: []string{}, Drained: true},
+	}, nil
 }

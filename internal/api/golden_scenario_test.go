@@ -291,6 +291,7 @@ func playAudit(_ *testing.T, r *recorder) {
 	r.send("GET", "/api/v1/audit/verify", "")
 	r.send("GET", "/api/v1/audit/verify?after=1", "")
 	r.send("GET", "/api/v1/server", "")
+	r.send("GET", "/api/v1/servers", "")
 	r.send("GET", "/api/v1/audit/1", "")
 	r.send("GET", "/api/v1/audit/3", "")
 	r.send("GET", "/api/v1/audit/definitions/03"+strings.Repeat("0", 62), "")

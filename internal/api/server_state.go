@@ -19,6 +19,8 @@ type Self struct {
 	Started time.Time
 	// Findings are the results of the server's checks, and when they were made; nil: it makes none. It may take long.
 	Findings func(context.Context) ([]client.Finding, time.Time)
+	// Servers lists all servers of the installation; nil: none is listed.
+	Servers func(context.Context) ([]client.Server, error)
 }
 
 func serverStateRoutes() []Route {
@@ -26,6 +28,10 @@ func serverStateRoutes() []Route {
 		{Method: http.MethodGet, Path: "/api/v1/server", Access: AccessAdmin, serve: (*api).getServer,
 			Summary: "Read how the server is: whether it accepts operations, its connections, and its checks of itself.",
 			Answers: answers(http.StatusOK, client.ServerState{}, "The state of the server.")},
+
+		{Method: http.MethodGet, Path: "/api/v1/servers", Access: AccessAdmin, serve: (*api).getServers,
+			Summary: "List the servers of the installation, with the work that only one of them does.",
+			Answers: answers(http.StatusOK, client.ServerList{}, "The servers, by name.")},
 
 		{Method: http.MethodGet, Path: "/api/v1/audit/verify", Access: AccessAdmin, serve: (*api).getAuditVerify,
 			Summary: "Verify the next rows of the audit's chain.",
@@ -69,6 +75,19 @@ func (a *api) getServer(w http.ResponseWriter, r *http.Request, caller gozzard.C
 		for _, f := range list {
 			out.Findings = append(out.Findings, client.Finding{Level: f.Level, Check: f.Check, Text: words(f.Text)})
 		}
+	}
+	return answer(w, http.StatusOK, out)
+}
+
+// getServers lists the servers.
+func (a *api) getServers(w http.ResponseWriter, r *http.Request, _ gozzard.Caller) error {
+	out := client.ServerList{Servers: []client.Server{}}
+	if a.Self.Servers != nil {
+		list, err := a.Self.Servers(r.Context())
+		if err != nil {
+			return err
+		}
+		out.Servers = list
 	}
 	return answer(w, http.StatusOK, out)
 }

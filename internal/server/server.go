@@ -7,6 +7,7 @@ import (
 	"net/http"
 	"path/filepath"
 	"sync"
+	"time"
 
 	"github.com/gozzard/gozzard"
 	"github.com/gozzard/gozzard/internal/api"
@@ -35,8 +36,9 @@ type Server struct {
 
 	outside     signing.Outside // keys that are not in the data folder; nil: none
 	signer      *signing.Signer
-	joinFile    string        // names the signing key to agents of this machine; "": there is none
-	id          string        // of this server among all of its installation
+	joinFile    string // names the signing key to agents of this machine; "": there is none
+	id          string // of this server among all of its installation
+	opened      time.Time
 	leases      *lease.Keeper // nil: this server is alone
 	store       *sqlstore.Store
 	replaced    bool        // the record is new, in place of a lost one

@@ -31,6 +31,7 @@ const (
 // openServer finds the id of this server, and makes what gives it the work that one of all servers does. A server that
 // is alone does all of it, and needs no lease.
 func (s *Server) openServer(context.Context) (err error) {
+	s.opened = time.Now()
 	if s.id, err = keptID(s.options.Data); err != nil {
 		return err
 	}

@@ -83,6 +83,8 @@ func TestTwoServersOneWork(t *testing.T) {
 		return err == nil && len(list) == 2 && list[0].URL != list[1].URL
 	})
 
+	checkList(t, b, a.id, all)
+
 	// A job that is created at the second server is done by the first.
 	job := createJob(t, a, b)
 	eventually(t, "has the job ended", func() bool {
@@ -96,6 +98,7 @@ func TestTwoServersOneWork(t *testing.T) {
 	// The first ends: the second one has everything, and the exports have each row once.
 	stop()
 	eventually(t, "has the second server all leases", func() bool { return slices.Equal(b.leases.Held(), all) })
+	checkList(t, b, b.id, all)
 	createJob(t, nil, b)
 	head, err := b.store.AuditHead(t.Context())
 	if err != nil {
@@ -113,6 +116,25 @@ func TestTwoServersOneWork(t *testing.T) {
 	}
 	if len(exported(t, first.Export.File)) == 0 {
 		t.Error("the first server exported nothing")
+	}
+}
+
+// checkList checks what a caller sees of two servers, one of which has all leases.
+func checkList(t *testing.T, s *Server, holder string, all []string) {
+	t.Helper()
+	list, err := s.listServers(t.Context())
+	if err != nil || len(list) != 2 {
+		t.Fatalf("%+v, %v", list, err)
+	}
+	for _, v := range list {
+		want := []string{}
+		if v.ID == holder {
+			want = all
+		}
+		if !slices.Equal(v.Leases, want) || v.Here != (v.ID == s.id) || v.Drained || v.Version != "test" || v.Name == "" ||
+			v.URL == "" || v.Seen.IsZero() || v.Started.IsZero() {
+			t.Errorf("got %+v, want the leases %v", v, want)
+		}
 	}
 }
 

@@ -1,0 +1,29 @@
+package client
+
+import "context"
+
+// ServerList is every server of an installation.
+type ServerList struct {
+	Servers []Server `json:"servers"`
+}
+
+// Server is one server of an installation. Its times are by the clock of the record's database, because the clocks of
+// servers may differ.
+type Server struct {
+	ID      string   `json:"id"`
+	Name    string   `json:"name"`
+	URL     string   `json:"url"`     // of its API
+	Version string   `json:"version"` // of its program
+	Here    bool     `json:"here"`    // it has answered this request
+	Started Time     `json:"started_at"`
+	Seen    Time     `json:"seen_at"`        // when it last recorded that it runs, every few seconds
+	Silent  int      `json:"silent_seconds"` // since seen_at
+	Agents  int      `json:"agents"`         // that are connected to it
+	Leases  []string `json:"leases"`         // work that only one server does, and that this one does now
+	Drained bool     `json:"drained"`        // it takes no agents, for maintenance
+}
+
+// Servers lists the servers of the installation.
+func (c *Client) Servers(ctx context.Context) (list ServerList, err error) {
+	return list, c.get(ctx, "/api/v1/servers", nil, &list)
+}

@@ -1,0 +1,67 @@
+package main
+
+import (
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/gozzard/gozzard/client"
+)
+
+// silentServer is how many seconds a server may be silent before it is worth a note. It writes its row every 3 s.
+const silentServer = 15
+
+// newServersCommand is `gozzard servers`.
+func newServersCommand(env *cliEnv) *cobra.Command {
+	var output outputFlag
+	cmd := &cobra.Command{
+		Use:   "servers",
+		Short: "List the servers of the installation",
+		Long: `List the servers that share one record. SEEN is how long ago a server recorded that it runs, AGENTS
+are connected to it, and LEASES is the work that only one server may do and that this server does
+now. The server that answers has a star. A server that does not run any more is listed for a week.
+This needs the role admin on everything.`,
+		Example: `  gozzard servers
+  gozzard servers -o json`,
+		Args: cobra.NoArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			if err := output.check(); err != nil {
+				return err
+			}
+			return env.withClient(func(c *client.Client) error {
+				list, err := c.Servers(cmd.Context())
+				if err != nil {
+					return err
+				}
+				if output.structured() {
+					return output.write(env.out, list)
+				}
+				return env.printServers(list.Servers)
+			})
+		},
+	}
+
+	output.register(cmd, cmd.Flags(), "table", "json", "yaml")
+	return cmd
+}
+
+// printServers prints servers as a table, and what is not in order with them.
+func (env *cliEnv) printServers(list []client.Server) error {
+	t := newTable("NAME", "ID", "VERSION", "URL", "SEEN", "AGENTS", "LEASES", "DRAINED")
+	for i := range list {
+		s := &list[i]
+		name := s.Name
+		if s.Here {
+			name += "*"
+		}
+		silent := shortDuration(time.Duration(s.Silent) * time.Second)
+		t.add(name, s.ID, s.Version, s.URL, silent, strconv.Itoa(s.Agents), strings.Join(s.Leases, " "), yesNo(s.Drained))
+		if s.Silent >= silentServer {
+			env.remark("server %s (%s) was last seen %s ago: it does not run, or does not reach the database",
+				printable(s.Name), printable(s.ID), silent)
+		}
+	}
+	return t.write(env.out)
+}

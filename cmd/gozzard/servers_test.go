@@ -1,0 +1,35 @@
+package main
+
+import (
+	"bytes"
+	"strings"
+	"testing"
+
+	"github.com/gozzard/gozzard/client"
+)
+
+// TestServersThatAreSilent: a server that has not written its row for long is named with what that means. The others are
+// only in the table.
+func TestServersThatAreSilent(t *testing.T) {
+	var out, errs bytes.Buffer
+	env := &cliEnv{out: &out, errs: &errs}
+	err := env.printServers([]client.Server{
+		{ID: "id1", Name: "east", Here: true, Silent: 2, Leases: []string{"jobs", "prune"}},
+		{ID: "id2", Name: "we\x1b[31mst", Silent: 3700, Drained: true},
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+
+	rows := strings.Split(out.String(), "\n")
+	if len(rows) != 4 || !strings.HasPrefix(rows[1], "east* ") || !strings.Contains(rows[1], " jobs prune ") ||
+		!strings.Contains(rows[2], " 1h1m ") || !strings.HasSuffix(strings.TrimSpace(rows[2]), "yes") ||
+		strings.Contains(out.String(), "\x1b") {
+		t.Errorf("got\n%s", out.String())
+	}
+	if note := errs.String(); strings.Count(note, "\n") != 1 || !strings.Contains(note, "id2") ||
+		!strings.Contains(note, "was last seen 1h1m ago: it does not run, or does not reach the database") ||
+		strings.Contains(note, "\x1b") {
+		t.Errorf("got the note %q", note)
+	}
+}
