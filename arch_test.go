@@ -146,6 +146,7 @@ var mayImport = map[string][]string{
 	"bench/topology":              {everything},
 	"test/compat":                 {everything},
 	"test/console":                {everything},
+	"test/cluster":                {everything},
 	"test/faults":                 {everything},
 	"test/fleettest":              {everything},
 	"test/fuzztest":               {},
