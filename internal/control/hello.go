@@ -108,9 +108,6 @@ func (p *Plane) openSession(ctx context.Context, h hello) error {
 	p.sendGroupsTogether(ctx, h.from)
 
 	// Decide about what is open, and send what waits.
-	if err := p.peers.takeUpOf(ctx, h.from); err != nil {
-		return err
-	}
 	switch {
 	case r.Hello.Kept:
 		p.o.Log.Warn("a host cannot write its state folder: it supervises, but cannot record", "agent", h.from)

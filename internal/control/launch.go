@@ -2,6 +2,8 @@ package control
 
 import (
 	"context"
+	"errors"
+	"slices"
 	"sync"
 
 	"github.com/gozzard/gozzard"
@@ -36,7 +38,19 @@ func (p *Plane) accept(ctx context.Context, t *record.NewTask) (record.Accepted,
 	t.Committed = p.launcher.committed
 	acc, err := p.o.Store.Accept(ctx, t)
 	p.launchCommitted() // also after an error: no task stays in the channel longer than its place is taken
+	if inDoubt(err) {
+		p.delivery.Doubt(agentsOf(t.Attempts)...)
+	}
 	return acc, err
+}
+
+// inDoubt reports whether an error of the record leaves open if the write was done.
+func inDoubt(err error) bool {
+	var e *gozzard.Error
+	if !errors.As(err, &e) {
+		return err != nil
+	}
+	return e.Kind == gozzard.ErrUnavailable || e.Kind == gozzard.ErrInternal
 }
 
 // launchCommitted launches every task that the store has announced. The store announces a task before it answers any
@@ -78,4 +92,16 @@ func (p *Plane) seed(agent gozzard.AgentID, s gozzard.Status) bool {
 	}
 	p.o.Live.Seed(agent, s)
 	return true
+}
+
+// agentsOf lists the agents of attempts.
+func agentsOf(list []gozzard.Attempt) []gozzard.AgentID {
+	agents := make([]gozzard.AgentID, 0, len(list))
+	for i := range list {
+		if !list[i].State.Final() {
+			agents = append(agents, list[i].Agent)
+		}
+	}
+	slices.Sort(agents)
+	return slices.Compact(agents)
 }

@@ -45,8 +45,6 @@ type peers struct {
 	known map[string]*peer
 	homes map[gozzard.AgentID]home // of agents whose home is another server
 	marks uint64                   // number of the newest snapshot
-
-	differed map[gozzard.OpID]bool // in the last sweep; only sweep uses it
 }
 
 // peer is another server.

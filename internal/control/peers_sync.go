@@ -90,7 +90,7 @@ func (s *peers) everythingOf(agent gozzard.AgentID, session delivery.Session, in
 	return list, len(statuses)
 }
 
-// wakeLoop takes up tasks that other servers accepted for agents of this one.
+// wakeLoop looks at the agents of tasks that other servers accepted for agents of this one.
 func (s *peers) wakeLoop(ctx context.Context) {
 	for {
 		select {
@@ -98,11 +98,13 @@ func (s *peers) wakeLoop(ctx context.Context) {
 			return
 		case seq := <-s.wakes:
 			list, err := s.o.Store.Attempts(ctx, seq)
-			if err != nil {
-				s.o.Log.Warn("cannot read a task that another server accepted; the server tries again soon", "task", seq, "err", err)
-				continue
+			if err == nil {
+				err = s.p.delivery.LookAt(ctx, agentsOf(slices.DeleteFunc(list, s.isElsewhere)))
 			}
-			s.takeUp(ctx, list, s.isHere)
+			if err != nil && ctx.Err() == nil {
+				s.o.Log.Warn("cannot read a task that another server accepted; the server tries again soon", "task", seq,
+					"err", err)
+			}
 		}
 	}
 }
@@ -113,106 +115,44 @@ func (s *peers) isHere(a *gozzard.Attempt) bool {
 	return own.ID != 0
 }
 
-// sweep compares what this server has in memory with the record. It takes up what it missed, and what belongs to no
-// server: the agent has no home. It drops what another server decided.
+func (s *peers) isElsewhere(a gozzard.Attempt) bool { return !s.isHere(&a) }
+
+// sweep compares what this server has in memory with the record. It drops what another server decided, looks at its agents
+// where it misses something, and takes up what belongs to no server: the agent has no home.
 func (s *peers) sweep(ctx context.Context) {
+	// Drop what is decided.
 	held := s.p.delivery.Held()
 	open, err := s.o.Store.Open(ctx, "")
 	if err != nil {
-		if ctx.Err() == nil {
-			s.o.Log.Warn("cannot compare the open operations with the record; the server tries again soon", "err", err)
-		}
+		s.sweepFailed(ctx, err)
 		return
 	}
-
-	// Drop what is decided, and what differs from the record for longer than a write takes.
 	for i := range open {
 		delete(held, open[i].Op)
 	}
-	drop := slices.Collect(maps.Keys(held))
-	differs := map[gozzard.OpID]bool{}
-	for _, id := range s.p.delivery.Differ(open) {
-		if differs[id] = true; s.differed[id] {
-			drop = append(drop, id)
-		}
-	}
-	s.differed = differs
-	s.p.delivery.Drop(drop)
+	s.p.delivery.Drop(slices.Collect(maps.Keys(held)))
 
-	// Take up what is missing.
-	homeless := s.o.Now().Sub(s.p.started) > s.o.Lease // before, agents are about to come back
-	s.takeUp(ctx, open, func(a *gozzard.Attempt) bool {
-		return s.isHere(a) && a.State == gozzard.AttemptPending || homeless && !s.isHere(a) && s.hasNoHome(a.Agent)
-	})
-	if err := s.look(ctx, open); err != nil && ctx.Err() == nil {
-		s.o.Log.Warn("cannot take up operations of the record; the server tries again soon", "err", err)
+	// Look at what is missing.
+	missing := s.p.delivery.Missing(open)
+	here := agentsOf(slices.DeleteFunc(slices.Clone(missing), s.isElsewhere))
+	if err := s.p.delivery.LookAt(ctx, here); err != nil {
+		s.sweepFailed(ctx, err)
+	}
+	if s.o.Now().Sub(s.p.started) <= s.o.Lease {
+		return // agents are about to come back
+	}
+	err = s.takeUp(ctx, slices.DeleteFunc(missing, func(a gozzard.Attempt) bool {
+		return s.isHere(&a) || !s.hasNoHome(a.Agent)
+	}))
+	if err != nil {
+		s.sweepFailed(ctx, err)
 	}
 }
 
-// look decides about attempts of its agents that are dispatched or unknown in the record and that this server does not have
-// (gozzard.OnLook): a write was not answered, or another server still believed to be the home.
-func (s *peers) look(ctx context.Context, open []gozzard.Attempt) error {
-	var list []gozzard.Attempt
-	for i := range open {
-		if open[i].State != gozzard.AttemptPending && s.p.delivery.Decided(open[i].Agent).ID != 0 {
-			list = append(list, open[i])
-		}
+func (s *peers) sweepFailed(ctx context.Context, err error) {
+	if ctx.Err() == nil {
+		s.o.Log.Warn("cannot compare the open operations with the record; the server tries again soon", "err", err)
 	}
-	if list = s.p.delivery.Missing(list); len(list) == 0 {
-		return nil
-	}
-
-	// The sessions are read after the attempts. They only grow, so one that is still the own one was so before.
-	hosts, err := s.o.Store.Hosts(ctx)
-	if err != nil {
-		return err
-	}
-	registered := make(map[gozzard.AgentID]uint64, len(hosts))
-	for i := range hosts {
-		registered[hosts[i].Info.Agent] = hosts[i].Session
-	}
-
-	// Decide.
-	var resume []gozzard.Attempt
-	var settle []delivery.Settlement
-	now := s.o.Now()
-	for i := range list {
-		a := &list[i]
-		do, next := gozzard.OnLook(s.p.delivery.Decided(a.Agent).ID, registered[a.Agent],
-			gozzard.Sighting{State: a.State, Session: a.Session, Late: !a.Deadline.After(now)})
-		switch do {
-		case gozzard.LookLeave:
-			s.p.delivery.LetGo(a.Agent, registered[a.Agent])
-		case gozzard.LookHold:
-			resume = append(resume, *a)
-		case gozzard.LookSettle:
-			settle = append(settle, lookSettlement(a, next))
-		}
-	}
-
-	// Do it. What is pending again is taken up by the next sweep.
-	if len(settle) > 0 {
-		if _, err := (recorder{s.p}).Settle(ctx, settle); err != nil {
-			return err
-		}
-	}
-	apps, err := s.p.appsOf(ctx, resume)
-	if err != nil {
-		return err
-	}
-	s.p.delivery.Resume(resume, apps)
-	return nil
-}
-
-// lookSettlement changes an attempt that was recorded for a session that had ended: it never began.
-func lookSettlement(a *gozzard.Attempt, to gozzard.AttemptState) delivery.Settlement {
-	row := delivery.Settlement{Ref: a.Ref, Op: a.Op, Agent: a.Agent, Action: a.Action, Key: a.Key, To: to, From: a.State,
-		FromSession: a.Session}
-	if to == gozzard.AttemptNotExecuted {
-		row.Outcome = gozzard.Outcome{Code: gozzard.CodeExpired, Message: "not executed: it was recorded for a connection of the host " +
-			"that had ended, and its time is over"}
-	}
-	return row
 }
 
 // hasNoHome reports whether no server that is there has a session with an agent.
@@ -223,25 +163,14 @@ func (s *peers) hasNoHome(agent gozzard.AgentID) bool {
 	return !ok
 }
 
-// takeUp takes up attempts that this server does not have, if they are its own.
-func (s *peers) takeUp(ctx context.Context, list []gozzard.Attempt, own func(*gozzard.Attempt) bool) {
-	var mine []gozzard.Attempt
-	for i := range list {
-		if a := &list[i]; !a.State.Final() && own(a) {
-			mine = append(mine, *a)
-		}
-	}
-	mine = s.p.delivery.Missing(mine)
-	if len(mine) == 0 {
-		return
-	}
-
-	apps, err := s.p.appsOf(ctx, mine)
+// takeUp takes up attempts that no server has.
+func (s *peers) takeUp(ctx context.Context, list []gozzard.Attempt) error {
+	apps, err := s.p.appsOf(ctx, list)
 	if err != nil {
-		s.o.Log.Warn("cannot read the tasks of open operations; the server tries again soon", "operations", len(mine), "err", err)
-		return
+		return err
 	}
-	s.p.delivery.TakeUp(ctx, mine, apps)
+	s.p.delivery.Restore(list, apps)
+	return nil
 }
 
 // split separates the attempts of a new task that wait for agents of other servers, and names these servers.
@@ -272,24 +201,6 @@ func (s *peers) wakeOthers(servers map[string]bool, seq gozzard.TaskSeq) {
 	for id := range servers {
 		s.send(id, &gozzard.PeerNews{Wake: []gozzard.TaskSeq{seq}})
 	}
-}
-
-// takeUpOf takes up the open attempts of an agent that opened a session here.
-func (s *peers) takeUpOf(ctx context.Context, agent gozzard.AgentID) error {
-	if s == nil {
-		return nil
-	}
-	list, err := s.o.Store.Open(ctx, agent)
-	if err != nil || len(list) == 0 {
-		return err
-	}
-	list = s.p.delivery.Missing(list)
-	apps, err := s.p.appsOf(ctx, list)
-	if err != nil {
-		return err
-	}
-	s.p.delivery.Restore(list, apps)
-	return nil
 }
 
 // await blocks until a task that other servers deliver has no open attempt, or ctx ends.

@@ -9,6 +9,7 @@ import (
 
 	"github.com/gozzard/gozzard"
 	"github.com/gozzard/gozzard/internal/control"
+	"github.com/gozzard/gozzard/internal/sqlstore"
 )
 
 // cluster is several servers on one record. The test is in the place of the fabric between them, too.
@@ -17,6 +18,7 @@ type cluster struct {
 
 	mu      sync.Mutex
 	servers map[string]*rig
+	store   *sqlstore.Store
 	lose    func(from, to string, n *gozzard.PeerNews) bool // nil: nothing is lost
 	queues  map[string]chan *gozzard.PeerNews
 }
@@ -52,28 +54,36 @@ func newCluster(t *testing.T, lease time.Duration, ids ...string) *cluster {
 		}
 	})
 
+	c.store = store
 	for _, id := range ids {
-		r := &rig{t: t, lease: lease, server: id, peers: clusterLink{c, id}, shared: store,
-			sent: map[gozzard.AgentID][]*gozzard.Command{}}
-		r.start()
-		c.mu.Lock()
-		c.servers[id], c.queues[id] = r, make(chan *gozzard.PeerNews, 10_000)
-		q := c.queues[id]
-		c.mu.Unlock()
-		ctx, cancel := context.WithCancel(context.Background())
-		go func() {
-			for {
-				select {
-				case <-ctx.Done():
-					return
-				case n := <-q:
-					r.plane.Hear(n)
-				}
-			}
-		}()
-		t.Cleanup(func() { cancel(); r.stop() })
+		c.add(id, lease, nil)
 	}
 	return c
+}
+
+// add starts one more server.
+func (c *cluster) add(id string, lease time.Duration, around func(*sqlstore.Store) control.Store) *rig {
+	r := &rig{t: c.t, lease: lease, server: id, peers: clusterLink{c, id}, shared: c.store, around: around,
+		sent: map[gozzard.AgentID][]*gozzard.Command{}}
+	r.start()
+	q := make(chan *gozzard.PeerNews, 10_000)
+	c.mu.Lock()
+	c.servers[id], c.queues[id] = r, q
+	c.mu.Unlock()
+
+	ctx, cancel := context.WithCancel(context.Background())
+	go func() {
+		for {
+			select {
+			case <-ctx.Done():
+				return
+			case n := <-q:
+				r.plane.Hear(n)
+			}
+		}
+	}()
+	c.t.Cleanup(func() { cancel(); r.stop() })
+	return r
 }
 
 // setLose says which news are lost from now on.

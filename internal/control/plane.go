@@ -59,6 +59,7 @@ func New(ctx context.Context, o Options) (*Plane, error) {
 		Rand:   rand.Float64,
 		Silent: p.silent, Recheck: p.recheck,
 		Foreign: func(agent gozzard.AgentID) { p.forged("foreign_operation", agent) },
+		Shared:  o.Peers != nil, Apps: p.appsOf,
 	})
 	p.results = newTaskResults(&p.o)
 	p.peers = newPeers(&p.o, p)

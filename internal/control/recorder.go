@@ -17,6 +17,11 @@ func (r recorder) Open(ctx context.Context, agent gozzard.AgentID) ([]gozzard.At
 	return r.p.o.Store.Open(ctx, agent)
 }
 
+// Sessions implements delivery.Store.
+func (r recorder) Sessions(ctx context.Context, agents []gozzard.AgentID) (map[gozzard.AgentID]uint64, error) {
+	return r.p.o.Store.Sessions(ctx, agents)
+}
+
 // Dispatch implements delivery.Store.
 func (r recorder) Dispatch(ctx context.Context, list []delivery.Dispatch) ([]bool, error) {
 	rows := make([]record.Dispatch, len(list))

@@ -65,6 +65,9 @@ type Store interface {
 	// or the agent had another server meanwhile, so JournalSince and RestoredJournal become this session.
 	OpenSession(ctx context.Context, h record.Host) (now record.Host, opened bool, err error)
 
+	// Sessions gives the sessions of agents that are recorded. Unknown agents are left out.
+	Sessions(ctx context.Context, agents []gozzard.AgentID) (map[gozzard.AgentID]uint64, error)
+
 	// RaiseProtocol records the version of the protocol that an agent uses, if it is above the recorded one.
 	RaiseProtocol(ctx context.Context, agent gozzard.AgentID, version uint32) error
 

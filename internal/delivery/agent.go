@@ -27,7 +27,8 @@ type agent struct {
 	session Session // ID 0: none
 	heard   time.Time
 	online  bool // heard within the lease
-	settled bool // what older sessions left open is decided, and what waited was dispatched
+	decided bool // what older sessions left open is decided
+	settled bool // it is decided, and what waited was dispatched
 
 	attempts []*Attempt // open ones, in no order
 	waiting  int        // of them, in state Waiting
@@ -36,6 +37,11 @@ type agent struct {
 // ready reports whether operations may be dispatched as they are accepted. While others wait they wait too: one
 // process sees its operations in the order of their tasks.
 func (g *agent) ready() bool { return g.online && g.settled && g.waiting == 0 }
+
+// end forgets the session.
+func (g *agent) end() {
+	g.session, g.online, g.decided, g.settled = Session{}, false, false, false
+}
 
 func (g *agent) add(a *Attempt) {
 	a.agentIndex = len(g.attempts)

@@ -14,8 +14,11 @@ import (
 // Store is the part of the record that delivery needs. Its writes are compare-and-sets; a write that does not fit the
 // record changes nothing and is no error.
 type Store interface {
-	// Open lists the attempts of an agent that are not final. The engine has them all, and asks only if it has any.
+	// Open lists the attempts that are not final: of one agent, or of all with "".
 	Open(ctx context.Context, agent gozzard.AgentID) ([]gozzard.Attempt, error)
+
+	// Sessions gives the registered sessions of agents. Those without one are left out.
+	Sessions(ctx context.Context, agents []gozzard.AgentID) (map[gozzard.AgentID]uint64, error)
 
 	// Dispatch marks attempts as sent in a session: from pending only, and only while that session is the agent's
 	// registered one. It returns, for each row, whether it was changed.
@@ -79,6 +82,11 @@ type Options struct {
 	Recheck func(ctx context.Context, agent gozzard.AgentID, list []Waited) ([]*gozzard.Outcome, error)
 	// Foreign is called when an agent reports about another agent's operation.
 	Foreign func(agent gozzard.AgentID)
+
+	// Shared says that other servers share the record: this one does not have all open attempts.
+	Shared bool
+	// Apps reads which apps the tasks of attempts belong to.
+	Apps func(ctx context.Context, list []gozzard.Attempt) (map[gozzard.TaskSeq]string, error)
 }
 
 // Waited is an attempt that waited for its agent.
@@ -100,6 +108,8 @@ type Engine struct {
 
 	leaseEnds time.Time // no lease ends before
 
+	doubts map[gozzard.AgentID]bool // agents to look at soon, see Doubt
+
 	// By agent: held while its session is opened, or what waits for it is dispatched, one at a time.
 	// So many that the sessions of a fleet that comes back rarely wait for each other.
 	agentLocks [4096]sync.Mutex
@@ -116,7 +126,7 @@ func New(o Options) *Engine {
 	}
 	return &Engine{
 		o: o, seed: maphash.MakeSeed(), wake: make(chan struct{}, 1), verdicts: newVerdicts(),
-		quit:  make(chan struct{}),
+		quit: make(chan struct{}), doubts: map[gozzard.AgentID]bool{},
 		queue: newQueue(limits{resend: o.Resend, keep: o.Keep, window: o.Window, random: o.Rand}),
 	}
 }
@@ -128,7 +138,8 @@ func (e *Engine) Run(ctx context.Context) {
 	settle := func(kind laneKind) func(context.Context) {
 		return func(ctx context.Context) { e.settleLoop(ctx, kind) }
 	}
-	for _, loop := range []func(context.Context){e.sendLoop, e.timerLoop, settle(laneMany), settle(laneFew)} {
+	for _, loop := range []func(context.Context){e.sendLoop, e.timerLoop, e.lookLoop, settle(laneMany),
+		settle(laneFew)} {
 		wg.Go(func() { loop(ctx) })
 	}
 	wg.Wait()
@@ -140,21 +151,9 @@ func (e *Engine) Run(ctx context.Context) {
 func (e *Engine) Restore(open []gozzard.Attempt, apps map[gozzard.TaskSeq]string) {
 	e.change(func(now time.Time) {
 		for i := range open {
-			a := &open[i]
-			if e.queue.attempts[a.Op] != nil {
-				continue
+			if a := &open[i]; e.queue.attempts[a.Op] == nil {
+				e.add(a, apps[a.Ref.Task], 0, now)
 			}
-			app, kind := apps[a.Ref.Task], FoundUnknown
-			switch a.State {
-			case gozzard.AttemptPending:
-				kind = AddedPending
-			case gozzard.AttemptDispatched:
-				kind = FoundDispatched
-			}
-			if kind != FoundUnknown {
-				e.queue.quotas[app]++
-			}
-			e.queue.addFound(a, app, kind, now)
 		}
 	})
 }

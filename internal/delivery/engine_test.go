@@ -52,7 +52,8 @@ func inWorld(t *testing.T, window int, test func(w *world)) {
 		w := &world{t: t, start: time.Now(), rows: map[gozzard.OpID]*gozzard.Attempt{}}
 		w.Engine = delivery.New(delivery.Options{Store: w, Dispatcher: fabric{w}, Log: slog.New(slog.DiscardHandler),
 			Now: time.Now, Lease: 14 * time.Second, Slack: 8 * time.Second, Resend: time.Second, Keep: time.Hour,
-			Window: window, Silent: func(gozzard.AgentID, time.Time) {}, Foreign: func(gozzard.AgentID) {}})
+			Window: window, Silent: func(gozzard.AgentID, time.Time) {}, Foreign: func(gozzard.AgentID) {},
+			Apps: func(context.Context, []gozzard.Attempt) (map[gozzard.TaskSeq]string, error) { return nil, nil }})
 
 		ctx, cancel := context.WithCancel(t.Context())
 		var wg sync.WaitGroup
@@ -68,9 +69,19 @@ func (w *world) Open(_ context.Context, agent gozzard.AgentID) (list []gozzard.A
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	for _, a := range w.rows {
-		if a.Agent == agent && !a.State.Final() {
+		if (agent == "" || a.Agent == agent) && !a.State.Final() {
 			list = append(list, *a)
 		}
+	}
+	return list, nil
+}
+
+// Sessions implements delivery.Store. It agrees with the engine: there is one server.
+func (w *world) Sessions(_ context.Context, agents []gozzard.AgentID) (map[gozzard.AgentID]uint64, error) {
+	list := map[gozzard.AgentID]uint64{}
+	for _, id := range agents {
+		s, _, _ := w.Session(id)
+		list[id] = s.ID
 	}
 	return list, nil
 }

@@ -19,7 +19,7 @@ func (e *Engine) Forget(ctx context.Context, id gozzard.AgentID) (n int, err err
 	// End the session: from now on nothing is sent, and what the agent still reports is of no session.
 	e.change(func(time.Time) {
 		if g := e.queue.agents[id]; g != nil {
-			g.session, g.online, g.settled = Session{}, false, false
+			g.end()
 			if len(g.attempts) == 0 {
 				delete(e.queue.agents, id)
 			}

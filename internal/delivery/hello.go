@@ -2,6 +2,7 @@ package delivery
 
 import (
 	"context"
+	"slices"
 	"time"
 
 	"github.com/gozzard/gozzard"
@@ -21,12 +22,16 @@ type Hello struct {
 // It tries until the record takes it: the session is open, so the agent will not say HELLO again. LockAgent is held.
 func (e *Engine) Reconcile(ctx context.Context, h Hello) error {
 	for {
-		err := e.reconcile(ctx, &h)
-		if err == nil {
+		all, err := e.reconcile(ctx, &h)
+		if all {
 			e.makeReady(ctx, h.Agent)
 			return nil
 		}
+		if err == nil {
+			continue // an attempt was changed after it was read
+		}
 		if e.OnlineSession(h.Agent).ID != h.Session {
+			e.endSession(h.Agent, h.Session)
 			return err // the agent is silent or has a newer session: its next HELLO decides
 		}
 
@@ -39,11 +44,25 @@ func (e *Engine) Reconcile(ctx context.Context, h Hello) error {
 	}
 }
 
-// reconcile does it once.
-func (e *Engine) reconcile(ctx context.Context, h *Hello) error {
+// endSession forgets a session that could not be reconciled. If its agent is heard again, it is asked for a HELLO.
+func (e *Engine) endSession(id gozzard.AgentID, session uint64) {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	g := e.queue.agents[id]
+	if g == nil || g.session.ID != session {
+		return
+	}
+	g.end()
+	if len(g.attempts) == 0 {
+		delete(e.queue.agents, id)
+	}
+}
+
+// reconcile does it once. It reports whether everything is decided.
+func (e *Engine) reconcile(ctx context.Context, h *Hello) (all bool, err error) {
 	open, err := e.openAttempts(ctx, h.Agent)
 	if err != nil {
-		return err
+		return false, err
 	}
 
 	known := make(map[gozzard.OpID]*gozzard.OpReport, len(h.Open))
@@ -69,24 +88,44 @@ func (e *Engine) reconcile(ctx context.Context, h *Hello) error {
 
 	// Record the verdicts before the agent may forget any of them.
 	if err := e.settle(ctx, final); err != nil {
-		return err
+		return false, err
 	}
 	e.acknowledgeOld(h, open)
+	if all, err = e.requeue(ctx, requeue); err != nil || !all {
+		return false, err
+	}
 
-	return e.requeue(ctx, requeue)
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	if g := e.queue.agents[h.Agent]; g != nil && g.session.ID == h.Session {
+		g.decided = true
+	}
+	return true, nil
 }
 
-// openAttempts reads the open attempts of an agent from the record. Most agents of a fleet that comes back have none, and
-// the record is not asked about those.
+// openAttempts reads the open attempts of an agent from the record, and takes up those that this server does not have. Most
+// agents of a fleet that comes back have none. A server that is alone has all attempts, and does not ask the record about
+// those agents.
 func (e *Engine) openAttempts(ctx context.Context, id gozzard.AgentID) ([]gozzard.Attempt, error) {
 	e.mu.Lock()
 	g := e.queue.agents[id]
 	none := g == nil || len(g.attempts) == 0
 	e.mu.Unlock()
-	if none {
+	if none && !e.o.Shared {
 		return nil, nil
 	}
-	return e.o.Store.Open(ctx, id)
+
+	open, err := e.o.Store.Open(ctx, id)
+	if err != nil {
+		return nil, err
+	}
+	missing := e.Missing(open)
+	apps, err := e.appsOf(ctx, missing)
+	if err != nil {
+		return nil, err
+	}
+	e.Restore(missing, apps)
+	return open, nil
 }
 
 // decide gives the row that a HELLO means for an attempt; ok is false when the attempt stays as it is. report is nil
@@ -139,15 +178,16 @@ func (e *Engine) foreign(id gozzard.OpID, from gozzard.AgentID) bool {
 	return a != nil && a.agent.id != from
 }
 
-// requeue records attempts that provably never began as pending again; makeReady sends them in the new session.
-func (e *Engine) requeue(ctx context.Context, rows []Settlement) error {
+// requeue records attempts that provably never began as pending again; makeReady sends them in the new session. It reports
+// whether the record took all.
+func (e *Engine) requeue(ctx context.Context, rows []Settlement) (all bool, err error) {
 	if len(rows) == 0 {
-		return nil
+		return true, nil
 	}
 
 	changed, err := e.o.Store.Settle(ctx, rows)
 	if err != nil {
-		return err
+		return false, err
 	}
 
 	e.change(func(now time.Time) {
@@ -157,7 +197,7 @@ func (e *Engine) requeue(ctx context.Context, rows []Settlement) error {
 			}
 		}
 	})
-	return nil
+	return !slices.Contains(changed, false), nil
 }
 
 // makeReady dispatches what waits for an agent until nothing does. From then on operations are recorded as dispatched
@@ -184,7 +224,7 @@ func (e *Engine) release(ctx context.Context, id gozzard.AgentID) bool {
 	var list []*Attempt
 	w := e.change(func(now time.Time) {
 		g := e.queue.agents[id]
-		if g == nil || !g.online {
+		if g == nil || !g.online || !g.decided {
 			return
 		}
 
@@ -262,7 +302,7 @@ func (e *Engine) dispatch(ctx context.Context, id gozzard.AgentID, session uint6
 			if err == nil && changed[i] {
 				ev = Event{Kind: Dispatched, Session: session, Deadline: rows[i].Deadline}
 			} else {
-				all = false
+				all, e.doubts[id] = false, true
 			}
 			e.queue.apply(a, ev, now)
 		}

@@ -66,14 +66,37 @@ func (e *Engine) carryOut(ctx context.Context, w *work) (all bool) {
 
 	// What waits for agents that are online.
 	slices.Sort(w.release)
-	for _, id := range slices.Compact(w.release) {
+	e.releaseAll(ctx, slices.Compact(w.release))
+
+	return all
+}
+
+// releaseAll dispatches what waits for agents. Where several servers share the record, it looks first: an older attempt,
+// which another server accepted, must be dispatched before.
+func (e *Engine) releaseAll(ctx context.Context, agents []gozzard.AgentID) {
+	if len(agents) == 0 {
+		return
+	}
+	var v *view
+	if e.o.Shared {
+		var err error
+		if v, err = e.read(ctx, agents); err != nil {
+			if ctx.Err() == nil {
+				e.o.Log.Warn("cannot look at what waits for agents, trying again", "agents", len(agents), "err", err)
+			}
+			return // the timer asks again
+		}
+	}
+
+	for _, id := range agents {
 		if lock := e.agentLock(id); lock.TryLock() { // else another goroutine does it
+			if v != nil {
+				e.look(ctx, id, v)
+			}
 			e.makeReady(ctx, id)
 			lock.Unlock()
 		}
 	}
-
-	return all
 }
 
 // send hands operations to the fabric, those of one agent and session in one command. Errors are not handled: an
@@ -199,7 +222,7 @@ func (e *Engine) settleClaims(ctx context.Context, failure string, list []claim,
 			if err == nil && changed[i] {
 				e.queue.apply(c.attempt, yes, now)
 			} else {
-				all = false
+				all, e.doubts[c.attempt.agent.id] = false, true
 				e.queue.apply(c.attempt, no, now)
 			}
 		}

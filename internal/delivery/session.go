@@ -38,7 +38,7 @@ func (e *Engine) OpenSession(id gozzard.AgentID, s Session, now time.Time) {
 	g := e.queue.agent(id)
 	if gozzard.MayOpenSession(g.session.ID, s.ID) {
 		s.Behind = s.Behind || g.session.Behind
-		g.session, g.settled = s, false
+		g.session, g.decided, g.settled = s, false, false
 		e.renewLease(g, now)
 	}
 }

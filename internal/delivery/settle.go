@@ -266,5 +266,8 @@ func (e *Engine) settled(row *Settlement, changed bool, now time.Time) bool {
 		e.queue.apply(a, Event{Kind: Settled}, now)
 	}
 	e.queue.setReported(a, false)
+	if !changed { // another server may have recorded it
+		e.doubts[row.Agent] = true
+	}
 	return changed
 }

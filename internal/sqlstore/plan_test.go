@@ -43,7 +43,8 @@ func TestPlans(t *testing.T) {
 	}
 
 	for name, b := range map[string]*bulk{"sessions": s.d.sessions, "dispatch": dispatchAttempts,
-		"settle": settleAttempts, "journals": advanceJournals, "flags": flagProcesses, "removal": removeProcesses,
+		"read sessions": readSessions, "settle": settleAttempts, "journals": advanceJournals, "flags": flagProcesses,
+		"removal":  removeProcesses,
 		"returned": returnProcesses, "rejected": removeRejected, "refused": selectRefused, "refused items": refusedItems,
 		"processes": selectProcesses, "groups": selectGroups, "keys": deleteTaskKeys, "tasks": deleteTaskRows,
 		"task items": selectTaskItems, "task places": selectTaskPlaces, "task verdicts": s.d.taskVerdicts,

@@ -64,6 +64,24 @@ func selectSessions(forShare string) *bulk {
 	return withRows(`SELECT h.agent_id, h.session FROM v JOIN hosts h ON h.agent_id = v.a`+forShare, "a TEXT")
 }
 
+var readSessions = selectSessions("")
+
+// Sessions implements control.Store.
+func (s *Store) Sessions(ctx context.Context, agents []gozzard.AgentID) (_ map[gozzard.AgentID]uint64, err error) {
+	defer s.timed("sessions", &err)()
+	sessions := make(map[gozzard.AgentID]uint64, len(agents))
+	err = s.read.queryRows(ctx, readSessions, len(agents),
+		func(i int, to []any) []any { return append(to, text(string(agents[i]))) },
+		func(r *sql.Rows) error {
+			var agent string
+			var session int64
+			err := r.Scan(&agent, &session)
+			sessions[gozzard.AgentID(agent)] = uint64(session)
+			return err
+		})
+	return sessions, s.readError("sessions", err)
+}
+
 // Dispatch implements control.Store.
 func (s *Store) Dispatch(ctx context.Context, rows []record.Dispatch) (moved []bool, err error) {
 	defer s.timed("dispatch", &err)()

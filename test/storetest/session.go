@@ -1,6 +1,7 @@
 package storetest
 
 import (
+	"fmt"
 	"math"
 	"net/netip"
 	"testing"
@@ -44,6 +45,23 @@ func sessionNewer(t *testing.T, s control.Store) {
 	must(t, err)
 	equal(t, "hosts", len(hosts), 2)
 	equal(t, "session of a", hosts[0].Session, registered)
+}
+
+func sessionsOf(t *testing.T, s control.Store) {
+	want := map[gozzard.AgentID]uint64{}
+	var agents []gozzard.AgentID
+	for i := range 40 {
+		id := agentID(i)
+		agents = append(agents, id, gozzard.AgentID(fmt.Sprintf("unknown-%d", i)))
+		want[id] = uint64(i + 1)
+		openSession(t, s, id, want[id])
+	}
+	got, err := s.Sessions(t.Context(), agents)
+	must(t, err)
+	equal(t, "sessions", got, want)
+	got, err = s.Sessions(t.Context(), nil)
+	must(t, err)
+	equal(t, "sessions of nobody", len(got), 0)
 }
 
 // sessionJournal: the record knows since which session an agent has its journal. It notices a lost or rolled-back

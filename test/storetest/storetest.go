@@ -49,6 +49,7 @@ func Run(t *testing.T, open func(t *testing.T) control.Store) {
 		{"dispatch: states", dispatchStates},
 		{"dispatch: sessions", dispatchSessions},
 		{"session: newer only", sessionNewer},
+		{"session: of several agents", sessionsOf},
 		{"session: since when the journal is known", sessionJournal},
 		{"session: whether definitions were restored after a lost journal", sessionRestored},
 		{"session: never below the recorded protocol", sessionProtocol},
