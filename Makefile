@@ -208,6 +208,11 @@ faults-postgres: ## the tests of faults and of the fleet again, with the record 
 	go test -json -count=1 -parallel 4 -timeout 60m ./test/faults ./test/fleettest | \
 	bin/testsummary -skips .ci/skips-postgres -strict -again $(AGAIN) go test -json -timeout 60m
 
+.PHONY: faults-cluster
+faults-cluster: ## several servers on one record: 20 kills, freezes of 60 s, crashes of PostgreSQL, cut cluster ports, with 10,000 operations under each
+	GOZZARD_TEST_POSTGRES=require go test -count=1 -parallel 1 -timeout 120m -v -run 'TestC[0-9]' ./test/cluster -cluster.kills=20 -cluster.operations=10000 \
+		-cluster.times=3 -cluster.frozen=60s
+
 .PHONY: soak
 soak: deps-test ## hundreds of odd daemons, callers on every door and random faults for SOAK (10m), and a table that must be all zeros; SEED repeats a plan
 	go test -count=1 -timeout 12h -v -run TestSoak ./test/soak -soak.for=$(SOAK) -soak.seed=$(SEED) -soak.processes=250 -soak.callers=24

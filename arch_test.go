@@ -152,6 +152,7 @@ var mayImport = map[string][]string{
 	"test/fuzztest":               {},
 	"test/goldentest":             {},
 	"test/identity":               {everything},
+	"test/ledger":                 {everything},
 	"test/packages":               {everything},
 	"test/pgtest":                 {},
 	"test/pages":                  {everything},

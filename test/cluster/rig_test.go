@@ -54,15 +54,18 @@ func freeAddr(t *testing.T) string {
 	return net.JoinHostPort("127.0.0.1", strconv.Itoa(ft.FreePort(t)))
 }
 
-// add starts one more server.
-func (i *installation) add() *member {
+// add starts one more server. extra has flags for its part in the cluster, unless they do not matter.
+func (i *installation) add(extra ...string) *member {
 	i.t.Helper()
+	if len(extra) == 0 {
+		extra = []string{"--cluster-listen", freeAddr(i.t)}
+	}
 	m := &member{i: i, data: filepath.Join(i.t.TempDir(), "server"), listen: freeAddr(i.t), agent: freeAddr(i.t), API: &ft.API{}}
 	if len(i.servers) > 0 {
 		m.copyKeys(i.servers[0])
 	}
-	m.Program = ft.Start(i.t, "server", nil, "server", "--data", m.data, "--listen", m.listen, "--agent-listen", m.agent,
-		"--enrol", "--record", i.pg.URL("fleet"), "--cluster-listen", freeAddr(i.t))
+	m.Program = ft.Start(i.t, "server", nil, append([]string{"server", "--data", m.data, "--listen", m.listen, "--agent-listen", m.agent,
+		"--enrol", "--record", i.pg.URL("fleet")}, extra...)...)
 	m.await()
 	i.servers = append(i.servers, m)
 	return m
@@ -198,13 +201,14 @@ func connected(t *testing.T, pid int, address string) bool {
 	return strings.Contains(string(out), "pid="+strconv.Itoa(pid)+",")
 }
 
-// knownTo is how many servers an agent knows.
+// knownTo is how many servers an agent knows. What it learned at its enrolment and never changed is in that file only.
 func (i *installation) knownTo(agent *ft.Program) int {
-	b, err := os.ReadFile(filepath.Join(i.folders[agent], "servers.json"))
-	if err != nil {
-		return 0
+	for _, name := range []string{"servers.json", "enrolment.json"} {
+		if b, err := os.ReadFile(filepath.Join(i.folders[agent], name)); err == nil {
+			return strings.Count(string(b), `"agents"`)
+		}
 	}
-	return strings.Count(string(b), `"agents"`)
+	return 0
 }
 
 func host(ip string) ft.J { return ft.J{"ip": ip, "bk_cloud_id": 0} }

@@ -13,6 +13,7 @@ import (
 	"time"
 
 	ft "github.com/gozzard/gozzard/test/fleettest"
+	"github.com/gozzard/gozzard/test/ledger"
 )
 
 // P6: the daemon of a start command ends up in another cgroup, as with systemctl or sudo. The agent adopts it only if
@@ -200,8 +201,8 @@ func TestH1Reboot(t *testing.T) {
 		must(t, operate(t, s.API, d, 4, d.Spec(nil)), 0)
 	}
 
-	l := newLedger(t, s.API)
-	stop := l.steady(1, 2*time.Millisecond)
+	l := ledger.New(t, s.API)
+	stop := l.Steady(1, 2*time.Millisecond)
 	time.Sleep(200 * time.Millisecond)
 	agent.Kill(syscall.SIGKILL)
 
@@ -247,6 +248,6 @@ func TestH1Reboot(t *testing.T) {
 		t.Error("see the line above")
 	}
 
-	l.afterwards(8, 1)
-	l.judge("H1", floor{ok: 10})
+	l.Afterwards(8, 1)
+	l.Judge("H1", ledger.Floor{OK: 10})
 }

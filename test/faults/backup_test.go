@@ -17,6 +17,7 @@ import (
 	"time"
 
 	ft "github.com/gozzard/gozzard/test/fleettest"
+	"github.com/gozzard/gozzard/test/ledger"
 )
 
 // commandOf runs the program as the admin of a server.
@@ -95,30 +96,30 @@ func TestK9BackupUnderLoad(t *testing.T) {
 	recipient := strings.TrimSpace(mustRun(t, s, "backup", "keygen", "--to", key))
 
 	// Take a backup under load, with operations that are open in it and others that come later.
-	l := newLedger(t, s.API)
-	stop := l.load(4, 2, 300**scale)
-	ft.Until(t, time.Minute, func() string { return "no load" }, func() bool { return len(l.effects()) > 20 })
+	l := ledger.New(t, s.API)
+	stop := l.Load(4, 2, 300**scale)
+	ft.Until(t, time.Minute, func() string { return "no load" }, func() bool { return len(l.Effects()) > 20 })
 	second.Kill(syscall.SIGSTOP)
 	never := make(chan struct{})
 	held := 10
 	for i := range held { // open in the backup, finished after it
-		l.send(fmt.Sprintf("held-%d", i), 2, 20+i, never)
+		l.Send(fmt.Sprintf("held-%d", i), 2, 20+i, never)
 	}
 
 	mustRun(t, s, "backup", "create", "--data", s.Data, "--to", file, "--recipient", recipient)
 
 	for i := range 10 { // not in the backup at all
-		l.send(fmt.Sprintf("later-%d", i), 1, 20+i, never)
+		l.Send(fmt.Sprintf("later-%d", i), 1, 20+i, never)
 	}
 
 	second.Kill(syscall.SIGCONT)
 	stop()
 
-	if f := l.collect(); f.lost+f.stuck+f.twice+f.wrong > 0 {
+	if f := l.Collect(); f.Lost+f.Stuck+f.Twice+f.Wrong > 0 {
 		t.Fatalf("before the server was lost: %s", f)
 	}
 
-	done := l.effects()
+	done := l.Effects()
 	for i := range held {
 		if done[fmt.Sprintf("held-%d", i)] != 1 {
 			t.Fatalf("held-%d was not done before the server was lost", i)
@@ -149,28 +150,28 @@ func TestK9BackupUnderLoad(t *testing.T) {
 	r.AwaitOnline(t, 2)
 
 	// The verdicts in the restored record are true.
-	l.api = r.API
-	f := l.collect()
+	l.Use(t, r.API)
+	f := l.Collect()
 	fmt.Printf("fault K9: restored: of %s; those lost were accepted after the backup\n", f)
 
-	if f.stuck+f.twice+f.wrong > 0 || f.lost < 10 || f.ops-f.lost < held || f.interrupted < held {
+	if f.Stuck+f.Twice+f.Wrong > 0 || f.Lost < 10 || f.Ops-f.Lost < held || f.Interrupted < held {
 		t.Errorf("fault K9: %s", f)
 	}
 
 	// The restored server accepts new operations, and nothing old is executed again.
-	fresh := newLedger(t, r.API)
+	fresh := ledger.New(t, r.API)
 	for i := range 24 { // of the same processes: their hosts have executed later tasks than the restored record has
-		fresh.send(fmt.Sprintf("fresh-%d", i), 1+i%2, i, never)
+		fresh.Send(fmt.Sprintf("fresh-%d", i), 1+i%2, i, never)
 	}
 
-	f = fresh.collect()
+	f = fresh.Collect()
 	fmt.Printf("fault K9: after the restore: %s\n", f)
 
-	if f.ok != 24 {
-		t.Errorf("fault K9: after the restore: %s %v", f, f.why)
+	if f.OK != 24 {
+		t.Errorf("fault K9: after the restore: %s %v", f, f.Why)
 	}
 
-	for mark, n := range l.effects() {
+	for mark, n := range l.Effects() {
 		if n != done[mark] {
 			t.Errorf("%s was done %d times, %d before the restore", mark, n, done[mark])
 		}

@@ -15,6 +15,7 @@ import (
 	"time"
 
 	ft "github.com/gozzard/gozzard/test/fleettest"
+	"github.com/gozzard/gozzard/test/ledger"
 )
 
 // ext4 mounts a small file system from an image and returns its mount point and the image.
@@ -70,23 +71,14 @@ func TestV2PowerCut(t *testing.T) {
 	data := filepath.Join(dir, "data")
 	s := ft.StartServer(t, data)
 	s.StartAgent(t, 1, "")
-	l := newLedger(t, s.API)
-	stop := l.load(8, 1, 3000**scale)
+	l := ledger.New(t, s.API)
+	stop := l.Load(8, 1, 3000**scale)
 	acked, lost := 0, 0
 	for range 2 * *scale {
 		time.Sleep(700 * time.Millisecond)
-		ft.Until(t, time.Minute, func() string { return "nothing is acknowledged" }, func() bool {
-			l.mu.Lock()
-			defer l.mu.Unlock()
-			return len(l.tasks) > 0
-		})
+		ft.Until(t, time.Minute, func() string { return "nothing is acknowledged" }, func() bool { return len(l.Tasks()) > 0 })
 		s.Kill(syscall.SIGSTOP)
-		l.mu.Lock()
-		tasks := map[string]string{}
-		for k, v := range l.tasks {
-			tasks[k] = v
-		}
-		l.mu.Unlock()
+		tasks := l.Tasks()
 		after := filepath.Join(t.TempDir(), "after.img")
 		copyFile(t, image, after)
 		s.Kill(syscall.SIGCONT)
@@ -110,8 +102,8 @@ func TestV2PowerCut(t *testing.T) {
 		t.Errorf("%d of %d lost", lost, acked)
 	}
 
-	l.afterwards(8, 1)
-	l.judge("V2", floor{ok: 30, percent: 50})
+	l.Afterwards(8, 1)
+	l.Judge("V2", ledger.Floor{OK: 30, Percent: 50})
 	s.Kill(syscall.SIGKILL)
 }
 
@@ -142,10 +134,10 @@ func TestK1DiskFull(t *testing.T) {
 	dir, _ := ext4(t, 32)
 	s := ft.StartServer(t, filepath.Join(dir, "data"))
 	s.StartAgent(t, 1, "")
-	l := newLedger(t, s.API)
+	l := ledger.New(t, s.API)
 	never := make(chan struct{})
 	for i := range 20 {
-		l.send(fmt.Sprintf("before-%d", i), 1, i%4, never)
+		l.Send(fmt.Sprintf("before-%d", i), 1, i%4, never)
 	}
 
 	fill := filepath.Join(dir, "fill")
@@ -182,11 +174,11 @@ func TestK1DiskFull(t *testing.T) {
 	})
 
 	for i := range 20 {
-		l.send(fmt.Sprintf("after-%d", i), 1, i%4, never)
+		l.Send(fmt.Sprintf("after-%d", i), 1, i%4, never)
 	}
 
 	fmt.Printf("fault K1: %d operations refused while the disk was full: %q\n", refused, words)
-	l.judge("K1", floor{ok: 40, percent: 100})
+	l.Judge("K1", ledger.Floor{OK: 40, Percent: 100})
 	s.Kill(syscall.SIGKILL)
 }
 

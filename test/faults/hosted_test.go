@@ -14,6 +14,7 @@ import (
 	"time"
 
 	ft "github.com/gozzard/gozzard/test/fleettest"
+	"github.com/gozzard/gozzard/test/ledger"
 )
 
 // A1: the agent is killed again and again while it supervises many processes and operations run. No process is
@@ -22,8 +23,8 @@ func TestA1Hosted(t *testing.T) {
 	s := ft.StartServer(t, "")
 	agent := s.StartAgent(t, 1, "")
 	f := startFleet(t, s, agent, "gzkeep", 200)
-	l := newLedger(t, s.API)
-	stop := l.steady(1, 5*time.Millisecond)
+	l := ledger.New(t, s.API)
+	stop := l.Steady(1, 5*time.Millisecond)
 	kills := 25 * *scale
 	for i := range kills {
 		time.Sleep(time.Duration(rand.IntN(150)) * time.Millisecond)
@@ -47,8 +48,8 @@ func TestA1Hosted(t *testing.T) {
 		t.Error("see the line above")
 	}
 
-	l.afterwards(8, 1)
-	l.judge("A1 hosted", floor{ok: 40, percent: 25})
+	l.Afterwards(8, 1)
+	l.Judge("A1 hosted", ledger.Floor{OK: 40, Percent: 25})
 
 	for _, d := range f.ds[:5] { // they are watched, not only listed
 		cameBack(t, d)
@@ -62,12 +63,12 @@ func TestA4FrozenAgent(t *testing.T) {
 	s := ft.StartServer(t, "")
 	agent := s.StartAgent(t, 1, "")
 	f := startFleet(t, s, agent, "gzfrost", 3)
-	l := newLedger(t, s.API)
+	l := ledger.New(t, s.API)
 	never := make(chan struct{})
 	agent.Kill(syscall.SIGSTOP)
 	n := min(40**scale, 1000)
 	for i := range n {
-		l.send(fmt.Sprintf("frozen-%d", i), 1, i%8, never)
+		l.Send(fmt.Sprintf("frozen-%d", i), 1, i%8, never)
 	}
 
 	began := time.Now()
@@ -82,12 +83,12 @@ func TestA4FrozenAgent(t *testing.T) {
 	sessions := agent.Sessions()
 	agent.Kill(syscall.SIGCONT)
 	ft.Until(t, time.Minute, agent.Output, func() bool { return agent.Sessions() > sessions })
-	l.afterwards(8, 1)
-	figs := l.collect()
+	l.Afterwards(8, 1)
+	figs := l.Collect()
 	fmt.Printf("fault A4: frozen for %.0f s with %d operations on their way: %d stale executions (%s)\n",
-		time.Since(began).Seconds(), n, figs.twice+figs.wrong, figs)
+		time.Since(began).Seconds(), n, figs.Twice+figs.Wrong, figs)
 
-	if fault := figs.fault(floor{ok: 8}); fault != "" || figs.ops != n+8 {
+	if fault := figs.Fault(ledger.Floor{OK: 8}); fault != "" || figs.Ops != n+8 {
 		t.Errorf("see the line above: %s", fault)
 	}
 
@@ -103,8 +104,8 @@ func TestA5AgentOutOfMemory(t *testing.T) {
 	agent.Kill(syscall.SIGKILL)
 	dir := groupV1(t, "memory", 0)
 	endFirst(t, agent)
-	l := newLedger(t, s.API)
-	stop := l.steady(1, 2*time.Millisecond)
+	l := ledger.New(t, s.API)
+	stop := l.Steady(1, 2*time.Millisecond)
 	rounds, killed := 2**scale, 0
 	var back []time.Duration
 	for i := range rounds {
@@ -135,8 +136,8 @@ func TestA5AgentOutOfMemory(t *testing.T) {
 		t.Error(agent.Output())
 	}
 
-	l.afterwards(8, 1)
-	l.judge("A5", floor{ok: 12})
+	l.Afterwards(8, 1)
+	l.Judge("A5", ledger.Floor{OK: 12})
 	f.untouched("after the agent was out of memory")
 }
 
@@ -145,8 +146,8 @@ func TestA6Upgrade(t *testing.T) {
 	s := ft.StartServer(t, "")
 	agent := s.StartAgent(t, 1, "")
 	f := startFleet(t, s, agent, "gzup", min(50**scale, 500))
-	l := newLedger(t, s.API)
-	stop := l.steady(1, 5*time.Millisecond)
+	l := ledger.New(t, s.API)
+	stop := l.Steady(1, 5*time.Millisecond)
 	rounds := 2 * *scale
 	var gaps [2][]time.Duration
 	for range rounds {
@@ -174,8 +175,8 @@ func TestA6Upgrade(t *testing.T) {
 		t.Error("see the line above")
 	}
 
-	l.afterwards(8, 1)
-	l.judge("A6", floor{ok: 12, percent: 50})
+	l.Afterwards(8, 1)
+	l.Judge("A6", ledger.Floor{OK: 12, Percent: 50})
 	cameBack(t, f.ds[0])
 }
 
@@ -287,14 +288,14 @@ func TestA15AgentFull(t *testing.T) {
 	s := ft.StartServer(t, "")
 	agent := s.StartAgent(t, 1, "")
 	f := startFleet(t, s, agent, "gztask", 5)
-	l := newLedger(t, s.API)
-	l.mayFail = true
+	l := ledger.New(t, s.API)
+	l.MayFail = true
 	ends := 0
 	for i := range *scale {
-		l.prefix = fmt.Sprintf("full%d-", i)
+		l.Prefix = fmt.Sprintf("full%d-", i)
 		dir := groupV1(t, "pids", agent.PID())
 		endFirst(t, agent)
-		stop := l.steady(1, 5*time.Millisecond)
+		stop := l.Steady(1, 5*time.Millisecond)
 		control(t, filepath.Join(dir, "pids.max"), "1")
 		select {
 		case <-agent.Done():
@@ -308,8 +309,8 @@ func TestA15AgentFull(t *testing.T) {
 	}
 
 	fmt.Printf("fault A15: agent without a task to spare %d times: it ended by itself %d times\n", *scale, ends)
-	l.prefix = ""
-	l.afterwards(8, 1)
-	l.judge("A15", floor{ok: 12})
+	l.Prefix = ""
+	l.Afterwards(8, 1)
+	l.Judge("A15", ledger.Floor{OK: 12})
 	f.untouched("after the agent ran out of tasks")
 }

@@ -21,6 +21,7 @@ import (
 
 	"github.com/gozzard/gozzard/internal/journal"
 	ft "github.com/gozzard/gozzard/test/fleettest"
+	"github.com/gozzard/gozzard/test/ledger"
 )
 
 func read(t *testing.T, path string) []byte {
@@ -111,8 +112,8 @@ func TestA8DamagedJournal(t *testing.T) {
 	s := ft.StartServer(t, "")
 	agent := s.StartAgent(t, 1, "")
 	f := startFleet(t, s, agent, "gzdamage", 5)
-	l := newLedger(t, s.API)
-	stop := l.steady(1, 2*time.Millisecond)
+	l := ledger.New(t, s.API)
+	stop := l.Steady(1, 2*time.Millisecond)
 	path := filepath.Join(agent.Flag("--data"), "journal")
 
 	damages := []func([]byte) []byte{
@@ -132,8 +133,8 @@ func TestA8DamagedJournal(t *testing.T) {
 
 	stop()
 	fmt.Printf("fault A8: %d damaged journals\n", rounds)
-	l.afterwards(8, 1)
-	l.judge("A8", floor{ok: 12, interrupted: 4})
+	l.Afterwards(8, 1)
+	l.Judge("A8", ledger.Floor{OK: 12, Interrupted: 4})
 	f.untouched("after the damage")
 	cameBack(t, f.ds[0])
 }
@@ -148,17 +149,17 @@ func TestA9OldCopy(t *testing.T) {
 	rounds := min(3**scale, 60)
 	const noticed = "a host has another journal than before, or an older copy of it"
 	before := strings.Count(s.Output(), noticed)
-	var figs figures
+	var figs ledger.Figures
 	for round := range rounds {
-		l := newLedger(t, s.API)
-		l.prefix = fmt.Sprintf("round%d-", rand.Uint64())
+		l := ledger.New(t, s.API)
+		l.Prefix = fmt.Sprintf("round%d-", rand.Uint64())
 		agent.Kill(syscall.SIGKILL)
 		backup := filepath.Join(t.TempDir(), "backup")
 		command(t, "cp", "-a", data, backup)
 		s.AgainOnline(t, agent)
-		stop := l.steady(1, time.Millisecond)
+		stop := l.Steady(1, time.Millisecond)
 		ft.Until(t, 30*time.Second, func() string { return "nothing is executed that the copy does not have" },
-			func() bool { return len(l.effects()) >= 10 })
+			func() bool { return len(l.Effects()) >= 10 })
 		agent.Kill(syscall.SIGKILL)
 		command(t, "rm", "-r", data)
 		command(t, "cp", "-a", backup, data)
@@ -167,14 +168,14 @@ func TestA9OldCopy(t *testing.T) {
 		stop()
 		ft.Until(t, 30*time.Second, func() string { return "the server has not noticed the old copy" },
 			func() bool { return strings.Count(s.Output(), noticed) > before+round })
-		l.afterwards(8, 1)
-		figs.add(l.collect())
+		l.Afterwards(8, 1)
+		figs.Add(l.Collect())
 	}
 
 	found := strings.Count(s.Output(), noticed) - before
 	fmt.Printf("fault A9: %d of %d roll-backs noticed; %s\n", found, rounds, figs)
 
-	if fault := figs.fault(floor{ok: 9 * rounds}); found != rounds || fault != "" {
+	if fault := figs.Fault(ledger.Floor{OK: 9 * rounds}); found != rounds || fault != "" {
 		t.Errorf("%d of %d; %s", found, rounds, fault)
 	}
 
@@ -272,10 +273,10 @@ func TestA12SyncFails(t *testing.T) {
 	s := ft.StartServer(t, "")
 	agent := s.StartAgent(t, 1, "")
 	f := startFleet(t, s, agent, "gzsync", 5)
-	l := newLedger(t, s.API)
+	l := ledger.New(t, s.API)
 	rounds := 2 * *scale
 	right := 0
-	stop := l.steady(1, 5*time.Millisecond)
+	stop := l.Steady(1, 5*time.Millisecond)
 
 	for range rounds {
 		agent.Kill(syscall.SIGKILL)
@@ -301,8 +302,8 @@ func TestA12SyncFails(t *testing.T) {
 		t.Errorf("%d of %d; the last code is %d", right, rounds, agent.ExitCode())
 	}
 
-	l.afterwards(8, 1)
-	l.judge("A12", floor{ok: 12})
+	l.Afterwards(8, 1)
+	l.Judge("A12", ledger.Floor{OK: 12})
 	f.untouched("after failed syncs")
 }
 

@@ -12,6 +12,7 @@ import (
 	"time"
 
 	ft "github.com/gozzard/gozzard/test/fleettest"
+	"github.com/gozzard/gozzard/test/ledger"
 )
 
 // hosted starts daemons that must not be affected by what happens to their agent.
@@ -41,8 +42,8 @@ func TestA1AgentKilledUnderLoad(t *testing.T) {
 		pids[d] = d.PID()
 	}
 
-	l := newLedger(t, s.API)
-	stop := l.load(8, 1, 2000**scale)
+	l := ledger.New(t, s.API)
+	stop := l.Load(8, 1, 2000**scale)
 	kills := 8 * *scale
 	for range kills {
 		time.Sleep(time.Duration(150+rand.IntN(400)) * time.Millisecond)
@@ -67,8 +68,8 @@ func TestA1AgentKilledUnderLoad(t *testing.T) {
 		t.Errorf("%d processes were touched", restarts)
 	}
 
-	l.afterwards(24, 1)
-	l.judge("A1", floor{ok: 40, percent: 25})
+	l.Afterwards(24, 1)
+	l.Judge("A1", ledger.Floor{OK: 40, Percent: 25})
 }
 
 // A2 and A3: the agent is killed at each step of an operation. The test names the step, and the agent kills itself
@@ -80,23 +81,23 @@ func TestA2A3AgentKilledAtEachStep(t *testing.T) {
 	rounds := 2 * *scale
 	for _, step := range []struct {
 		place string
-		least floor // of one operation
+		least ledger.Floor // of one operation
 	}{
-		{"intent", floor{ok: 1}}, // it is sent again
-		{"after-intent", floor{interrupted: 1}},
-		{"after-effect", floor{interrupted: 1}},
-		{"after-done", floor{ok: 1}},
+		{"intent", ledger.Floor{OK: 1}}, // it is sent again
+		{"after-intent", ledger.Floor{Interrupted: 1}},
+		{"after-effect", ledger.Floor{Interrupted: 1}},
+		{"after-done", ledger.Floor{OK: 1}},
 	} {
 		t.Run(step.place, func(t *testing.T) {
 			place, least := step.place, step.least
-			l := newLedger(t, s.For(t))
-			l.prefix = place + "-"
+			l := ledger.New(t, s.For(t))
+			l.Prefix = place + "-"
 			never := make(chan struct{})
 			for i := range rounds {
 				if err := os.WriteFile(arm, []byte(place), 0o600); err != nil {
 					t.Fatal(err)
 				}
-				l.send(fmt.Sprintf("%s-%d", place, i), 1, 0, never)
+				l.Send(fmt.Sprintf("%s-%d", place, i), 1, 0, never)
 				select {
 				case <-agent.Done():
 				case <-time.After(20 * time.Second):
@@ -106,8 +107,8 @@ func TestA2A3AgentKilledAtEachStep(t *testing.T) {
 				s.AwaitOnline(t, 1)
 			}
 
-			l.afterwards(2, 1)
-			l.judge("A3 "+place, floor{ok: 2 + least.ok*rounds, interrupted: least.interrupted * rounds})
+			l.Afterwards(2, 1)
+			l.Judge("A3 "+place, ledger.Floor{OK: 2 + least.OK*rounds, Interrupted: least.Interrupted * rounds})
 		})
 	}
 
@@ -148,8 +149,8 @@ func TestV1ServerKilledUnderLoad(t *testing.T) {
 	s := ft.StartServer(t, "")
 	s.StartAgent(t, 1, "")
 	s.StartAgent(t, 2, "")
-	l := newLedger(t, s.API)
-	stop := l.load(8, 2, 2000**scale)
+	l := ledger.New(t, s.API)
+	stop := l.Load(8, 2, 2000**scale)
 	kills := 5 * *scale
 	for range kills {
 		time.Sleep(time.Duration(200+rand.IntN(500)) * time.Millisecond)
@@ -163,8 +164,8 @@ func TestV1ServerKilledUnderLoad(t *testing.T) {
 	time.Sleep(time.Second)
 	stop()
 	fmt.Printf("fault V1: server killed %d times\n", kills)
-	l.afterwards(24, 1, 2)
-	l.judge("V1", floor{ok: 40, percent: 25})
+	l.Afterwards(24, 1, 2)
+	l.Judge("V1", ledger.Floor{OK: 40, Percent: 25})
 }
 
 // N2: one agent is frozen, and the cable of another is pulled. No other host waits, and in the end every open operation
@@ -176,8 +177,8 @@ func TestN2SilentAgent(t *testing.T) {
 	cable := ft.NewProxy(t, s.Agents)
 	s.StartAgent(t, 2, cable.Addr())
 	frozen := s.StartAgent(t, 3, "")
-	l := newLedger(t, s.API)
-	stop := l.load(6, 3, 100000)
+	l := ledger.New(t, s.API)
+	stop := l.Load(6, 3, 100000)
 	time.Sleep(time.Second)
 	began := time.Now()
 	cable.Hold(true)
@@ -213,6 +214,6 @@ func TestN2SilentAgent(t *testing.T) {
 	frozen.Kill(syscall.SIGCONT)
 	s.AwaitOnline(t, 2)
 	s.AwaitOnline(t, 3)
-	l.afterwards(24, 1, 2, 3)
-	l.judge("N2", floor{ok: 40})
+	l.Afterwards(24, 1, 2, 3)
+	l.Judge("N2", ledger.Floor{OK: 40})
 }

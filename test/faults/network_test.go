@@ -15,6 +15,7 @@ import (
 	"time"
 
 	ft "github.com/gozzard/gozzard/test/fleettest"
+	"github.com/gozzard/gozzard/test/ledger"
 )
 
 // netFleet is a server and three enrolled hosts. Each is in its own network namespace, and each host has a running
@@ -26,7 +27,7 @@ type netFleet struct {
 	dirs   [4]string
 	agents [4]*ft.Program
 	ds     [4]*ft.Daemon
-	many   *ledger // operations that were sent while one direction was lost
+	many   *ledger.Ledger // operations that were sent while one direction was lost
 }
 
 // TestNetwork: three agents in three network namespaces enrol over TLS with a server in a fourth. They operate, lose
@@ -50,8 +51,8 @@ func TestNetwork(t *testing.T) {
 	}
 
 	t.Run("N1", f.cutCleanly)
-	f.many = newLedger(t, f.s.API)
-	f.many.addr = f.Addr
+	f.many = ledger.New(t, f.s.API)
+	f.many.Addr = f.Addr
 	t.Run("N2N3", f.lose)
 	t.Run("N3Many", f.judgeMany)
 	t.Run("A10TS7", f.clone)
@@ -160,14 +161,14 @@ func (f *netFleet) lose(t *testing.T) {
 // stopFault describes what is wrong with the verdict of a stop that lost its network, given how many copies run now; ""
 // when nothing is.
 func stopFault(e ft.Entry, running int) string {
-	switch o := outcomeOf(e); {
+	switch o := ledger.OutcomeOf(e); {
 	case running > 1:
 		return "the process was started again"
-	case o == failed:
+	case o == ledger.Failed:
 		return "the stop did nothing that can fail"
-	case o == executed && running != 0:
+	case o == ledger.Executed && running != 0:
 		return "a stop that was executed left the process running"
-	case o == notExecuted && running != 1:
+	case o == ledger.NotExecuted && running != 1:
 		return "a stop that was not executed ended the process"
 	}
 	return ""
@@ -182,7 +183,7 @@ func (f *netFleet) sendMany(n int, over time.Duration) (wait func()) {
 	for c := range callers {
 		wg.Go(func() {
 			for i := c; i < n; i += callers {
-				f.many.send("n"+strconv.Itoa(i), 2+i%2, i/2%processes, quit)
+				f.many.Send("n"+strconv.Itoa(i), 2+i%2, i/2%processes, quit)
 				time.Sleep(over / time.Duration(n/callers+1))
 			}
 		})
@@ -192,12 +193,12 @@ func (f *netFleet) sendMany(n int, over time.Duration) (wait func()) {
 
 // N3: the verdicts of operations that were sent while one direction was lost are true.
 func (f *netFleet) judgeMany(t *testing.T) {
-	if len(f.many.tasks) < max(60, 50**scale) {
-		t.Errorf("only %d operations were accepted", len(f.many.tasks))
+	if len(f.many.Tasks()) < max(60, 50**scale) {
+		t.Errorf("only %d operations were accepted", len(f.many.Tasks()))
 	}
-	f.many.t = t
-	f.many.afterwards(24, 2, 3)
-	f.many.judge("N3", floor{ok: 24})
+	f.many.Use(t, f.s.API)
+	f.many.Afterwards(24, 2, 3)
+	f.many.Judge("N3", ledger.Floor{OK: 24})
 }
 
 // A10: a copy of a state folder runs in another namespace. The server disconnects both agents, neither executes

@@ -12,6 +12,7 @@ import (
 	"time"
 
 	ft "github.com/gozzard/gozzard/test/fleettest"
+	"github.com/gozzard/gozzard/test/ledger"
 	"github.com/gozzard/gozzard/test/pgtest"
 )
 
@@ -43,12 +44,12 @@ func TestV17LeastPrivilege(t *testing.T) {
 	pg := startKeeper(t)
 	s := ft.StartServer(t, "", "--record", pg.URLAs("keeper", "keeper"))
 	s.StartAgent(t, 1, "")
-	l := newLedger(t, s.API)
-	l.afterwards(8, 1)
+	l := ledger.New(t, s.API)
+	l.Afterwards(8, 1)
 	s.Kill(syscall.SIGTERM)
 	s.Again()
 	s.AwaitReady()
-	l.judge("V17 least privilege", floor{ok: 8, percent: 100})
+	l.Judge("V17 least privilege", ledger.Floor{OK: 8, Percent: 100})
 
 	// What someone with the password of the role could try.
 	pg.Exec("postgres", "CREATE DATABASE other; ")
@@ -147,8 +148,8 @@ func TestV17SetBackUnderServer(t *testing.T) {
 	f.pg.Tool("pg_dump", "--format=custom", "--file="+dump, "fleet")
 	f.pg.Exec("postgres", "CREATE DATABASE older OWNER fleet TEMPLATE template0")
 	f.pg.Tool("pg_restore", "--exit-on-error", "--dbname=older", dump)
-	l := newLedger(t, f.API)
-	l.afterwards(4, 1)
+	l := ledger.New(t, f.API)
+	l.Afterwards(4, 1)
 
 	swap := func(from, to string) {
 		t.Helper()
@@ -186,7 +187,7 @@ func TestV17SetBackUnderServer(t *testing.T) {
 	f.Again()
 	f.AwaitReady()
 	f.AwaitOnline(t, 1)
-	l.judge("V17 set back", floor{ok: 4, percent: 100})
+	l.Judge("V17 set back", ledger.Floor{OK: 4, Percent: 100})
 }
 
 // V17: the password of the database comes from a file. On the command line, where every account can read it, it is used with

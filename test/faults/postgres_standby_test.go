@@ -9,6 +9,7 @@ import (
 	"time"
 
 	ft "github.com/gozzard/gozzard/test/fleettest"
+	"github.com/gozzard/gozzard/test/ledger"
 	"github.com/gozzard/gozzard/test/pgtest"
 )
 
@@ -38,8 +39,8 @@ func TestV17PostgresFailover(t *testing.T) {
 	s.AwaitOnline(t, 1)
 
 	// Fail over.
-	l := newLedger(t, s.API)
-	stop := l.load(6, 1, 2000**scale)
+	l := ledger.New(t, s.API)
+	stop := l.Load(6, 1, 2000**scale)
 	time.Sleep(time.Second)
 	first.End(syscall.SIGQUIT)
 	time.Sleep(time.Second) // calls fail meanwhile
@@ -48,6 +49,6 @@ func TestV17PostgresFailover(t *testing.T) {
 	f.awaitService()
 	time.Sleep(time.Second)
 	stop()
-	l.afterwards(12, 1)
-	l.judge("V17 failover", floor{ok: 20, percent: 25})
+	l.Afterwards(12, 1)
+	l.Judge("V17 failover", ledger.Floor{OK: 20, Percent: 25})
 }

@@ -15,6 +15,7 @@ import (
 	"time"
 
 	ft "github.com/gozzard/gozzard/test/fleettest"
+	"github.com/gozzard/gozzard/test/ledger"
 	"github.com/gozzard/gozzard/test/pgtest"
 )
 
@@ -77,8 +78,8 @@ func (f *pgFleet) awaitService() {
 func TestV17PostgresReadOnly(t *testing.T) {
 	t.Parallel() // it mostly waits
 	f := startPgFleet(t, "")
-	l := newLedger(t, f.API)
-	stop := l.load(6, 1, 2000**scale)
+	l := ledger.New(t, f.API)
+	stop := l.Load(6, 1, 2000**scale)
 	time.Sleep(500 * time.Millisecond)
 
 	f.pg.Exec("postgres", "ALTER DATABASE fleet SET default_transaction_read_only = on")
@@ -93,16 +94,16 @@ func TestV17PostgresReadOnly(t *testing.T) {
 	f.awaitService()
 	time.Sleep(500 * time.Millisecond)
 	stop()
-	l.afterwards(12, 1)
-	l.judge("V17 read-only", floor{ok: 20, percent: 25})
+	l.Afterwards(12, 1)
+	l.Judge("V17 read-only", ledger.Floor{OK: 20, Percent: 25})
 }
 
 // V17: PostgreSQL has no connection left, and then all connections of the server are busy.
 func TestV17PostgresNoConnections(t *testing.T) {
 	t.Parallel() // it mostly waits
 	f := startPgFleet(t, "")
-	l := newLedger(t, f.API)
-	stop := l.load(6, 1, 2000**scale)
+	l := ledger.New(t, f.API)
+	stop := l.Load(6, 1, 2000**scale)
 	time.Sleep(500 * time.Millisecond)
 
 	// No connection is left. A limit of 0 for the role is what max_connections is for all.
@@ -145,9 +146,9 @@ func TestV17PostgresNoConnections(t *testing.T) {
 
 	f.awaitService()
 	stop()
-	l.afterwards(12, 1)
+	l.Afterwards(12, 1)
 	fmt.Printf("fault V17: 60 callers while tables were locked: answers by code %v\n", answers)
-	l.judge("V17 no connections", floor{ok: 20, percent: 25})
+	l.Judge("V17 no connections", ledger.Floor{OK: 20, Percent: 25})
 }
 
 // V17: the disk of the database is full. Calls are refused, and the service comes back when there is space.
@@ -179,8 +180,8 @@ func TestV17PostgresDiskFull(t *testing.T) {
 	f.StartAgent(t, 1, "")
 
 	// Fill the disk under load.
-	l := newLedger(t, f.API)
-	stop := l.load(6, 1, 4000**scale)
+	l := ledger.New(t, f.API)
+	stop := l.Load(6, 1, 4000**scale)
 	time.Sleep(500 * time.Millisecond)
 	hog := filepath.Join(dir, "hog")
 	fillDisk(t, hog)
@@ -192,8 +193,8 @@ func TestV17PostgresDiskFull(t *testing.T) {
 	}
 	f.awaitService()
 	stop()
-	l.afterwards(12, 1)
-	l.judge("V17 full disk", floor{ok: 20, percent: 25})
+	l.Afterwards(12, 1)
+	l.Judge("V17 full disk", ledger.Floor{OK: 20, Percent: 25})
 }
 
 // V17: PostgreSQL is frozen: its connections last, and nothing answers. After a short time everything goes on. After a long
@@ -201,8 +202,8 @@ func TestV17PostgresDiskFull(t *testing.T) {
 func TestV17PostgresFrozen(t *testing.T) {
 	t.Parallel() // it mostly waits
 	f := startPgFleet(t, "")
-	l := newLedger(t, f.API)
-	stop := l.load(6, 1, 2000**scale)
+	l := ledger.New(t, f.API)
+	stop := l.Load(6, 1, 2000**scale)
 	t.Cleanup(f.pg.Thaw) // or it would not end
 
 	for range 2 {
@@ -227,8 +228,8 @@ func TestV17PostgresFrozen(t *testing.T) {
 		t.Errorf("/readyz afterwards: %d %s", status, detail)
 	}
 	stop()
-	l.afterwards(12, 1)
-	l.judge("V17 frozen", floor{ok: 20, percent: 25})
+	l.Afterwards(12, 1)
+	l.Judge("V17 frozen", ledger.Floor{OK: 20, Percent: 25})
 }
 
 // refusedWrites sends writes that wait behind each other, and returns when one is refused because the database is silent. It

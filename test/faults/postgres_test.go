@@ -13,6 +13,7 @@ import (
 	"time"
 
 	ft "github.com/gozzard/gozzard/test/fleettest"
+	"github.com/gozzard/gozzard/test/ledger"
 	"github.com/gozzard/gozzard/test/pgtest"
 )
 
@@ -27,8 +28,8 @@ func TestV16PostgresKilledUnderLoad(t *testing.T) {
 		t.Error("there is a record in the data folder, too")
 	}
 
-	l := newLedger(t, s.API)
-	stop := l.load(8, 1, 2000**scale)
+	l := ledger.New(t, s.API)
+	stop := l.Load(8, 1, 2000**scale)
 	kills := 3 * *scale
 	for i := range kills {
 		time.Sleep(time.Duration(300+rand.IntN(700)) * time.Millisecond) // operations are under way
@@ -44,9 +45,9 @@ func TestV16PostgresKilledUnderLoad(t *testing.T) {
 	time.Sleep(time.Second) // some operations without a fault
 	stop()
 
-	l.afterwards(24, 1)
+	l.Afterwards(24, 1)
 	fmt.Printf("fault V16: PostgreSQL crashed %d times, the server was killed once\n", kills)
-	l.judge("V16", floor{ok: 40, percent: 25})
+	l.Judge("V16", ledger.Floor{OK: 40, Percent: 25})
 }
 
 // A record belongs to the keys of one data folder, and to one server at a time.

@@ -12,6 +12,7 @@ import (
 	"time"
 
 	ft "github.com/gozzard/gozzard/test/fleettest"
+	"github.com/gozzard/gozzard/test/ledger"
 )
 
 // H2: the power of a host fails in the middle of operations. The agent is frozen and continues from a copy of the image
@@ -22,8 +23,8 @@ func TestH2AgentPowerCut(t *testing.T) {
 	s := ft.StartServer(t, "")
 	agent := s.StartAgentIn(t, 1, filepath.Clean(dir), "")
 	endFirst(t, agent)
-	l := newLedger(t, s.API)
-	stop := l.load(4, 1, 100000)
+	l := ledger.New(t, s.API)
+	stop := l.Load(4, 1, 100000)
 	rounds := 3 * *scale
 	for range rounds {
 		time.Sleep(time.Duration(200+rand.IntN(300)) * time.Millisecond)
@@ -39,8 +40,8 @@ func TestH2AgentPowerCut(t *testing.T) {
 
 	stop()
 	fmt.Printf("fault H2: power of the host cut %d times\n", rounds)
-	l.afterwards(8, 1)
-	l.judge("H2", floor{ok: 20, percent: 25})
+	l.Afterwards(8, 1)
+	l.Judge("H2", ledger.Floor{OK: 20, Percent: 25})
 }
 
 // unmount unmounts a file system. A command that the agent started may have a file open there until it ends, so a busy

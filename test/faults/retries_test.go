@@ -17,6 +17,7 @@ import (
 	"time"
 
 	ft "github.com/gozzard/gozzard/test/fleettest"
+	"github.com/gozzard/gozzard/test/ledger"
 	"github.com/gozzard/gozzard/test/sim"
 )
 
@@ -31,7 +32,7 @@ const (
 // crowd is callers that begin at the same moment and retry until each of their operations is acknowledged.
 type crowd struct {
 	t    *testing.T
-	l    *ledger
+	l    *ledger.Ledger
 	api  *ft.API
 	stop chan struct{}
 
@@ -52,28 +53,28 @@ func TestV19CallersThatRetry(t *testing.T) {
 	rest := cpuPerSecond(s, 3*time.Second)
 
 	c := newCrowd(t, s)
-	c.l.notes, c.l.within = filepath.Join(fleet.Flag("--data"), sim.Notes), time.Minute
-	c.l.addr = func(host int) string { return simulatedIP(host % crowdHosts) }
+	c.l.Notes, c.l.Within = filepath.Join(fleet.Flag("--data"), sim.Notes), time.Minute
+	c.l.Addr = func(host int) string { return simulatedIP(host % crowdHosts) }
 	began := time.Now()
 	c.callAll(2 * *scale)
 	fmt.Printf("fault V19: %d callers made %d calls in %.0f s for %d operations: %d refused, %d without an answer, %d of "+
-		"them given up by the caller\n", *crowdSize, c.sent.Load(), time.Since(began).Seconds(), len(c.l.tasks), c.refused.Load(),
+		"them given up by the caller\n", *crowdSize, c.sent.Load(), time.Since(began).Seconds(), len(c.l.Tasks()), c.refused.Load(),
 		c.lost.Load(), c.hurried.Load())
 
 	// Without these it proves nothing.
-	if len(c.l.tasks) != *crowdSize*2**scale {
-		t.Errorf("%d operations were acknowledged, not all", len(c.l.tasks))
+	if len(c.l.Tasks()) != *crowdSize*2**scale {
+		t.Errorf("%d operations were acknowledged, not all", len(c.l.Tasks()))
 	}
 	if c.refused.Load() == 0 || c.lost.Load() == 0 || c.hurried.Load() == 0 {
 		t.Error("no call was refused, cut or given up")
 	}
 
 	awaitRest(t, s, "V19", rest)
-	c.l.judge("V19", floor{ok: *crowdSize, percent: 95})
+	c.l.Judge("V19", ledger.Floor{OK: *crowdSize, Percent: 95})
 }
 
 func newCrowd(t *testing.T, s *ft.Server) *crowd {
-	c := &crowd{t: t, l: newLedger(t, s.API), api: s.For(t), stop: make(chan struct{}), conns: map[net.Conn]struct{}{}}
+	c := &crowd{t: t, l: ledger.New(t, s.API), api: s.For(t), stop: make(chan struct{}), conns: map[net.Conn]struct{}{}}
 	transport := &http.Transport{DialContext: c.dial, MaxIdleConnsPerHost: *crowdSize}
 	t.Cleanup(transport.CloseIdleConnections)
 	c.api.Client = &http.Client{Transport: transport}
@@ -104,7 +105,7 @@ func (c *crowd) callAll(each int) {
 // on the way.
 func (c *crowd) call(caller, i int) {
 	mark := fmt.Sprintf("c%d-%d", caller, i)
-	body := c.l.operation(mark, caller, caller)
+	body := c.l.Operation(mark, caller, caller)
 	for acks := 0; acks < 2; {
 		ans, err := c.try(mark, body)
 		var pause time.Duration
@@ -113,7 +114,7 @@ func (c *crowd) call(caller, i int) {
 			c.lost.Add(1)
 			pause = rand.N(20 * time.Millisecond)
 		case ans.Code == 0:
-			c.l.acknowledged(mark, ans)
+			c.l.Acknowledged(mark, ans)
 			acks++
 			if caller%4 != 0 {
 				return
@@ -143,7 +144,7 @@ func (c *crowd) try(mark string, body ft.J) (ft.Answer, error) {
 		hurry.Timeout = 20*time.Millisecond + rand.N(200*time.Millisecond)
 		api.Client = &hurry
 	}
-	ans, err := api.TryWith(ledgerPath, body, http.Header{"Idempotency-Key": {mark}})
+	ans, err := api.TryWith(ledger.Path, body, http.Header{"Idempotency-Key": {mark}})
 	if e, ok := err.(net.Error); ok && e.Timeout() {
 		c.hurried.Add(1)
 	}

@@ -4,11 +4,8 @@ package faults_test
 
 import (
 	"encoding/json"
-	"errors"
 	"fmt"
-	"io/fs"
 	"net/url"
-	"os"
 	"path/filepath"
 	"strings"
 	"syscall"
@@ -16,6 +13,7 @@ import (
 	"time"
 
 	ft "github.com/gozzard/gozzard/test/fleettest"
+	"github.com/gozzard/gozzard/test/ledger"
 	"github.com/gozzard/gozzard/test/sim"
 )
 
@@ -53,7 +51,7 @@ func TestV20FleetReturnsDuringALargeTask(t *testing.T) {
 
 			mark := c.name + "-after"
 			after := l.judge(l.send(mark), mark)
-			if wrong := after.fault(floor{percent: 100}); wrong != "" {
+			if wrong := after.Fault(ledger.Floor{Percent: 100}); wrong != "" {
 				t.Errorf("afterwards: %s: %s", wrong, after)
 			}
 		})
@@ -79,10 +77,10 @@ func (l *largeTask) during(name string, fault func()) {
 
 	fmt.Printf("fault V20 %s: after %d verdicts of %d; all after %.1f s: %s\n", name, done, l.size(),
 		time.Since(began).Seconds(), f)
-	for why, n := range f.why {
+	for why, n := range f.Why {
 		fmt.Printf("fault V20 %s:   %d × %s\n", name, n, why)
 	}
-	if wrong := f.fault(floor{percent: 80}); wrong != "" {
+	if wrong := f.Fault(ledger.Floor{Percent: 80}); wrong != "" {
 		l.t.Error(wrong)
 	}
 }
@@ -141,24 +139,24 @@ func (l *largeTask) verdicts(task string) (entries map[string]ft.Entry) {
 }
 
 // judge waits for all verdicts of a task and compares each with what its host did.
-func (l *largeTask) judge(task, mark string) (f figures) {
+func (l *largeTask) judge(task, mark string) (f ledger.Figures) {
 	l.t.Helper()
 	entries := l.verdicts(task)
-	effects, counted := readNotes(l.t, l.notes), 0
-	judge := &ledger{t: l.t}
-	f.why = map[string]int{}
+	effects, counted := ledger.ReadNotes(l.t, l.notes), 0
+	judge := ledger.New(l.t)
+	f.Why = map[string]int{}
 	for i := range l.hosts {
 		for p := range returnNames * *scale {
 			name := fmt.Sprintf("p%d", p)
 			e, ok := entries["0:"+simulatedIP(i)+":faults:"+name]
 			if !ok {
-				f.lost++
+				f.Lost++
 				continue
 			}
 			n := effects[fmt.Sprintf("%s %s-%s", sim.AgentID(i), mark, name)]
-			f.ops++
+			f.Ops++
 			counted += n
-			judge.compare(&f, fmt.Sprintf("%s-%s on %s", mark, name, sim.AgentID(i)), e, n)
+			judge.Compare(&f, fmt.Sprintf("%s-%s on %s", mark, name, sim.AgentID(i)), e, n)
 		}
 	}
 
@@ -166,18 +164,4 @@ func (l *largeTask) judge(task, mark string) (f figures) {
 		l.t.Errorf("nothing was noted for %s: %d entries", mark, len(entries))
 	}
 	return f
-}
-
-// readNotes counts the lines that commands of simulated hosts noted.
-func readNotes(t testing.TB, path string) map[string]int {
-	t.Helper()
-	text, err := os.ReadFile(path)
-	if err != nil && !errors.Is(err, fs.ErrNotExist) {
-		t.Fatal(err)
-	}
-	n := map[string]int{}
-	for line := range strings.Lines(string(text)) {
-		n[strings.TrimSuffix(line, "\n")]++
-	}
-	return n
 }

@@ -1,6 +1,6 @@
 //go:build linux
 
-package faults_test
+package ledger_test
 
 import (
 	"encoding/json"
@@ -13,6 +13,7 @@ import (
 	"testing"
 
 	ft "github.com/gozzard/gozzard/test/fleettest"
+	"github.com/gozzard/gozzard/test/ledger"
 )
 
 // recorder is a testing.TB that records failures instead of failing.
@@ -112,40 +113,40 @@ func TestJudge(t *testing.T) {
 	const sent, calm = 30, 10
 	for name, tt := range map[string]struct {
 		choose func(string) (int, ft.Entry)
-		least  floor
+		least  ledger.Floor
 		fails  string // "" when it must pass
 	}{
-		"all executed":                {always(1, saysOK), floor{ok: 40, percent: 100}, ""},
-		"all refused as offline":      {always(0, saysOffline), floor{ok: 1}, "denied"},
-		"all refused, no floor":       {always(0, saysOffline), floor{}, "denied"},
-		"all refused in words":        {always(0, saysNever), floor{ok: 1}, "denied"},
-		"refused after the fault":     {calmOnly(0, saysOffline), floor{ok: 1}, "denied"},
-		"interrupted after the fault": {calmOnly(1, saysInterrupted), floor{ok: 1}, "denied"},
-		"refused during the fault": {during(0, saysOffline), floor{ok: 20},
+		"all executed":                {always(1, saysOK), ledger.Floor{OK: 40, Percent: 100}, ""},
+		"all refused as offline":      {always(0, saysOffline), ledger.Floor{OK: 1}, "denied"},
+		"all refused, no floor":       {always(0, saysOffline), ledger.Floor{}, "denied"},
+		"all refused in words":        {always(0, saysNever), ledger.Floor{OK: 1}, "denied"},
+		"refused after the fault":     {calmOnly(0, saysOffline), ledger.Floor{OK: 1}, "denied"},
+		"interrupted after the fault": {calmOnly(1, saysInterrupted), ledger.Floor{OK: 1}, "denied"},
+		"refused during the fault": {during(0, saysOffline), ledger.Floor{OK: 20},
 			"10 operations were executed, at least 20"},
-		"refused during the fault, by share": {during(0, saysOffline), floor{percent: 50},
+		"refused during the fault, by share": {during(0, saysOffline), ledger.Floor{Percent: 50},
 			"10 operations of 40 were executed, at least 50 %"},
-		"refused during the fault, no floor": {during(0, saysOffline), floor{}, ""},
-		"none interrupted": {always(1, saysOK), floor{interrupted: 1},
+		"refused during the fault, no floor": {during(0, saysOffline), ledger.Floor{}, ""},
+		"none interrupted": {always(1, saysOK), ledger.Floor{Interrupted: 1},
 			"0 operations were interrupted, at least 1"},
-		"interrupted, with effects":           {during(1, saysInterrupted), floor{interrupted: sent}, ""},
-		"interrupted, without":                {during(0, saysInterrupted), floor{interrupted: sent}, ""},
-		"interrupted, done twice":             {during(2, saysInterrupted), floor{}, "30 twice"},
-		"executed twice":                      {during(2, saysOK), floor{}, "30 twice"},
-		"said to be executed":                 {during(0, saysOK), floor{}, "30 wrong"},
-		"said to be not executed":             {during(1, saysNever), floor{}, "30 wrong"},
-		"said to be offline":                  {during(1, saysOffline), floor{}, "30 wrong"},
-		"failed, which such a command cannot": {during(0, saysFailed), floor{}, "30 wrong"},
+		"interrupted, with effects":           {during(1, saysInterrupted), ledger.Floor{Interrupted: sent}, ""},
+		"interrupted, without":                {during(0, saysInterrupted), ledger.Floor{Interrupted: sent}, ""},
+		"interrupted, done twice":             {during(2, saysInterrupted), ledger.Floor{}, "30 twice"},
+		"executed twice":                      {during(2, saysOK), ledger.Floor{}, "30 twice"},
+		"said to be executed":                 {during(0, saysOK), ledger.Floor{}, "30 wrong"},
+		"said to be not executed":             {during(1, saysNever), ledger.Floor{}, "30 wrong"},
+		"said to be offline":                  {during(1, saysOffline), ledger.Floor{}, "30 wrong"},
+		"failed, which such a command cannot": {during(0, saysFailed), ledger.Floor{}, "30 wrong"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			r := &recorder{TB: t}
-			l := newLedger(r, scripted(t, tt.choose))
+			l := ledger.New(r, scripted(t, tt.choose))
 			never := make(chan struct{})
 			for i := range sent {
-				l.send(fmt.Sprintf("m%d", i), 1, i%4, never)
+				l.Send(fmt.Sprintf("m%d", i), 1, i%4, never)
 			}
-			l.afterwards(calm, 1)
-			l.judge("of the judge: "+name, tt.least)
+			l.Afterwards(calm, 1)
+			l.Judge("of the judge: "+name, tt.least)
 			got := strings.Join(r.failures, "\n")
 			if (got == "") != (tt.fails == "") || !strings.Contains(got, tt.fails) {
 				t.Errorf("failures %q, want %q", got, tt.fails)
@@ -155,27 +156,9 @@ func TestJudge(t *testing.T) {
 
 	t.Run("nothing sent", func(t *testing.T) {
 		r := &recorder{TB: t}
-		newLedger(r, scripted(t, always(1, saysOK))).judge("of the judge: nothing sent", floor{})
+		ledger.New(r, scripted(t, always(1, saysOK))).Judge("of the judge: nothing sent", ledger.Floor{})
 		if len(r.failures) != 1 || !strings.Contains(r.failures[0], "no operation was acknowledged") {
 			t.Errorf("failures %q", r.failures)
 		}
 	})
-}
-
-func TestStopFault(t *testing.T) {
-	for _, tt := range []struct {
-		e       ft.Entry
-		running int
-		fault   bool
-	}{
-		{saysOK, 0, false}, {saysOK, 1, true}, {saysOK, 2, true},
-		{saysOffline, 1, false}, {saysOffline, 0, true},
-		{saysNever, 1, false}, {saysNever, 0, true},
-		{saysInterrupted, 0, false}, {saysInterrupted, 1, false}, {saysInterrupted, 2, true},
-		{saysFailed, 0, true}, {saysFailed, 1, true},
-	} {
-		if fault := stopFault(tt.e, tt.running); (fault != "") != tt.fault {
-			t.Errorf("%+v with %d copies: %q", tt.e, tt.running, fault)
-		}
-	}
 }
