@@ -79,7 +79,7 @@ func (f *loaded) begin() (end func()) {
 	stop := f.l.Load(callers, len(f.agents), 1<<30)
 	return func() {
 		f.t.Helper()
-		ft.Until(f.t, 10*time.Minute, func() string { return "too few operations are acknowledged" },
+		ft.Until(f.t, 40*time.Minute, func() string { return "too few operations are acknowledged" },
 			func() bool { return len(f.l.Tasks()) >= *faultOps })
 		stop()
 	}
