@@ -17,7 +17,7 @@ func IsHome(own, session uint64) bool { return own != 0 && own == session }
 func MaySend(own, dispatched uint64) bool { return own != 0 && own == dispatched }
 
 // Birth gives the state with which a server records an attempt that it accepts. The home may record it as dispatched, if
-// it is ready: all that older sessions left open is decided, and no older attempt on the agent waits in the record.
+// it is ready: all that older sessions left open is decided, and the record has no older attempt on the agent as pending.
 // Everywhere else the attempt waits until the home finds it.
 func Birth(own uint64, ready bool) (state AttemptState, session uint64) {
 	if own == 0 || !ready {

@@ -281,8 +281,7 @@ func (m *model) carryOutAccept(w *world, d decision) (moved bool) {
 	}
 	ready := true
 	for older := range d.op {
-		r := w.rows[older]
-		if !r.state.Final() && !gozzard.MaySend(uint64(d.session), uint64(r.session)) && m.intact(readyToBear) {
+		if w.rows[older].state == gozzard.AttemptPending && m.intact(readyToBear) {
 			ready = false
 		}
 	}

@@ -71,6 +71,7 @@ func (p *Plane) operate(ctx context.Context, op *gozzard.Operation) (gozzard.Tas
 	leave() // its attempts are counted by Reserve now
 
 	// Record it.
+	d.task.InOrder = p.peers != nil
 	if readOnly(op) {
 		d.task.FoldAudit = p.o.FoldQuery
 	}

@@ -27,6 +27,9 @@ type NewTask struct {
 	// its tasks in the order of their numbers, which is the order of intents. The channel must have room: the store
 	// sends while it holds its writer, and waits when there is none.
 	Committed chan<- *NewTask
+	// InOrder says that several servers accept tasks. An attempt that is given as dispatched is recorded as pending while an
+	// older one on its agent is pending: the agent would reject the older one.
+	InOrder bool
 }
 
 // Accepted is the answer of Accept.

@@ -62,7 +62,8 @@ type acceptance struct {
 
 	// Set by run.
 	seq   gozzard.TaskSeq
-	known *gozzard.Task // the earlier task of the same idempotency key
+	known *gozzard.Task            // the earlier task of the same idempotency key
+	waits map[gozzard.AgentID]bool // older attempts wait on these agents
 
 	texts []packedText // of the audit row
 	open  int          // attempts without a verdict
@@ -121,7 +122,9 @@ func (a *acceptance) committed() {
 	t.Task.ID = gozzard.NewTaskID(a.seq, t.Task.At)
 	t.Audit.Seq, t.Audit.TaskID = int64(a.seq), taskname.Of(t.Task.ID)
 	for i := range t.Attempts {
-		t.Attempts[i].Ref = gozzard.AttemptRef{Task: a.seq, Index: int32(i)}
+		at := &t.Attempts[i]
+		at.Ref = gozzard.AttemptRef{Task: a.seq, Index: int32(i)}
+		at.State, at.Session = a.begin(at)
 	}
 
 	if t.Committed != nil {
@@ -240,6 +243,9 @@ func (a *acceptance) run(ctx context.Context, c *conn) error {
 	}
 
 	// Record the task.
+	if err := a.findWaiting(ctx, c); err != nil {
+		return err
+	}
 	if err := a.insertTask(ctx, c); err != nil {
 		return err
 	}
@@ -334,8 +340,9 @@ func (a *acceptance) insertAttempts(ctx context.Context, c *conn) error {
 
 	return c.put(ctx, insertAttempts, len(a.t.Attempts), func(i int, to []any) []any {
 		at := &a.t.Attempts[i]
+		state, session := a.begin(at)
 		return append(to, int64(a.seq), i, int64(a.itemOf[i]), at.Op.String(), text(string(at.Agent)),
-			at.Addr.Cloud, ipText(at.Addr.IP), text(at.ResultKey), int64(at.State), counter(at.Session),
+			at.Addr.Cloud, ipText(at.Addr.IP), text(at.ResultKey), int64(state), counter(session),
 			a.outcomes[i], millis(at.Deadline), millis(at.Expires))
 	})
 }

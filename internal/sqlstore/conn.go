@@ -6,6 +6,7 @@ import (
 	"errors"
 	"strings"
 
+	"github.com/gozzard/gozzard"
 	"github.com/gozzard/gozzard/internal/record"
 )
 
@@ -17,8 +18,9 @@ type conn struct {
 
 	bumped map[record.Kind]int64 // versions that the transaction made
 
-	late   ledger // of the transaction
-	shared bool   // several jobs share the transaction
+	late    ledger                   // of the transaction
+	shared  bool                     // several jobs share the transaction
+	waiting map[gozzard.AgentID]bool // agents on which attempts of the transaction wait; see findWaiting
 }
 
 // stmtKey names a prepared statement: either by its text, or as a bulk statement for a number of rows.
@@ -264,7 +266,12 @@ func (c *conn) queryRows(ctx context.Context, b *bulk, n int, args func(i int, t
 	if err := c.flush(ctx); err != nil {
 		return err
 	}
+	return c.queryNow(ctx, b, n, args, f)
+}
 
+// queryNow is queryRows without what is in the ledger.
+func (c *conn) queryNow(ctx context.Context, b *bulk, n int, args func(i int, to []any) []any,
+	f func(*sql.Rows) error) error {
 	buf := make([]any, 0, min(n, chunks[0])*len(b.types))
 	return inChunks(n, func(from, to int) error {
 		buf = buf[:0]

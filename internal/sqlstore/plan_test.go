@@ -33,7 +33,7 @@ func TestPlans(t *testing.T) {
 			}
 			what, scan := strings.CutPrefix(detail, "SCAN ")
 			if scan && what != "v" && !strings.Contains(what, "CONSTANT ROW") &&
-				!strings.Contains(what, "INDEX attempts_open") && !strings.Contains(what, "INDEX jobs_open") {
+				!strings.Contains(what, "INDEX attempts_open") && !strings.Contains(what, "INDEX attempts_waiting") && !strings.Contains(what, "INDEX jobs_open") {
 				t.Errorf("%s: %s", name, detail)
 			}
 			return nil
@@ -42,7 +42,7 @@ func TestPlans(t *testing.T) {
 		}
 	}
 
-	for name, b := range map[string]*bulk{"sessions": s.d.sessions, "dispatch": dispatchAttempts,
+	for name, b := range map[string]*bulk{"sessions": s.d.sessions, "dispatch": dispatchAttempts, "waiting": selectWaitingOf,
 		"read sessions": readSessions, "settle": settleAttempts, "journals": advanceJournals, "flags": flagProcesses,
 		"removal":  removeProcesses,
 		"returned": returnProcesses, "rejected": removeRejected, "refused": selectRefused, "refused items": refusedItems,
@@ -64,6 +64,7 @@ func TestPlans(t *testing.T) {
 	explain("tasks of an app", selectTasksOfApp, []any{"a", 1, 1})
 	explain("tasks of a user", selectTasksOfUser, []any{"a", "u", 1, 1})
 	explain("open attempts", selectAttempts+ofAll, nil)
+	explain("agents on which attempts wait", selectWaitingAgents, nil)
 	explain("ended jobs", selectEndedJobs, []any{1, 1})
 	explain("open jobs", selectOpenJobs, nil)
 	explain("counts of a job", countTasks, []any{1})

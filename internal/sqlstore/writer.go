@@ -423,6 +423,7 @@ func (w *writer) transact(ctx context.Context, jobs []*job) (left []*job, cause 
 
 // begin opens a transaction.
 func (w *writer) begin(ctx context.Context) error {
+	w.c.waiting = nil
 	if err := w.c.control(ctx, w.d.begin); err != nil || w.d.oneByOne == "" {
 		return err
 	}

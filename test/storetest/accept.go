@@ -120,6 +120,38 @@ func acceptAnnounced(t *testing.T, s control.Store) {
 	}
 }
 
+// acceptAfterWaiting: where several servers accept tasks, an attempt is recorded as dispatched only if no older one on its
+// agent waits.
+func acceptAfterWaiting(t *testing.T, s control.Store) {
+	const own = 3
+	for _, inOrder := range []bool{false, true} {
+		for i, older := range []gozzard.AttemptState{gozzard.AttemptPending, gozzard.AttemptDispatched,
+			gozzard.AttemptUnknown, gozzard.AttemptNotExecuted} {
+			list := attempts(2)
+			for k := range list { // other agents in each round
+				list[k].Agent = gozzard.AgentID(fmt.Sprintf("agent-%v-%d-%d", inOrder, i, k))
+				list[k].State, list[k].Session = gozzard.AttemptDispatched, own
+			}
+			before := attempts(1)
+			before[0].Agent, before[0].State = list[0].Agent, older
+			accept(t, s, before)
+
+			n := newTask(list)
+			n.InOrder = inOrder
+			acc, err := s.Accept(t.Context(), n)
+			must(t, err)
+			got, err := s.Attempts(t.Context(), acc.Task.Seq)
+			must(t, err)
+			equal(t, "announced", got, n.Attempts)
+
+			state, session := gozzard.Birth(own, !inOrder || older != gozzard.AttemptPending)
+			equal(t, fmt.Sprintf("after %v", older), got[0].State, state)
+			equal(t, "its session", got[0].Session, session)
+			equal(t, "another agent", got[1].State, gozzard.AttemptDispatched)
+		}
+	}
+}
+
 func acceptMany(t *testing.T, s control.Store) {
 	n := newTask(attempts(2500))
 	for i := range n.Attempts {

@@ -32,6 +32,7 @@ func Run(t *testing.T, open func(t *testing.T) control.Store) {
 		{"accept: announced in the order of numbers", acceptAnnounced},
 		{"accept: many attempts", acceptMany},
 		{"accept: strange texts", acceptStrange},
+		{"accept: after what waits", acceptAfterWaiting},
 		{"accept: audit", acceptAudit},
 		{"idempotency: same request", idempotencySame},
 		{"idempotency: other request", idempotencyOther},
