@@ -111,6 +111,7 @@ func newServerCommand() *cobra.Command {
 	registerRelease(f, &o.Release)
 	registerExport(f, &o.Export)
 	logs.register(cmd, "info")
+	cmd.AddCommand(newServerJoinCommand())
 	return cmd
 }
 

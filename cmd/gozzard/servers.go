@@ -44,6 +44,7 @@ This needs the role admin on everything.`,
 	}
 
 	output.register(cmd, cmd.Flags(), "table", "json", "yaml")
+	cmd.AddCommand(newServersTokenCommand(env))
 	return cmd
 }
 

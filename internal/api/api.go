@@ -93,6 +93,8 @@ type Options struct {
 
 	Keys Keys // nil: the server has no keys that callers can rotate
 
+	Servers *enrol.ServerDesk // nil: no other server shares the record of this one
+
 	Requests *approval.Desk // nil: no act waits for a second person
 
 	// Holds reports whether an operation would have to wait for a second person, and does nothing; nil: none has to.

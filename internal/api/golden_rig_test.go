@@ -9,6 +9,7 @@ import (
 	"crypto/x509"
 	"encoding/json"
 	"encoding/pem"
+	"log/slog"
 	"net/http"
 	"net/netip"
 	"os"
@@ -91,7 +92,7 @@ func newGolden(t *testing.T) golden {
 		Challenge: blueking.AuthorizationHeader, Metrics: m, Accounts: accounts, Provider: provider, Enrol: registry,
 		Join:    goldenJoin(t),
 		Restore: restore, Audit: goldenAudit{}, Releases: releases, Stopping: stopping,
-		Self: api.Self{Servers: goldenServers},
+		Self: api.Self{Servers: goldenServers}, Servers: goldenDesk(authority, accounts),
 		Keys: goldenKeys{}, Requests: desk, Live: live.New(live.Options{Fleet: p.Index}),
 		Flag: func(agent gozzard.AgentID) string {
 			if agent == "a2" {
@@ -276,6 +277,28 @@ func joinBody(t *testing.T, token string) string {
 	check(t, err)
 	body, err := json.Marshal(enrol.JoinRequest{Token: parsed.ID + "." + parsed.Secret, Agent: "a9",
 		IPs: []netip.Addr{netip.MustParseAddr("10.0.0.7")}, Machine: "machine", Hostname: "nine", CSR: newCSR(t)})
+	check(t, err)
+	return string(body)
+}
+
+// goldenDesk gives short keys to servers.
+func goldenDesk(authority *enrol.Authority, accounts *auth.Accounts) *enrol.ServerDesk {
+	return enrol.NewServerDesk(enrol.ServerDeskOptions{Pin: authority.Pin, Rights: accounts.Directory().RightsOf, Now: goldenNow,
+		Keys: func() (enrol.ServerKeys, error) {
+			return enrol.ServerKeys{Installation: "i", Authority: []byte("a"), Signing: []byte("s")}, nil
+		},
+		Note:   func(context.Context, enrol.AuditEntry) error { return nil },
+		Barred: func() error { return nil }, Log: slog.New(slog.DiscardHandler)})
+}
+
+// serverJoinBody is the request of a server with a token.
+func serverJoinBody(t *testing.T, token string) string {
+	t.Helper()
+	parsed, err := enrol.ParseServerToken(token)
+	check(t, err)
+	req, _, err := enrol.NewServerJoin(parsed)
+	check(t, err)
+	body, err := json.Marshal(req)
 	check(t, err)
 	return string(body)
 }

@@ -283,7 +283,7 @@ func (r *recorder) confirm(user, code string) *httptest.ResponseRecorder {
 	return r.send("PUT", "/api/v1/totp", `{`+user+`,"code":"`+code+`"}`, stranger)
 }
 
-func playAudit(_ *testing.T, r *recorder) {
+func playAudit(t *testing.T, r *recorder) {
 	r.send("GET", "/api/v1/audit", "")
 	r.send("GET", "/api/v1/audit?after=1&limit=1", "")
 	r.send("GET", "/api/v1/audit?after=2", "")
@@ -292,6 +292,11 @@ func playAudit(_ *testing.T, r *recorder) {
 	r.send("GET", "/api/v1/audit/verify?after=1", "")
 	r.send("GET", "/api/v1/server", "")
 	r.send("GET", "/api/v1/servers", "")
+	r.send("POST", "/api/v1/servers/token", `{"ttl":"2h"}`)
+	join := serverJoinBody(t, r.text("token", "POST", "/api/v1/servers/token", `{"ttl":"10m"}`))
+	r.send("POST", "/api/v1/servers/join", join, stranger)
+	r.send("POST", "/api/v1/servers/join", join, asHost(t, ""))
+	r.send("POST", "/api/v1/servers/join", join, asHost(t, ""))
 	r.send("GET", "/api/v1/audit/1", "")
 	r.send("GET", "/api/v1/audit/3", "")
 	r.send("GET", "/api/v1/audit/definitions/03"+strings.Repeat("0", 62), "")

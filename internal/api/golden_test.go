@@ -80,7 +80,7 @@ func (r *recorder) text(field, method, path, body string, edits ...func(*http.Re
 }
 
 // drawn finds what is random in an answer. Only strings match: numbers named id are of the topology.
-var drawn = regexp.MustCompile(`"(secret|token|id|request_id|certificate|authority|key|uri|csrf|url)":"[^"]+"`)
+var drawn = regexp.MustCompile(`"(secret|token|id|request_id|certificate|authority|key|uri|csrf|url|public|sealed)":"[^"]+"`)
 
 // drawnCodes finds the recovery codes of a second factor.
 var drawnCodes = regexp.MustCompile(`"recovery_codes":\[[^]]+\]`)

@@ -168,6 +168,12 @@ func (k *authorityKey) certify(a *Authority) error {
 	return nil
 }
 
+// IsOutside reports whether a key of the authority is in an external signer.
+func (a *Authority) IsOutside() bool {
+	current, next := a.keys()
+	return current.name != "" || next != nil && next.name != ""
+}
+
 // nextName is the name of the key that follows in the external signer.
 func (k *authorityKey) nextName() string {
 	const prefix = "authority-"

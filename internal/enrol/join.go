@@ -270,17 +270,23 @@ func call(ctx context.Context, c *tls.Config, base *url.URL, path string, in any
 // callAs is call with the key that the host obeys, "" if it is not sent.
 func callAs(ctx context.Context, c *tls.Config, base *url.URL, path string, in any, trusts string) (out Answer,
 	err error) {
+	err = post(ctx, c, base, path, in, trusts, &out)
+	return out, err
+}
+
+// post sends one request on a new connection and reads the answer into out.
+func post(ctx context.Context, c *tls.Config, base *url.URL, path string, in any, trusts string, out any) error {
 	// Make the request.
 	ctx, cancel := context.WithTimeout(ctx, callTimeout)
 	defer cancel()
 	body, err := json.Marshal(in)
 	if err != nil {
-		return out, fmt.Errorf("cannot encode the request: %w", err)
+		return fmt.Errorf("cannot encode the request: %w", err)
 	}
 
 	req, err := http.NewRequestWithContext(ctx, http.MethodPost, base.String()+path, bytes.NewReader(body))
 	if err != nil {
-		return out, err
+		return err
 	}
 
 	req.Header.Set("Content-Type", "application/json")
@@ -299,23 +305,23 @@ func callAs(ctx context.Context, c *tls.Config, base *url.URL, path string, in a
 		if errors.As(err, &u) {
 			err = u.Err
 		}
-		return out, err
+		return err
 	}
 
 	// Read the answer.
 	defer res.Body.Close()
 	b, err := io.ReadAll(io.LimitReader(res.Body, maxAnswer))
 	if err != nil {
-		return out, fmt.Errorf("cannot read the answer: %w", err)
+		return fmt.Errorf("cannot read the answer: %w", err)
 	}
 	if res.StatusCode != http.StatusOK {
-		return out, answerError(res.StatusCode, b)
+		return answerError(res.StatusCode, b)
 	}
-	if err := json.Unmarshal(b, &out); err != nil {
-		return out, fmt.Errorf("cannot read the answer: %w", err)
+	if err := json.Unmarshal(b, out); err != nil {
+		return fmt.Errorf("cannot read the answer: %w", err)
 	}
 
-	return out, nil
+	return nil
 }
 
 func noRedirect(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }

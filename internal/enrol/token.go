@@ -22,14 +22,19 @@ const (
 	maxNets    = 64
 )
 
-const tokenVersion = "gz1"
+// The versions of tokens: of hosts, and of servers.
+const (
+	tokenVersion  = "gz1"
+	serverVersion = "gzs1"
+)
 
-// Token enrols hosts. A person copies its text from the server to a host: gz1.<id>.<secret>.<pin>. The pin identifies
-// the authority of the server.
+// Token enrols hosts, or gives the keys to a server. A person copies its text from the server to a host:
+// gz1.<id>.<secret>.<pin>, for servers gzs1. The pin identifies the authority of the server.
 type Token struct {
 	ID     string
 	Secret string
 	Pin    string
+	Server bool // it is for a server, not for hosts
 }
 
 func newToken(pin string) Token {
@@ -43,16 +48,43 @@ func newToken(pin string) Token {
 }
 
 func (t Token) String() string {
-	return strings.Join([]string{tokenVersion, t.ID, t.Secret, t.Pin}, ".")
+	version := tokenVersion
+	if t.Server {
+		version = serverVersion
+	}
+	return strings.Join([]string{version, t.ID, t.Secret, t.Pin}, ".")
 }
 
 // ParseToken parses the text of a token. Its errors never contain a part of the token.
 func ParseToken(s string) (Token, error) {
 	parts := strings.Split(strings.TrimSpace(s), ".")
-	if len(parts) != 4 || parts[0] != tokenVersion {
+	switch {
+	case parts[0] == serverVersion:
+		return Token{}, errors.New("this is a token for a server: it gives the keys of the installation to \"gozzard server join\". " +
+			"For hosts make one with \"gozzard token create\"")
+	case len(parts) != 4 || parts[0] != tokenVersion:
 		return Token{}, errors.New("this is not an enrolment token, which has the form gz1.ID.SECRET.PIN")
 	}
+	return parseParts(parts)
+}
 
+// ParseServerToken parses the text of a token for a server. Its errors never contain a part of the token.
+func ParseServerToken(s string) (Token, error) {
+	parts := strings.Split(strings.TrimSpace(s), ".")
+	switch {
+	case parts[0] == tokenVersion:
+		return Token{}, errors.New("this is a token for hosts: make one for a server with \"gozzard servers token\"")
+	case len(parts) != 4 || parts[0] != serverVersion:
+		return Token{}, errors.New("this is not a token for a server, which has the form gzs1.ID.SECRET.PIN: make one with " +
+			"\"gozzard servers token\"")
+	}
+	t, err := parseParts(parts)
+	t.Server = true
+	return t, err
+}
+
+// parseParts parses what follows the version of a token.
+func parseParts(parts []string) (Token, error) {
 	t := Token{ID: parts[1], Secret: parts[2], Pin: parts[3]}
 	if !validTokenID(t.ID) {
 		return Token{}, errors.New("the enrolment token is damaged: its id has invalid characters")

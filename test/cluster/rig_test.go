@@ -11,6 +11,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"strings"
 	"testing"
@@ -28,6 +29,7 @@ type installation struct {
 	pg      *pgtest.Server
 	servers []*member
 	folders map[*ft.Program]string // of agents
+	flags   []string               // of all servers
 }
 
 // member is one of the servers.
@@ -36,13 +38,14 @@ type member struct {
 	*ft.API
 	i             *installation
 	data          string
+	credentials   string // file of the admin
 	listen, agent string
 }
 
 // newInstallation starts PostgreSQL and servers.
-func newInstallation(t *testing.T, servers int) *installation {
+func newInstallation(t *testing.T, servers int, flags ...string) *installation {
 	t.Helper()
-	i := &installation{t: t, pg: pgtest.Start(t, "off"), folders: map[*ft.Program]string{}}
+	i := &installation{t: t, pg: pgtest.Start(t, "off"), flags: flags, folders: map[*ft.Program]string{}}
 	i.pg.Exec("postgres", "CREATE DATABASE fleet")
 	for range servers {
 		i.add()
@@ -61,35 +64,27 @@ func (i *installation) add(extra ...string) *member {
 		extra = []string{"--cluster-listen", freeAddr(i.t)}
 	}
 	m := &member{i: i, data: filepath.Join(i.t.TempDir(), "server"), listen: freeAddr(i.t), agent: freeAddr(i.t), API: &ft.API{}}
+	m.credentials = filepath.Join(m.data, "credentials.json")
 	if len(i.servers) > 0 {
-		m.copyKeys(i.servers[0])
+		m.getKeys(i.servers[0])
 	}
-	m.Program = ft.Start(i.t, "server", nil, append([]string{"server", "--data", m.data, "--listen", m.listen, "--agent-listen", m.agent,
-		"--enrol", "--record", i.pg.URL("fleet")}, extra...)...)
+	args := []string{"server", "--data", m.data, "--listen", m.listen, "--agent-listen", m.agent, "--enrol", "--record", i.pg.URL("fleet")}
+	m.Program = ft.Start(i.t, "server", nil, slices.Concat(args, extra, i.flags)...)
 	m.await()
 	i.servers = append(i.servers, m)
 	return m
 }
 
-// copyKeys gives a new server the keys of another one.
-func (m *member) copyKeys(from *member) {
+// getKeys gives a new server the keys of another one, by the commands that an admin uses, and the credentials of its admin.
+func (m *member) getKeys(from *member) {
 	m.i.t.Helper()
-	if out, err := exec.Command("cp", "-a", from.data, m.data).CombinedOutput(); err != nil {
-		m.i.t.Fatalf("%v: %s", err, out)
-	}
-	if err := os.Remove(filepath.Join(m.data, "server.json")); err != nil {
-		m.i.t.Fatal(err)
-	}
-	b, err := os.ReadFile(from.credentials())
+	m.cliLocal("server", "join", "--server", from.Cred.URL, "--token-file", from.token(), "--data", m.data)
+	b, err := os.ReadFile(from.credentials)
 	if err != nil {
 		m.i.t.Fatal(err)
 	}
-	if err := os.WriteFile(m.credentials(), []byte(strings.ReplaceAll(string(b), from.listen, m.listen)), 0o600); err != nil {
-		m.i.t.Fatal(err)
-	}
+	m.credentials = m.i.file(strings.ReplaceAll(string(b), from.listen, m.listen))
 }
-
-func (m *member) credentials() string { return filepath.Join(m.data, "credentials.json") }
 
 // await waits until the server answers.
 func (m *member) await() {
@@ -102,7 +97,7 @@ func (m *member) await() {
 		}
 		return strings.Contains(m.Output(), `"msg":"server started"`)
 	})
-	b, err := os.ReadFile(m.credentials())
+	b, err := os.ReadFile(m.credentials)
 	if err != nil {
 		m.i.t.Fatal(err)
 	}
@@ -133,7 +128,7 @@ func (m *member) cli(args ...string) string {
 }
 
 func (m *member) try(args ...string) (string, error) {
-	cmd := exec.Command(ft.Binary(m.i.t), append([]string{args[0], "--credentials", m.credentials()}, args[1:]...)...)
+	cmd := exec.Command(ft.Binary(m.i.t), append([]string{args[0], "--credentials", m.credentials}, args[1:]...)...)
 	out, err := cmd.CombinedOutput()
 	return string(out), err
 }
@@ -147,7 +142,7 @@ func (m *member) join(ip string) *ft.Program {
 	}
 	ft.AllowEverything(m.i.t, dir)
 	token := filepath.Join(m.i.t.TempDir(), "token")
-	secret, err := exec.Command(ft.Binary(m.i.t), "token", "create", "--credentials", m.credentials()).Output()
+	secret, err := exec.Command(ft.Binary(m.i.t), "token", "create", "--credentials", m.credentials).Output()
 	if err != nil {
 		m.i.t.Fatal(err)
 	}

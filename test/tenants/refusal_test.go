@@ -147,6 +147,8 @@ var unproven = map[string]string{
 	"POST " + enrol.JoinPath:                      "by a token and over TLS: internal/enrol TestTS4Tokens",
 	"POST " + enrol.RenewPath:                     "by a certificate: internal/enrol TestRenewal",
 	"POST " + enrol.LeavePath:                     "by a certificate: internal/enrol TestTS14HostLeaves",
+	"POST " + enrol.ServerJoinPath:                "by a token and over TLS: test/cluster TestTS17ServerTokens",
+	"POST /api/v1/servers/token":                  "this server is alone: test/cluster TestTS17ServerTokens",
 	"POST /api/v1/logout":                         "ends a session, and an app has none",
 	"DELETE /api/v1/session":                      "by a cookie: test/fleettest TestTI18EndOfASession",
 	"DELETE /api/v1/session/others":               "by a cookie: test/fleettest TestTI18EndOfASession",
