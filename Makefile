@@ -240,9 +240,9 @@ reconnect: ## threat TD5, faults N9 and V20: 2,000 hosts come back all at once, 
 	go test -count=1 -timeout 20m -v -run 'TestN9|TestV20' ./test/faults -faults.comeback=2000
 
 .PHONY: overload
-overload: ## faults V15 and V19: three times what the server can do on 1,000 hosts for 30 s, and 4,000 callers that all retry at once
+overload: ## faults V15 and V19: three times what the server can do on 1,000 hosts for 30 s, and 1,000 callers that all retry at once
 	go test -count=1 -timeout 30m -v -run TestV15 ./test/faults -faults.overload.hosts=1000 -faults.overload=30s
-	go test -count=1 -timeout 20m -v -run TestV19 ./test/faults -faults.callers=4000
+	go test -count=1 -timeout 20m -v -run TestV19 ./test/faults -faults.callers=1000
 
 .PHONY: fleet
 fleet: ## 2,000 simulated hosts are registered, operated and listed

@@ -60,7 +60,7 @@ func (s *soak) judgeLeaks() {
 
 	// Groups, zombies and descriptors.
 	var left []string
-	s.await(15*time.Second, func() bool { left = membersOf(groups); return len(left) == 0 })
+	s.await(time.Minute, func() bool { left = membersOf(groups); return len(left) == 0 }) // the agent keeps groups for a while
 	for _, g := range left {
 		s.violate(colGroups, nil, time.Now(), g)
 	}
