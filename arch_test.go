@@ -60,7 +60,7 @@ var mayImport = map[string][]string{
 	"internal/console":     {},
 	"internal/audit":       {"."},
 	"internal/auditexport": {".", "client", "internal/atomicfile", "internal/lease"},
-	"internal/control": {".", "internal/audit", "internal/delivery", "internal/fleet", "internal/record",
+	"internal/control": {".", "internal/audit", "internal/delivery", "internal/fairlist", "internal/fleet", "internal/record",
 		"internal/topology", "internal/topology/index"},
 	"internal/delivery":       {".", "internal/pace", "internal/statelock", "internal/turns"},
 	"internal/fleet":          {".", "internal/statelock"},

@@ -28,10 +28,7 @@ func (a *api) getEvents(w http.ResponseWriter, r *http.Request, caller gozzard.C
 		limit = 0
 	}
 
-	events, err := a.Plane.Events(r.Context(), caller, f, limit)
-	if err != nil {
-		return err
-	}
+	events := a.Plane.Events(caller, f, limit)
 	say := said(r)
 	page := client.EventPage{Events: []client.Event{}, Next: events.Next}
 	for i := range events.Events {

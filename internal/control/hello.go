@@ -91,9 +91,6 @@ func (p *Plane) openSession(ctx context.Context, h hello) error {
 
 	p.launchCommitted() // delivery then knows every attempt that was recorded before this session
 	p.logLift(h.from, &rec)
-	if rec.JournalSince == r.Session {
-		p.queue.renew(h.from)
-	}
 	p.noteClaims(h.from, r.Hello.Host.Addrs, info.Addrs)
 
 	// Take it into memory. What the host lost is read before the host reports, because its report removes what it does
@@ -146,7 +143,7 @@ func (p *Plane) comparePolicy(h hello, info *gozzard.HostInfo) {
 	if len(info.Addrs) > 0 {
 		addr = info.Addrs[0]
 	}
-	p.note(h.from, addr, gozzard.Event{Kind: gozzard.EventPolicyChanged, At: p.o.Now().UnixMilli(),
+	p.events.Note(h.from, addr, gozzard.Event{Kind: gozzard.EventPolicyChanged, At: p.o.Now().UnixMilli(),
 		Message: "the policy or the release key of this host was changed: digest " + now + ", before " +
 			before.Info.PolicyDigest})
 }
