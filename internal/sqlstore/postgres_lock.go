@@ -53,14 +53,18 @@ func sharedWriter(server string) func(context.Context, *sql.Conn) error {
 
 // awaitLock takes a lock, or fails with an error when it does not get it.
 func awaitLock(ctx context.Context, c *sql.Conn, failed error, query string, arg any) error {
-	for {
+	for tried := false; ; {
 		var got bool
-		if err := c.QueryRowContext(ctx, query, arg).Scan(&got); err != nil {
+		err := c.QueryRowContext(ctx, query, arg).Scan(&got)
+		switch {
+		case err != nil && tried && ctx.Err() != nil: // its time ended during a try, not between two
+			return failed
+		case err != nil:
 			return fmt.Errorf("cannot lock the record: %w", err)
-		}
-		if got {
+		case got:
 			return nil
 		}
+		tried = true
 		select {
 		case <-ctx.Done():
 			return failed
