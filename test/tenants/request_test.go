@@ -65,8 +65,9 @@ func (w *world) sendAs(credentials string, r *request) (int, string) {
 	return rec.Code, volatile.ReplaceAllString(text, `$1`)
 }
 
-// volatile matches ids of requests, numbers of events (they count for the whole fleet), and durations.
-var volatile = regexp.MustCompile(`("request_id"|"next"|"cost_time")\s*:\s*("[^"]*"|[\d.]+)|(?:"id":\d+,"agent")|(?m:^(?:id: \d+|:.*)$)`)
+// volatile matches ids of requests, numbers of events (they count for the whole fleet), durations, and the random number of a
+// run of the server.
+var volatile = regexp.MustCompile(`("request_id"|"next"|"cost_time"|"epoch")\s*:\s*("[^"]*"|[\d.]+)|(?:"id":\d+,"agent")|(?m:^(?:id: \d+|:.*)$)`)
 
 // maker makes random requests for all doors: about what a tenant has, what another tenant has, and what does not exist.
 type maker struct {
