@@ -171,7 +171,7 @@ func TestTT13SecondPersonForAdmins(t *testing.T) {
 	}
 
 	// A request that waited too long is worthless, also after a start of the server.
-	p.againWith("--second-person-wait", "1s")
+	p.againWith("--second-person-wait", "8s")
 	p.as(p.bob, "grant", "remove", "--user", "carol", "--role", "admin")
 	late := p.held(p.alice, wish...)
 	ft.Until(t, time.Minute, func() string { return "it does not expire" },
