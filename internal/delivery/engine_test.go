@@ -38,6 +38,8 @@ type world struct {
 	slow  chan struct{}  // Settle waits for it, unless it is nil
 	quick string         // the app whose rows do not wait for slow, if they come alone
 	fsync time.Duration  // that each write takes
+
+	elsewhere map[gozzard.AgentID]uint64 // sessions that other servers registered
 }
 
 type command struct {
@@ -47,12 +49,16 @@ type command struct {
 }
 
 // inWorld runs a test in virtual time, with a running engine.
-func inWorld(t *testing.T, window int, test func(w *world)) {
+func inWorld(t *testing.T, window int, test func(w *world)) { inWorldWith(t, window, false, test) }
+
+// inWorldWith is inWorld with other servers on the same record, if it is shared.
+func inWorldWith(t *testing.T, window int, shared bool, test func(w *world)) {
 	synctest.Test(t, func(t *testing.T) {
-		w := &world{t: t, start: time.Now(), rows: map[gozzard.OpID]*gozzard.Attempt{}}
+		w := &world{t: t, start: time.Now(), rows: map[gozzard.OpID]*gozzard.Attempt{},
+			elsewhere: map[gozzard.AgentID]uint64{}}
 		w.Engine = delivery.New(delivery.Options{Store: w, Dispatcher: fabric{w}, Log: slog.New(slog.DiscardHandler),
 			Now: time.Now, Lease: 14 * time.Second, Slack: 8 * time.Second, Resend: time.Second, Keep: time.Hour,
-			Window: window, Silent: func(gozzard.AgentID, time.Time) {}, Foreign: func(gozzard.AgentID) {},
+			Window: window, Silent: func(gozzard.AgentID, time.Time) {}, Foreign: func(gozzard.AgentID) {}, Shared: shared,
 			Apps: func(context.Context, []gozzard.Attempt) (map[gozzard.TaskSeq]string, error) { return nil, nil }})
 
 		ctx, cancel := context.WithCancel(t.Context())
@@ -76,12 +82,14 @@ func (w *world) Open(_ context.Context, agent gozzard.AgentID) (list []gozzard.A
 	return list, nil
 }
 
-// Sessions implements delivery.Store. It agrees with the engine: there is one server.
+// Sessions implements delivery.Store.
 func (w *world) Sessions(_ context.Context, agents []gozzard.AgentID) (map[gozzard.AgentID]uint64, error) {
 	list := map[gozzard.AgentID]uint64{}
 	for _, id := range agents {
 		s, _, _ := w.Session(id)
-		list[id] = s.ID
+		w.mu.Lock()
+		list[id] = max(s.ID, w.elsewhere[id])
+		w.mu.Unlock()
 	}
 	return list, nil
 }

@@ -201,12 +201,21 @@ func (e *Engine) catchUp(a *Attempt, row *gozzard.Attempt, own uint64, now time.
 	if a.due.IsZero() {
 		return
 	}
+	if own == 0 && e.o.Shared && movedOn(a, row) { // another server is at work
+		e.queue.apply(a, Event{Kind: LetGo}, now)
+		return
+	}
 	if a.state == Waiting && row.State != gozzard.AttemptPending && gozzard.MaySend(own, row.Session) {
 		e.queue.apply(a, Event{Kind: Dispatched, Session: row.Session, Deadline: row.Deadline}, now)
 	}
 	if a.state.Record() == gozzard.AttemptDispatched && row.State == gozzard.AttemptUnknown {
 		e.queue.apply(a, Event{Kind: GivenUp}, now)
 	}
+}
+
+// movedOn reports whether the record has an attempt in another state or session than this server.
+func movedOn(a *Attempt, row *gozzard.Attempt) bool {
+	return row.State != a.state.Record() || row.State != gozzard.AttemptPending && row.Session != a.session
 }
 
 // add takes up an attempt that the record has. What was dispatched in the session own is sent. The lock is held.
