@@ -46,6 +46,9 @@ type Command struct {
 	// Servers are all servers that this agent may use; CommandWelcome and CommandAck. None: nothing is said about them, as
 	// in commands of earlier versions. Agents of earlier versions ignore it.
 	Servers []ServerAddress
+
+	// NextBeat is how long the agent waits for its next heartbeat; CommandAck of a heartbeat. 0 leaves it to the agent.
+	NextBeat time.Duration
 }
 
 // Op is one attempt on its way to the agent.

@@ -71,22 +71,9 @@ func (b *bench) measure(ctx context.Context, way string, n int) (err error) {
 	}
 
 	// Kill the server.
-	s.Kill()
-	began = time.Now()
-	if err := s.start(ctx); err != nil {
+	if err := b.comeBack(ctx, s, &m, agents); err != nil {
 		return err
 	}
-	m.serving = time.Since(began)
-	err = b.profile(s.Process, profileName("return", way, n), func() error { return s.awaitStatus(ctx, n, agents...) })
-	if err != nil {
-		return err
-	}
-	m.back = time.Since(began)
-	if m.backCPU, err = s.CPU(); err != nil {
-		return err
-	}
-	b.say("%d agents, %s: back after %s (serving after %s), %s of CPU", n, way, m.back.Round(100*time.Millisecond),
-		m.serving.Round(10*time.Millisecond), m.backCPU)
 	stopAll(agents)
 	agents = nil
 	s.Stop()
@@ -98,6 +85,38 @@ func (b *bench) measure(ctx context.Context, way string, n int) (err error) {
 	b.say("%d agents, %s: bare NATS %s/s at rest, %.1f KB each", n, way, m.bare.cpu.Round(100*time.Microsecond),
 		m.bare.perAgent(n))
 	return b.res.add(b, &m)
+}
+
+// comeBack measures how long all agents are away when the server is killed and started again.
+func (b *bench) comeBack(ctx context.Context, s *testServer, m *measured, agents []*child.Process) error {
+	before, err := spentBy(agents)
+	if err != nil {
+		return err
+	}
+	s.Kill()
+	began := time.Now()
+	if err := s.start(ctx); err != nil {
+		return err
+	}
+	m.serving = time.Since(began)
+
+	err = b.profile(s.Process, profileName("return", m.way, m.agents), func() error { return s.awaitStatus(ctx, m.agents, agents...) })
+	if err != nil {
+		return err
+	}
+	m.back = time.Since(began)
+
+	if m.backCPU, err = s.CPU(); err != nil {
+		return err
+	}
+	after, err := spentBy(agents)
+	if err != nil {
+		return err
+	}
+	m.backAgents = float64(after-before) / float64(after-before+m.backCPU)
+	b.say("%s: back after %s (serving after %s), %s of CPU", m, m.back.Round(100*time.Millisecond),
+		m.serving.Round(10*time.Millisecond), m.backCPU)
+	return nil
 }
 
 // profile makes a server write profiles of what f does. The built program writes none.

@@ -32,6 +32,8 @@ type measured struct {
 	back    time.Duration
 	backCPU time.Duration
 
+	backAgents float64 // share of the simulated hosts in the CPU of both while they come back
+
 	fan, fanLarge fanned
 }
 
@@ -118,7 +120,8 @@ func (r *results) addFigures(m *measured) {
 	r.memory.Add(m.String(), fmt.Sprintf("%.1f KB", ours), fmt.Sprintf("%.1f KB", bare), ratio(ours, bare),
 		fmt.Sprintf("≤ %.0f KB with TLS", goalMemory))
 	r.addFan(m)
-	r.back.Add(m.String(), fmt.Sprintf("%.1f s, %.1f s of server CPU", m.back.Seconds(), m.backCPU.Seconds()),
+	r.back.Add(m.String(), fmt.Sprintf("%.1f s, %.1f s of server CPU; the simulated hosts take %.0f %% of the CPU of both", m.back.Seconds(),
+		m.backCPU.Seconds(), 100*m.backAgents),
 		fmt.Sprintf("%.1f s", m.serving.Seconds()), "", fmt.Sprintf("< %.0f s at %d", m.goalBack().Seconds(), goalAgents))
 	r.Note("%s: all had joined for the first time after %.1f s; at rest %.0f messages a second from agents and %.0f to agents.",
 		m, m.joined.Seconds(), m.in, m.out)
@@ -158,8 +161,9 @@ func (r *results) addMissed(m *measured, rest, fan, back profile.Costs, ours hol
 	m.missedFan(fan, miss)
 	if over := m.back - m.goalBack(); over > 0 {
 		miss("all were back %.1f s after the goal of %.0f s. %.1f s of the server's CPU went into it, %.1f s passed before it "+
-			"answered. The largest costs are %s.", over.Seconds(), m.goalBack().Seconds(), m.backCPU.Seconds(), m.serving.Seconds(),
-			back.Top(3))
+			"answered. Server and simulated hosts share the two cores, and the hosts take %.0f %% of what both use. The largest "+
+			"costs of the server are %s.", over.Seconds(), m.goalBack().Seconds(), m.backCPU.Seconds(), m.serving.Seconds(),
+			100*m.backAgents, back.Top(3))
 	}
 }
 

@@ -165,7 +165,7 @@ func New(o Options) (*Agent, error) {
 	o.fill()
 	a := &Agent{
 		o: o, run: rand.Uint64(), info: o.Info, log: o.Log, trial: o.Trial,
-		contact:    contact{lease: o.Lease},
+		contact:    contact{lease: o.Lease, heartbeat: o.Heartbeat},
 		wakeLoop:   make(chan struct{}, 1),
 		beatNow:    make(chan struct{}, 1),
 		failed:     make(chan error, 1),

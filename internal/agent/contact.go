@@ -11,7 +11,8 @@ const beatsKept = 16
 // contact is the state of the connection, the session and the lease. It has a separate lock that is never held over
 // anything slow, so heartbeats are sent and answered even while the disk hangs.
 type contact struct {
-	lease time.Duration
+	lease     time.Duration
+	heartbeat time.Duration // at most between two heartbeats
 
 	mu         sync.Mutex
 	connected  bool
@@ -28,6 +29,7 @@ type contact struct {
 	lastHeard  time.Time // like heard, but kept when a new session begins
 	beat       uint64    // the number of the last heartbeat
 	beatAt     time.Time // when it was sent
+	beatDue    time.Time // when the server wants the next one; zero if it did not say
 	unanswered int       // heartbeats since the last one that was answered
 	slow       bool      // the newest answer took longer than slowAnswer
 	sent       [beatsKept]time.Time
@@ -40,7 +42,7 @@ func (c *contact) open(session, base uint64) {
 	defer c.mu.Unlock()
 	c.session, c.base, c.welcomeLSN = session, base, 0
 	c.wanted, c.floor, c.welcomed, c.over = false, 0, false, false
-	c.heard, c.helloAt, c.unanswered, c.slow = time.Time{}, time.Time{}, 0, false
+	c.heard, c.helloAt, c.beatDue, c.unanswered, c.slow = time.Time{}, time.Time{}, time.Time{}, 0, false
 	c.sent, c.trips = [beatsKept]time.Time{}, [beatsKept]time.Duration{}
 }
 
@@ -114,26 +116,29 @@ func (c *contact) nextBeat(now time.Time) (session, beat uint64) {
 	return c.session, c.beat
 }
 
-// untilBeat is how long to wait for the next heartbeat: a period after the last one, two thirds of it if the server is
-// slow, or only beatAgain if the last one has no answer. Without a session nothing was sent, so nothing is due early.
+// untilBeat is how long to wait for the next heartbeat: until the server wants it, or a period after the last one, two
+// thirds of it if the server is slow, or only beatAgain if the last one has no answer. Without a session nothing was
+// sent, so nothing is due early.
 func (c *contact) untilBeat(period time.Duration, now time.Time) time.Duration {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if !c.leased(now) {
 		return 0
 	}
-	if c.slow {
-		period = period * 2 / 3
-	}
-	if c.unanswered == 1 {
+	switch wish := c.beatDue.Sub(c.beatAt); {
+	case c.unanswered == 1:
 		period = min(period, beatAgain)
+	case c.slow:
+		period = period * 2 / 3
+	case wish >= c.heartbeat/2 && wish <= c.heartbeat: // no server makes an agent flood it or lose its lease
+		period = wish
 	}
 	return period - now.Sub(c.beatAt)
 }
 
 // renew extends the lease, counted from the time at which the answered heartbeat was sent. So an answer that waited in
-// a buffer extends nothing.
-func (c *contact) renew(session, beat uint64, now time.Time) {
+// a buffer extends nothing. next is when the server wants the next heartbeat, counted from now; 0 if it did not say.
+func (c *contact) renew(session, beat uint64, next time.Duration, now time.Time) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if session != c.session || !c.leased(now) || beat > c.beat || c.beat-beat >= beatsKept {
@@ -143,6 +148,10 @@ func (c *contact) renew(session, beat uint64, now time.Time) {
 		c.heard, c.lastHeard, c.unanswered = at, at, 0
 		c.trips[beat%beatsKept] = now.Sub(at)
 		c.slow = now.Sub(at) > slowAnswer
+		c.beatDue = time.Time{}
+		if next > 0 {
+			c.beatDue = now.Add(next)
+		}
 	}
 }
 

@@ -251,6 +251,45 @@ func TestHeartbeatsToASlowServer(t *testing.T) {
 	})
 }
 
+// The answer to a heartbeat names the time of the next one, within what keeps the lease and does not flood the server.
+func TestServerChoosesTheTimeOfHeartbeats(t *testing.T) {
+	for _, c := range []struct {
+		name        string
+		wish        time.Duration
+		least, most time.Duration
+	}{
+		{"obeyed", 6 * time.Second, 6 * time.Second, 6100 * time.Millisecond},
+		{"too soon", time.Second, 9 * time.Second, 10100 * time.Millisecond},
+		{"too late", 11 * time.Second, 9 * time.Second, 10100 * time.Millisecond},
+		{"nonsense", -time.Hour, 9 * time.Second, 10100 * time.Millisecond},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				r := newRig(t)
+				r.interval = time.Hour
+				r.start()
+				r.connect()
+				pass(20 * time.Second)
+				r.set(func() { r.noBeats = true })
+				r.forget()
+				beats := func() []*gozzard.Report { return r.taken(gozzard.ReportHeartbeat) }
+
+				var last time.Time
+				for n := 1; n <= 10; n++ {
+					for len(beats()) < n {
+						pass(50 * time.Millisecond)
+					}
+					if gap := time.Since(last); n > 2 && (gap < c.least || gap > c.most) {
+						t.Errorf("heartbeat %d came %s after the one before, want %s to %s", n, gap, c.least, c.most)
+					}
+					last = time.Now()
+					r.a.Receive(&gozzard.Command{Version: 1, Kind: gozzard.CommandAck, Session: 1, Beat: beats()[n-1].Beat, NextBeat: c.wish})
+				}
+			})
+		})
+	}
+}
+
 // An older server answers full reports without the number of the heartbeat: heartbeats follow, and the lease holds.
 func TestHeartbeatsToAnOlderServer(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {

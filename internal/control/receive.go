@@ -71,8 +71,12 @@ func (p *Plane) heard(from gozzard.AgentID, cloud int, session uint64) bool {
 // acknowledge sends an acknowledgement; cmd says of what.
 func (p *Plane) acknowledge(to gozzard.AgentID, cloud int, cmd *gozzard.Command) {
 	cmd.Version, cmd.Kind = gozzard.ProtocolVersion, gozzard.CommandAck
-	if cmd.Beat > 0 && p.o.Now().UnixNano() < p.spreadUntil.Load() {
-		cmd.Servers = p.servers(cloud)
+	if cmd.Beat > 0 {
+		now := p.o.Now()
+		cmd.NextBeat = nextBeat(now)
+		if now.UnixNano() < p.spreadUntil.Load() {
+			cmd.Servers = p.servers(cloud)
+		}
 	}
 	p.delivery.Send(to, cloud, cmd)
 }

@@ -47,6 +47,8 @@ func AppendCommand(b []byte, c *gozzard.Command) []byte {
 		b = appendServer(b, 15, &c.Servers[i])
 	}
 
+	b = appendInt(b, 16, int64(c.NextBeat))
+
 	return b
 }
 
@@ -99,6 +101,8 @@ func DecodeCommand(b []byte) (*gozzard.Command, error) {
 			var s *gozzard.ServerAddress
 			c.Servers, s = grow(&d, c.Servers, MaxServers)
 			d.nested(decodeServer(d.message("server"), s))
+		case 16:
+			c.NextBeat = time.Duration(d.int64())
 		case fieldVersion:
 			d.fail("comes twice")
 		default:

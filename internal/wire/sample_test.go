@@ -59,6 +59,7 @@ func commands() map[string]*gozzard.Command {
 		"welcome-servers": {Version: 1, Kind: gozzard.CommandWelcome, Session: 7, Interval: 30 * time.Second, Beat: 1 << 60,
 			Servers: []gozzard.ServerAddress{{Agents: "10.0.0.1:4230", API: "https://10.0.0.1:8443"},
 				{Agents: "[2001:db8::1]:4230"}, {}}},
+		"ack-next":  {Version: 1, Kind: gozzard.CommandAck, Session: 7, Beat: 12, NextBeat: 9250 * time.Millisecond},
 		"ackevents": {Version: 1, Kind: gozzard.CommandAck, Session: 7, AckEvents: 1 << 40},
 	}
 }
