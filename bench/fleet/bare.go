@@ -12,8 +12,10 @@ import (
 	"errors"
 	"fmt"
 	"math/big"
+	"net"
 	"os"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"strings"
 	"sync"
@@ -119,7 +121,7 @@ func runBareAgents(ctx context.Context, o order) error {
 	for range 16 {
 		wg.Go(func() {
 			for i := next.Add(1) - 1; i < int64(o.N); i = next.Add(1) - 1 {
-				conn, err := natsgo.Connect("nats://"+o.Server, no...)
+				conn, err := natsgo.Connect("nats://"+o.Server, append(slices.Clip(no), natsgo.Dialer(bareDialer(o.First+int(i))))...)
 				if err == nil {
 					_, err = conn.Subscribe("op."+strconv.Itoa(o.First+int(i)), func(*natsgo.Msg) {})
 				}
@@ -158,6 +160,11 @@ func runBareAgents(ctx context.Context, o order) error {
 			}
 		}
 	}
+}
+
+// bareDialer gives each agent a loopback address: one address has too few ports for all of them.
+func bareDialer(agent int) *net.Dialer {
+	return &net.Dialer{Timeout: patience, LocalAddr: &net.TCPAddr{IP: net.IPv4(127, 2, byte(agent/250), byte(1+agent%250))}}
 }
 
 func readyFile(o order) string { return filepath.Join(o.Dir, "ready-"+strconv.Itoa(o.First)) }

@@ -62,15 +62,15 @@ func TestMissedGoals(t *testing.T) {
 		ours: cost{full: 50 * 1024 * goalAgents, cpu: 120 * time.Millisecond}}
 	held := holders{heldStacks: 1 << 20}
 	r.addMissed(m, profile.Costs{}, profile.Costs{}, profile.Costs{}, held)
-	if len(r.missed) != 4 {
-		t.Errorf("missed %q", r.missed)
+	if len(r.Missed()) != 4 {
+		t.Errorf("missed %q", r.Missed())
 	}
 
 	m.back, m.fan, m.ours = 29*time.Second, fanned{}, cost{full: 40 * 1024 * goalAgents, cpu: 90 * time.Millisecond}
-	r.missed = nil
+	r = newResults(options{})
 	r.addMissed(m, profile.Costs{}, profile.Costs{}, profile.Costs{}, held)
-	if len(r.missed) > 0 {
-		t.Errorf("missed %q, and all goals are reached", r.missed)
+	if len(r.Missed()) > 0 {
+		t.Errorf("missed %q, and all goals are reached", r.Missed())
 	}
 }
 

@@ -56,7 +56,6 @@ type results struct {
 	fan     *sheet.Table
 	back    *sheet.Table
 	costs   *sheet.Table
-	missed  []string
 }
 
 func newResults(o options) *results {
@@ -147,7 +146,7 @@ func (r *results) addMissed(m *measured, rest, fan, back profile.Costs, ours hol
 		return
 	}
 	miss := func(format string, args ...any) {
-		r.missed = append(r.missed, fmt.Sprintf("- %s: ", m)+fmt.Sprintf(format, args...))
+		r.Miss("%s: %s", m, fmt.Sprintf(format, args...))
 	}
 
 	if over := m.ours.cpu - goalRest; over > 0 {
@@ -172,7 +171,7 @@ func (r *results) Text() string {
 	if r.options.growth != nil {
 		return r.growthText()
 	}
-	page := r.Markdown(sheet.Head{
+	return r.Markdown(sheet.Head{
 		Title: "A large fleet beside its limits", Command: "make bench-fleet",
 		Shared:   " (server, simulated agents, bare NATS), loopback",
 		Versions: sheet.Versions("", "github.com/nats-io/nats-server/v2", "github.com/nats-io/nats.go"),
@@ -180,11 +179,4 @@ func (r *results) Text() string {
 			"system time of the server's process alone. Memory is resident memory above that of the server without agents, "+
 			"divided by the agents.", r.options.processes),
 	})
-	if len(r.missed) > 0 {
-		page += "\n## Goals that are missed\n\n"
-		for _, line := range r.missed {
-			page += line + "\n"
-		}
-	}
-	return page
 }

@@ -1,5 +1,5 @@
 // Package sheet writes the results of a benchmark: tables that compare figures with those of a peer or a limit, notes,
-// and faults.
+// missed goals, and faults.
 package sheet
 
 import (
@@ -19,6 +19,7 @@ type Sheet struct {
 
 	tables []*Table
 	notes  []string
+	missed []string
 	faults []string
 }
 
@@ -57,6 +58,14 @@ func (s *Sheet) Note(format string, args ...any) {
 	s.notes = append(s.notes, fmt.Sprintf(format, args...))
 }
 
+// Miss says of a goal that is missed by how much and why.
+func (s *Sheet) Miss(format string, args ...any) {
+	s.missed = append(s.missed, fmt.Sprintf(format, args...))
+}
+
+// Missed are the goals that are missed so far.
+func (s *Sheet) Missed() []string { return s.missed }
+
 // AddFault records that something went wrong in the run.
 func (s *Sheet) AddFault(format string, args ...any) {
 	s.faults = append(s.faults, fmt.Sprintf(format, args...))
@@ -86,6 +95,7 @@ func (s *Sheet) Markdown(h Head) string {
 	}
 
 	section(p, "Notes", s.notes)
+	section(p, "Goals that are missed", s.missed)
 	section(p, "What went wrong", s.faults)
 	return b.String()
 }

@@ -126,7 +126,8 @@ func (b *bench) tellSingle(s *single) {
 	t.Add("request to verdict read, p50 / p99; bare: NATS", s.ours.whole.quantiles(), s.pairs.quantiles(),
 		ratio(s.ours.whole.at(0.5), s.pairs.at(0.5)), "")
 	t.Add("server CPU per operation, two HTTP calls included; bare: NATS", each(s.cpu, n), each(s.bareCPU, n),
-		ratio(s.cpu, s.bareCPU), "")
+		ratio(s.cpu, s.bareCPU), fmt.Sprintf("≤ %s", span(goalSingle)))
+	b.missSingle(s.cpu / time.Duration(max(n, 1)))
 	b.res.Note("One host: the server's record and the agent's journal are both on the disk of the machine; each operation is fsynced at accept, on the " +
 		"agent before and after its effect, and at its verdict. Callers POST operate_proc_v2, then wait with GET /api/v1/tasks/{id}?wait=30s.")
 }

@@ -7,6 +7,7 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+	"time"
 )
 
 // The parts that are measured as separate processes are this program, also when it is a test.
@@ -61,5 +62,22 @@ func TestQuickProfiles(t *testing.T) {
 	}
 	if text := res.Text(); !strings.Contains(text, "The largest costs of the server, poll-304: ") {
 		t.Errorf("the results do not name the largest costs:\n%s", text)
+	}
+}
+
+func TestMissedGoals(t *testing.T) {
+	b := &bench{res: newResults(quickSize())}
+	b.missSingle(goalSingle)
+	b.missFanOut(goalFanOut)
+	b.missLarge(largeTargets, goalAcceptLarge, goalAcceptLarge/2, time.Millisecond)
+	if missed := b.res.Missed(); len(missed) > 0 {
+		t.Errorf("missed %q, and all goals are reached", missed)
+	}
+
+	b.missSingle(2 * goalSingle)
+	b.missFanOut(3)
+	b.missLarge(largeTargets, 3*goalAcceptLarge, goalAcceptLarge, time.Millisecond)
+	if missed := b.res.Missed(); len(missed) != 4 || !strings.Contains(missed[1], "20 % above") {
+		t.Errorf("missed %q", missed)
 	}
 }
