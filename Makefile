@@ -257,9 +257,10 @@ tenants: ## threats TI3 and TE6: 10,000 random requests of one tenant beside ano
 	go test -count=1 -timeout 30m -v -run 'TestTI3|TestJudge' ./test/tenants -requests 10000 -shared.requests 10000
 
 .PHONY: bench
-bench: ## figures beside those of peers
+bench: ## figures beside those of peers: the path of an operation, businesses, and the agent beside other supervisors (an hour and a quarter)
 	go run ./bench/spine
 	go run ./bench/topology
+	go run ./bench/supervisors
 
 .PHONY: bench-fleet
 bench-fleet: ## 1,000, 10,000 and 19,000 simulated agents, plain and over TLS, beside bare NATS (half an hour; QUICK=-quick for 1,000 in four minutes)

@@ -17,6 +17,9 @@ import (
 	"github.com/gozzard/gozzard/bench/child"
 )
 
+// patience is how long a part may take to begin or end a profile. With 19,000 handshakes at a time a minute was too short.
+const patience = 5 * time.Minute
+
 // Around makes a part that called Serve write profiles of what f does: CPU while it runs, and memory after it. They are in
 // dir under name, with the endings .cpu, .goroutine and .heap.
 func Around(p *child.Process, dir, name string, f func() error) error {
@@ -34,7 +37,7 @@ func Around(p *child.Process, dir, name string, f func() error) error {
 		_, err := os.Stat(filepath.Join(dir, "next"))
 		return errors.Is(err, os.ErrNotExist), err
 	}
-	if err := child.Until(context.Background(), time.Minute, "the profile", begun, p); err != nil {
+	if err := child.Until(context.Background(), patience, "the profile", begun, p); err != nil {
 		return err
 	}
 
@@ -45,7 +48,7 @@ func Around(p *child.Process, dir, name string, f func() error) error {
 	if err := p.Signal(syscall.SIGUSR2); err != nil {
 		return err
 	}
-	return child.Until(context.Background(), time.Minute, "the profiles", func() (bool, error) {
+	return child.Until(context.Background(), patience, "the profiles", func() (bool, error) {
 		_, err := os.Stat(heap)
 		return err == nil, err
 	}, p)

@@ -27,9 +27,8 @@ func (b *bench) missSingle(cpu time.Duration) {
 	if cpu <= goalSingle {
 		return
 	}
-	b.res.Miss("A single operation takes %s of the server's CPU, %.1f times the goal of %s. Two HTTP calls with their check of the secret, "+
-		"the checks of the operation, three rows that go to disk (task, audit, verdict), a signed command and two messages belong to it, "+
-		"and with few operations at a time each of them wakes threads of its own. `-profiles FOLDER` names the largest costs.",
+	b.res.Miss("A single operation takes %s of the server's CPU, %.1f times the goal of %s. Most of it is the record, because task, audit and "+
+		"verdict are on disk before their answers, then the two HTTP calls with their checks. `-profiles FOLDER` names the shares.",
 		span(cpu), float64(cpu)/float64(goalSingle), span(goalSingle))
 }
 
