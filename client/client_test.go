@@ -7,6 +7,7 @@ import (
 	"io"
 	"net/http"
 	"net/http/httptest"
+	"strconv"
 	"strings"
 	"sync/atomic"
 	"testing"
@@ -170,7 +171,7 @@ func TestWait(t *testing.T) {
 		}
 		task := client.Task{ID: "GSETASK:20240102030405:1", Final: n > 3,
 			Counts: client.Counts{Targets: 2, Done: int(min(n, 2)), Running: int(max(0, 2-n))}}
-		if r.URL.Query().Get("show") == "all" {
+		if r.URL.Query().Get("show") != "none" {
 			task.Attempts = []client.Attempt{{Verdict: client.Done}, {Verdict: client.Noted}}
 		}
 		_ = json.NewEncoder(w).Encode(task)
@@ -181,5 +182,47 @@ func TestWait(t *testing.T) {
 		func(t client.Task) { seen = append(seen, t.Counts.Done) })
 	if err != nil || !task.Final || len(task.Attempts) != 2 || len(seen) != 3 {
 		t.Errorf("task %+v, progress %v, %v", task, seen, err)
+	}
+}
+
+// TestWholeTask reads a task page by page, and one of an earlier version at once.
+func TestWholeTask(t *testing.T) {
+	const total = 2*client.MaxPage + 5
+	pages := true
+	c := serve(t, func(w http.ResponseWriter, r *http.Request) {
+		q := r.URL.Query()
+		if q.Has("limit") && !pages {
+			w.WriteHeader(http.StatusBadRequest)
+			_, _ = w.Write([]byte(`{"error":{"kind":"invalid","message":"limit: unknown field"}}`))
+			return
+		}
+		place, _ := strconv.Atoi(q.Get("cursor"))
+		end := total
+		if q.Has("limit") {
+			end = min(total, place+client.MaxPage)
+		}
+		task := client.Task{ID: "GSETASK:20240102030405:1", Counts: client.Counts{Targets: total, Running: total}}
+		for i := place; i < end; i++ {
+			task.Attempts = append(task.Attempts, client.Attempt{Name: strconv.Itoa(i), Verdict: client.Done})
+		}
+		if end < total {
+			task.Next = strconv.Itoa(end)
+		}
+		_ = json.NewEncoder(w).Encode(task)
+	})
+
+	for _, pages = range []bool{true, false} {
+		task, err := c.WholeTask(t.Context(), "GSETASK:20240102030405:1")
+		if err != nil || len(task.Attempts) != total || task.Next != "" {
+			t.Fatalf("pages %v: %d attempts, next %q, %v", pages, len(task.Attempts), task.Next, err)
+		}
+		for i, a := range task.Attempts {
+			if a.Name != strconv.Itoa(i) {
+				t.Fatalf("pages %v: attempt %d is %s", pages, i, a.Name)
+			}
+		}
+		if pages && (!task.Final || task.Counts != client.Counts{Targets: total, Done: total}) {
+			t.Errorf("the counts are not those of the attempts: %+v", task.Counts)
+		}
 	}
 }

@@ -29,6 +29,7 @@ type Task struct {
 	Final    bool      `json:"final"` // every attempt has its verdict
 	Counts   Counts    `json:"counts"`
 	Waiting  *Waiting  `json:"waiting,omitempty"` // missing unless it waits for hosts that are offline
+	Next     string    `json:"next,omitempty"`    // the cursor of the next page; missing at the end, and without pages
 	Attempts []Attempt `json:"attempts"`
 }
 
@@ -117,7 +118,7 @@ func (c *Client) Wait(ctx context.Context, id string, progress func(Task)) (Task
 				progress(t)
 			}
 			if t.Final {
-				return c.Task(ctx, id, 0, ShowAll)
+				return c.WholeTask(ctx, id)
 			}
 
 		case gozzard.KindOf(err) != gozzard.ErrUnavailable || time.Since(heard) > pollPatient:

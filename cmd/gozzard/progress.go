@@ -84,7 +84,7 @@ func (env *cliEnv) waitForTask(ctx context.Context, c *client.Client, o *taskFla
 		env.remark("the task continues; follow it with: %s", again)
 		return t, &exitError{exitDetached, nil}
 	case p.gone != nil:
-		if t, err = c.Task(ctx, id, 0, client.ShowAll); err != nil || t.Final { // the last verdict came meanwhile
+		if t, err = c.WholeTask(ctx, id); err != nil || t.Final { // the last verdict came meanwhile
 			return t, withExitCode(err)
 		}
 		return t, env.printGone(o, what, &t, p.gone)

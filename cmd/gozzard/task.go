@@ -85,7 +85,7 @@ func (env *cliEnv) showTask(ctx context.Context, o *taskOptions, given string) e
 	defer c.Close()
 
 	// Read the task, and wait for its end.
-	t, err := c.Task(ctx, id, 0, client.ShowAll)
+	t, err := c.WholeTask(ctx, id)
 	if err != nil {
 		return withExitCode(err)
 	}

@@ -25,7 +25,7 @@ func (env *cliEnv) retryTask(ctx context.Context, o *taskOptions, given string) 
 	defer c.Close()
 
 	// Say what is not repeated.
-	t, err := c.Task(ctx, id, 0, client.ShowAll)
+	t, err := c.WholeTask(ctx, id)
 	if err != nil {
 		return withExitCode(err)
 	}

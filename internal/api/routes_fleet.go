@@ -63,6 +63,10 @@ func operationRoutes() []Route {
 				inPath("id", "The id of the task."),
 				text("wait", "How long to wait for the task to become final, from 0s to 30s, such as 5s."),
 				text("show", `Which attempts are listed: "all" (the default), "failed" or "none". Counts cover all attempts.`),
+				number("limit", "List the attempts in pages, at most so many in each, from 1 to 1000; 100 when only a cursor is given. Without limit "+
+					"and cursor all attempts are listed."),
+				text("cursor", "Go on with next of the page before. The attempts of a task keep their order: none is missed or listed twice while "+
+					`verdicts arrive. With show "failed" a page ends before the first attempt without a verdict.`),
 			},
 			Answers: append(answers(http.StatusOK, client.Task{}, "The task."),
 				Answer{Status: http.StatusNotModified, Meaning: "The caller has this answer already."}),

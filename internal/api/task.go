@@ -22,18 +22,14 @@ func (a *api) getTask(w http.ResponseWriter, r *http.Request, caller gozzard.Cal
 	if err != nil {
 		return err
 	}
-	wait, show := readPoll(q), client.Show(q.one("show"))
-	switch show {
-	case "", client.ShowAll, client.ShowFailed, client.ShowNone:
-	default:
-		q.faults.Add("show", `must be "all", "failed" or "none", is %q`, clip(string(show)))
-	}
+	id := taskname.Parse(r.PathValue("id"))
+	wait := readPoll(q)
+	show, page := readTaskPage(q, id)
 	if err := q.faults.Err(); err != nil {
 		return err
 	}
 
 	// Read the task.
-	id := taskname.Parse(r.PathValue("id"))
 	var res record.TaskResults
 	if wait > 0 {
 		res, err = a.Plane.Await(r.Context(), caller, id, wait)
@@ -45,7 +41,7 @@ func (a *api) getTask(w http.ResponseWriter, r *http.Request, caller gozzard.Cal
 	}
 
 	// Answer with it.
-	if len(res.Attempts) >= rendered.From && (show == "" || show == client.ShowAll) {
+	if page == nil && len(res.Attempts) >= rendered.From && (show == "" || show == client.ShowAll) {
 		k, err := a.keptTask(&res, languageOf(r), func() *client.Waiting { return a.waiting(caller, &res) })
 		if err != nil {
 			return err
@@ -53,8 +49,22 @@ func (a *api) getTask(w http.ResponseWriter, r *http.Request, caller gozzard.Cal
 		return k.send(w, r)
 	}
 
-	t := renderTask(&res, show)
-	t.Waiting = a.waiting(caller, &res)
+	return a.sendTask(w, r, caller, &res, show, page)
+}
+
+// sendTask renders a task, or a page of it, and sends it.
+func (a *api) sendTask(w http.ResponseWriter, r *http.Request, caller gozzard.Caller, res *record.TaskResults, show client.Show,
+	page *taskPage) (err error) {
+	if page != nil {
+		show = client.ShowNone // the page has them
+	}
+	t := renderTask(res, show)
+	if page != nil {
+		if t.Attempts, t.Next, err = page.cut(res); err != nil {
+			return err
+		}
+	}
+	t.Waiting = a.waiting(caller, res)
 	say := said(r)
 	for i := range t.Attempts {
 		t.Attempts[i].Message = say(t.Attempts[i].Message)
