@@ -14,7 +14,7 @@ import (
 const (
 	recordSession     journal.Type = iota + 1 // a session begins, before HELLO
 	recordWelcome                             // the server has accepted the session
-	recordIntent                              // an operation is about to have its effect
+	recordIntent                              // an operation is about to have its effect; carries the record of a new process
 	recordDone                                // an operation had its effect; carries the record of the process
 	recordNever                               // a tombstone: an operation had no effect and never will
 	recordInterrupted                         // an operation was in progress when the agent died

@@ -157,6 +157,7 @@ func (a *Agent) supervisorOp(op *operation, in *gozzard.Op) supervise.Op {
 		if err := a.checkPolicy(op, spec, account); err != nil {
 			return err
 		}
+		a.noteFirst(op, &t)
 		err := a.begin(op)
 		if err != nil {
 			a.uncountProcess(op.key)
@@ -219,7 +220,7 @@ func (a *Agent) writeIntent(op *operation) (uint64, error) {
 	if endsWork(op.action) {
 		write = a.writeEnding
 	}
-	lsn, err := write(false, recordIntent, &entry{Op: op.entry()})
+	lsn, err := write(false, recordIntent, op.intent())
 	if errors.Is(err, journal.ErrNoSpace) {
 		a.writeTombstone(op, gozzard.Outcome{
 			Code: gozzard.CodeRefused, Message: "the disk of the journal on the host is full: " + err.Error(),

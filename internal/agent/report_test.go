@@ -235,6 +235,10 @@ func golden() []journal.Record {
 	put(11, `{}`)
 	put(12, `{"event":{"seq":77,"key":{"namespace":"shop","name":"x"},"kind":"exited","at":1700000000123,"pid":5,"code":-1,"signal":"SIGSEGV","core":true,"message":"ended"}}`)
 	put(13, `{"seq":77}`)
+
+	first := `,"process":{"key":{"namespace":"shop","name":"进程"},"spec":"e30=","wanted":2,"registered_at":5}`
+	put(3, `{`+op+first+`}`)
+	put(10, `{`+op+`,"phase":2`+first+`}`)
 	return out
 }
 

@@ -24,6 +24,10 @@ type operation struct {
 	lsn    uint64 // the position of the record of this phase, which is durable before the phase is reported
 	toSend bool   // in Agent.toSend
 
+	// first is the record of a process that was new when the operation began, with the definition that came along. It is nil
+	// when the operation has ended.
+	first *supervise.Record
+
 	unrecorded bool // its end is not durable, because the state folder cannot be written
 
 	arrived time.Time // at this run of the agent; zero when an earlier run received it
@@ -43,6 +47,9 @@ func (op *operation) entry() *opEntry {
 	}
 	return e
 }
+
+// intent is the record that the operation is about to have its effect.
+func (op *operation) intent() *entry { return &entry{Op: op.entry(), Process: op.first} }
 
 func (op *operation) report() gozzard.OpReport {
 	return gozzard.OpReport{ID: op.id, Ref: op.ref, Phase: op.phase, Outcome: op.outcome}
@@ -117,6 +124,7 @@ func (s *state) apply(t journal.Type, e *entry, lsn uint64) {
 	case recordNever:
 		s.setPhase(e, gozzard.PhaseNever, lsn)
 	case recordInterrupted:
+		s.keepFirst(e.Op)
 		s.setPhase(e, gozzard.PhaseInterrupted, lsn)
 	case recordOp:
 		s.setPhase(e, e.Phase, lsn)
@@ -159,6 +167,9 @@ func (s *state) setPhase(e *entry, phase gozzard.Phase, lsn uint64) {
 	op.outcome = gozzard.Outcome{}
 	if e.Outcome != nil {
 		op.outcome = *e.Outcome
+	}
+	if op.first = nil; phase == gozzard.PhaseBegun {
+		op.first = e.Process
 	}
 }
 
@@ -240,7 +251,7 @@ func (s *state) snapshot(held bool) []journal.Entry {
 		if op.action.ReadOnly() || op.phase < gozzard.PhaseBegun {
 			continue
 		}
-		e := entry{Op: op.entry(), Phase: op.phase}
+		e := entry{Op: op.entry(), Phase: op.phase, Process: op.first}
 		if op.hasVerdict() {
 			e.Outcome = &op.outcome
 		}

@@ -91,7 +91,7 @@ func (a *Agent) keepIntent(op *operation, announced bool, why error) (uint64, er
 	}
 
 	// Begin it.
-	lsn, err := a.keep(true, recordIntent, &entry{Op: op.entry()})
+	lsn, err := a.keep(true, recordIntent, op.intent())
 	if err != nil {
 		a.writeTombstone(op, gozzard.Outcome{Code: gozzard.CodeRefused, Message: clip(err.Error())})
 		return 0, err

@@ -124,12 +124,12 @@ func (a *actor) applyDefinition(op Op) (rejection gozzard.Outcome, rejected bool
 		if err := a.s.order.set(a.key, spec.After); err != nil {
 			return failed(gozzard.CodeRefused, "cannot take the definition of %s: %v", a.key, err), true
 		}
-		if !a.managed {
-			a.rec = Record{Key: a.key, Wanted: gozzard.StateStopped, RegisteredAt: a.s.now().Unix()}
-		}
-		if a.managed && a.spec != nil && keepsDefinition(op.Action, op.Spec, a.rec.Spec) {
+		switch {
+		case !a.managed:
+			a.rec, a.spec = op.firstRecord(spec, a.s.now()), spec
+		case a.spec != nil && keepsDefinition(op.Action, op.Spec, a.rec.Spec):
 			a.rec.Spec, a.spec = op.Spec, withAccount(spec, a.spec.Identity.User)
-		} else {
+		default:
 			a.rec.Spec, a.rec.Account, a.rec.Unnamed, a.spec = op.Spec, "", false, spec
 		}
 	}

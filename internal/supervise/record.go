@@ -3,6 +3,7 @@ package supervise
 import (
 	"bytes"
 	"maps"
+	"time"
 
 	"github.com/gozzard/gozzard"
 )
@@ -49,4 +50,23 @@ type Op struct {
 	// means that the record must be deleted. Done is not called for an operation that is in progress when Run's
 	// context ends: its outcome is unknown, and the journal correctly says that it was begun.
 	Done func(out gozzard.Outcome, rec *Record, removed bool)
+}
+
+// FirstRecord is the record of a process that is not managed yet, with the definition that the operation brings. It is nil
+// if that definition is missing or cannot be read.
+func (op *Op) FirstRecord(now time.Time) *Record {
+	spec, err := gozzard.DecodeSpec(op.Spec)
+	if len(op.Spec) == 0 || err != nil {
+		return nil
+	}
+	rec := op.firstRecord(spec, now)
+	return &rec
+}
+
+func (op *Op) firstRecord(spec *gozzard.Spec, now time.Time) Record {
+	rec := Record{Key: op.Key, Labels: op.Labels, Spec: op.Spec, Wanted: gozzard.StateStopped, RegisteredAt: now.Unix()}
+	if spec.Identity.User == "" && op.Account != nil {
+		rec.Account, rec.Unnamed = op.Account(), true
+	}
+	return rec
 }

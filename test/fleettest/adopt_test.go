@@ -52,8 +52,9 @@ func (c *commanded) comesBack() {
 	}
 }
 
-// TestA23StartAfterAnInterruptedStart: a start is interrupted by the death of the agent while its check runs. GSE's door
-// answers a second start with 828 and says that the process is not managed. `gozzard start` makes it managed.
+// TestA23StartAfterAnInterruptedStart: a start is interrupted by the death of the agent while its check runs. The process is
+// known and reported as running. GSE's door answers a second start with 828 and says that the process is not managed.
+// `gozzard start` makes it managed.
 func TestA23StartAfterAnInterruptedStart(t *testing.T) {
 	t.Parallel() // it mostly waits
 	s := ft.StartServer(t, "")
@@ -73,6 +74,12 @@ func TestA23StartAfterAnInterruptedStart(t *testing.T) {
 		}
 	}
 	pid := d.PID()
+
+	// The host reports what the start left running, although it was the first that brought the definition.
+	ft.Until(t, time.Minute, func() string { return fmt.Sprint(s.Status("gse", d.Name, ft.Host(1))) }, func() bool {
+		st := s.Status("gse", d.Name, ft.Host(1))
+		return len(st) == 1 && st[0].PID == pid && !st[0].IsAuto
+	})
 
 	// GSE's door changes nothing and says so.
 	e := d.startByGSE(s, slow)

@@ -18,6 +18,7 @@ func (s *soak) settle() {
 	for _, a := range s.agents {
 		s.server.AwaitOnline(s.t, a.host)
 	}
+	s.readRecord() // finds the names of Job's processes, so that it waits for those, too
 	s.await(90*time.Second, func() bool { return len(s.unsettled()) == 0 })
 	time.Sleep(2 * time.Second)
 }
@@ -101,7 +102,7 @@ func (s *soak) statuses() map[*daemon]*client.Process {
 
 // judgeFinalState compares the final state with the wishes: status, processes, and the fold of all verdicts.
 func (s *soak) judgeFinalState() {
-	s.attempts, s.tasks = s.readRecord() // also finds the names of Job's processes
+	s.attempts, s.tasks = s.readRecord()
 	for _, p := range s.unsettled() {
 		s.violate(p.column, p.d, time.Now(), p.text)
 	}
