@@ -129,25 +129,36 @@ func (c *Client) followOnce(ctx context.Context, q EventQuery, after *uint64, yi
 	return c.readStream(ctx, res.Body, after, yield)
 }
 
-// readStream reads server-sent events until the stream ends.
+// readStream reads server-sent events until the stream ends. An event ends with an empty line: without it the server was
+// killed while it sent the event.
 func (c *Client) readStream(ctx context.Context, body io.Reader, after *uint64,
 	yield func(Event, error) bool) (on bool, err error) {
 	lines := bufio.NewScanner(body)
 	lines.Buffer(make([]byte, 0, 64<<10), 1<<20)
-	lost := false
+	kind, data := "", ""
 	for lines.Scan() {
-		field, value, _ := strings.Cut(lines.Text(), ": ")
+		switch field, value, _ := strings.Cut(lines.Text(), ": "); field {
+		case "event":
+			kind = value
+			continue
+		case "data":
+			data = value
+			continue
+		case "":
+		default:
+			continue
+		}
+
+		is, text := kind, data
+		kind, data = "", ""
 		switch {
-		case field == "event" && value == "lost":
-			lost = true
+		case is == "lost":
 			if !yield(Event{}, ErrEventsLost) {
 				return false, nil
 			}
-		case field == "data" && lost:
-			lost = false
-		case field == "data":
+		case is == "" && text != "":
 			var e Event
-			if err := json.Unmarshal([]byte(value), &e); err != nil {
+			if err := json.Unmarshal([]byte(text), &e); err != nil {
 				return true, &gozzard.Error{Kind: gozzard.ErrInternal,
 					Message: c.base.Host + " does not send events like a gozzard server", Cause: err}
 			}

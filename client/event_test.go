@@ -32,7 +32,7 @@ func TestEventsAreAsked(t *testing.T) {
 	}
 }
 
-// After a break the stream continues where it was. The caller gets an error if events may be missing. An error that
+// After a break, also in the middle of an event, the stream continues where it was. The caller gets an error if events may be missing. An error that
 // cannot pass ends the stream.
 func TestFollowingGoesOn(t *testing.T) {
 	var mu sync.Mutex
@@ -43,7 +43,7 @@ func TestFollowingGoesOn(t *testing.T) {
 		asked = append(asked, r.Header.Get("Last-Event-ID"))
 		switch len(asked) {
 		case 1:
-			fmt.Fprint(w, ": \n\nid: 11\ndata: {\"id\":11,\"name\":\"web\"}\n\n")
+			fmt.Fprint(w, ": \n\nid: 11\ndata: {\"id\":11,\"name\":\"web\"}\n\nid: 12\ndata: {\"id\":12,\"na")
 		case 2:
 			w.WriteHeader(http.StatusServiceUnavailable)
 		case 3:
