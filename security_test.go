@@ -97,25 +97,3 @@ func TestThreatTable(t *testing.T) {
 		}
 	}
 }
-
-// TestOnlySimulatedHostsBelieve: only simulated hosts accept commands without a signature.
-func TestOnlySimulatedHostsBelieve(t *testing.T) {
-	found := false
-	for _, s := range parseAll(t) {
-		ast.Inspect(s.file, func(n ast.Node) bool {
-			sel, ok := n.(*ast.SelectorExpr)
-			if !ok || sel.Sel.Name != "Unproven" {
-				return true
-			}
-			found = found || s.folder == "test/sim"
-			if s.folder != "test/sim" && !s.isTest() {
-				t.Errorf("%s uses %s", s.path, sel.Sel.Name)
-			}
-			return true
-		})
-	}
-
-	if !found {
-		t.Error("Unproven is not used any more: remove it, and this test")
-	}
-}

@@ -82,9 +82,3 @@ func appendProofs(bodies []*[]byte, sign signFunc) error {
 	}
 	return nil
 }
-
-// signedBy reports whether the path of an envelope leads to a root that the key signed.
-func (e *envelope) signedBy(k Key) bool {
-	p := e.proof()
-	return p.SignedBy(k)
-}

@@ -55,17 +55,6 @@ type envelope struct {
 	signature []byte
 }
 
-// Unproven returns the command of an envelope without a check of the signature. It is for simulated hosts only: one
-// processor simulates thousands of them and could not verify all signatures. Code that can start a process must not use
-// it.
-func Unproven(b []byte) ([]byte, error) {
-	e, err := parse(b)
-	if err != nil {
-		return nil, &Refusal{Rule: RuleForm, Err: err}
-	}
-	return e.payload, nil
-}
-
 // saltBytes is the length of the random salt. Agents get the hashes of other envelopes as steps of their own; without
 // the salt an agent could guess the content of another envelope and check the guess.
 const saltBytes = 16

@@ -29,6 +29,8 @@ type KeyRing struct {
 
 	mu  sync.Mutex // held while the key changes
 	key atomic.Pointer[trusted]
+
+	roots *verifiedRoots // nil: every signature is verified when it is met
 }
 
 // trusted is a key with its id, which is computed once.
@@ -152,7 +154,7 @@ func (r *KeyRing) Open(me gozzard.AgentID, b []byte) ([]byte, error) {
 	case e.key != id:
 		return nil, reject(RuleKey, "command of key %s in epoch %d, this host obeys key %s: it is another server",
 			e.key, e.epoch, id)
-	case !e.signedBy(key):
+	case !r.signed(&e, key):
 		return nil, reject(RuleSignature, "command was not signed by key %s", id)
 	case e.agent != me:
 		return nil, reject(RuleAgent, "command is for agent %s", e.agent)

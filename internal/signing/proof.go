@@ -27,10 +27,16 @@ func (e *envelope) proof() Proof {
 
 // SignedBy reports whether the steps lead from the digest to a root that the key signed.
 func (p *Proof) SignedBy(k Key) bool {
+	root, ok := p.root()
+	return ok && ed25519.Verify(k.Public[:], rootText(&root), p.Signature)
+}
+
+// root is where the steps lead to.
+func (p *Proof) root() (sum hash, ok bool) {
 	if len(p.Steps)%stepBytes != 0 || len(p.Steps) > maxSteps*stepBytes {
-		return false
+		return sum, false
 	}
-	sum := p.Digest
+	sum = p.Digest
 	for steps := p.Steps; len(steps) > 0; steps = steps[stepBytes:] {
 		other := hash(steps[1:stepBytes])
 		if steps[0] == 1 { // the other hash is on the right
@@ -39,5 +45,5 @@ func (p *Proof) SignedBy(k Key) bool {
 			sum = nodeHash(&other, &sum)
 		}
 	}
-	return ed25519.Verify(k.Public[:], rootText(&sum), p.Signature)
+	return sum, true
 }

@@ -22,17 +22,24 @@ type FleetOptions struct {
 	Hosts  int
 	First  int // number of the first host, so that several programs can share one fleet
 	Cloud  int
-	Server string // address for agents
-	Secret string
+	Server string // address for agents; several with commas between them; "": those that are named at the enrolment
+	Secret string // "" for enrolled hosts
 	// ServerKey is the key of the server that the hosts trust. All hosts share one key ring: thousands of files would
-	// only measure the disk.
+	// only measure the disk. Enrolled hosts trust the key that they got with their certificates.
 	ServerKey signing.Key
-	Dir       string // state folders of the agents
-	Log       *slog.Logger
-	Fatal     func(error)
+
+	// API is the URL of a server, or of several: the hosts are enrolled and connect with certificates. TokenFile has a token
+	// for those that are no members yet; "": all are.
+	API, TokenFile string
+
+	Dir   string // state folders of the agents
+	Log   *slog.Logger
+	Fatal func(error)
+
+	Behaviour
 
 	// Setup prepares the i-th host and its state folder before its agent starts, and may change how it connects. nil:
-	// a host on which nothing runs, that connects with the secret.
+	// nothing more than the options say.
 	Setup func(i int, dir string, h *Host, link *nats.LinkOptions) error
 }
 
@@ -52,7 +59,14 @@ func RunFleet(ctx context.Context, o FleetOptions) error {
 	if o.Hosts < 1 || o.First < 0 || o.First+o.Hosts > MaxFleet {
 		return fmt.Errorf("cannot simulate %d hosts: 1 to %d are possible", o.Hosts, MaxFleet)
 	}
-
+	if err := o.check(); err != nil {
+		return err
+	}
+	if o.API != "" {
+		if err := o.enrol(ctx); err != nil {
+			return err
+		}
+	}
 	ring, err := fleetRing(o)
 	if err != nil {
 		return err
@@ -62,17 +76,37 @@ func RunFleet(ctx context.Context, o FleetOptions) error {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
 	var wg sync.WaitGroup
+	f := fleet{FleetOptions: &o, ring: ring, written: written}
 	errs := make([]error, o.Hosts)
 	for i := range o.Hosts {
 		wg.Go(func() {
-			if errs[i] = runHost(ctx, o, ring, written, o.First+i); errs[i] != nil {
+			if errs[i] = f.runHost(ctx, o.First+i); errs[i] != nil {
 				cancel()
 			}
 		})
 	}
 
+	f.running.disturb(ctx, &o.Behaviour)
 	wg.Wait()
 	return errors.Join(errs...)
+}
+
+// fleet is a fleet that runs.
+type fleet struct {
+	*FleetOptions
+	ring    *signing.KeyRing
+	written *notes
+	running running
+}
+
+// enrol makes all hosts members, and finds the key that they trust.
+func (o *FleetOptions) enrol(ctx context.Context) error {
+	if err := Enrol(ctx, *o); err != nil {
+		return err
+	}
+	key, err := o.memberKey()
+	o.ServerKey = key
+	return err
 }
 
 func fleetRing(o FleetOptions) (*signing.KeyRing, error) {
@@ -83,30 +117,28 @@ func fleetRing(o FleetOptions) (*signing.KeyRing, error) {
 	if err != nil {
 		return nil, err
 	}
+	ring.ShareRoots()                         // real hosts have their own processors for that
 	if o.ServerKey.Epoch < ring.Key().Epoch { // the fleet has received a newer key since
 		return ring, nil
 	}
 	return ring, ring.Trust(o.ServerKey)
 }
 
-// proving is the share of hosts that verify signatures: one in so many. Real hosts have their own processors for that.
-// Simulated ones share those of one machine, often with the server under test.
-const proving = 50
-
-func opener(ring *signing.KeyRing, id gozzard.AgentID, i int) func([]byte) ([]byte, error) {
-	if i%proving != 0 {
-		return signing.Unproven
-	}
-	return func(b []byte) ([]byte, error) { return ring.Open(id, b) }
-}
-
-func runHost(ctx context.Context, o FleetOptions, ring *signing.KeyRing, written *notes, i int) error {
+func (f *fleet) runHost(ctx context.Context, i int) error {
 	// Set up the machine.
-	id, addr, machine := AgentID(i), Addr(o.Cloud, i), NewHost()
-	machine.name, machine.notes = string(id), written
-	dir := filepath.Join(o.Dir, string(id))
+	o, id, machine := f.FleetOptions, AgentID(i), NewHost()
+	machine.name, machine.notes = string(id), f.written
+	o.apply(i, machine)
+	dir := o.folder(i)
+
+	// Say how it connects. Every host verifies every signature.
 	lo := nats.LinkOptions{URL: o.Server, Agent: id, Cloud: o.Cloud, Secret: o.Secret, Log: o.Log,
-		Open: opener(ring, id, i)}
+		Open: func(b []byte) ([]byte, error) { return f.ring.Open(id, b) }}
+	if o.API != "" {
+		if err := o.asMember(i, &lo); err != nil {
+			return err
+		}
+	}
 	if o.Setup != nil {
 		if err := o.Setup(i, dir, machine, &lo); err != nil {
 			return err
@@ -114,11 +146,13 @@ func runHost(ctx context.Context, o FleetOptions, ring *signing.KeyRing, written
 	}
 
 	// Open the agent and its link.
+	var link *nats.Link
 	a, err := agent.New(agent.Options{
 		Dir: dir, Host: machine, Log: o.Log, Fatal: o.Fatal, SampleEvery: time.Minute,
 		Simulated: true,
+		Servers:   func(list []gozzard.ServerAddress) { o.learn(link, list) },
 		Info: gozzard.HostInfo{
-			Agent: id, Addrs: []gozzard.HostAddr{addr}, Hostname: string(id), OS: "linux", Arch: "sim",
+			Agent: id, Addrs: []gozzard.HostAddr{Addr(lo.Cloud, i)}, Hostname: string(id), OS: "linux", Arch: "sim",
 			Version: "sim", BootID: "sim",
 			StartedAt: time.Now().Unix(), CPUs: 1, MemBytes: 1 << 30,
 		},
@@ -128,10 +162,10 @@ func runHost(ctx context.Context, o FleetOptions, ring *signing.KeyRing, written
 	}
 
 	lo.Command, lo.Up, lo.Down = a.Receive, a.Connected, a.Disconnected
-	link, err := nats.NewLink(lo)
-	if err != nil {
+	if link, err = nats.NewLink(lo); err != nil {
 		return err
 	}
+	f.running.add(machine, link)
 
 	// Run both.
 	ctx, cancel := context.WithCancel(ctx)

@@ -27,6 +27,9 @@ type Host struct {
 
 	name  string // in notes
 	notes *notes // nil: none are kept
+
+	fails  bool          // every command does
+	slowBy time.Duration // every command takes so much longer
 }
 
 var _ supervise.Host = (*Host)(nil)
@@ -427,6 +430,7 @@ func (h *Host) Run(ctx context.Context, r supervise.Run) (supervise.Result, erro
 	if err != nil {
 		return supervise.Result{}, err
 	}
+	s.worsen(h)
 
 	c := &command{host: h, run: r, script: s, ended: make(chan struct{})}
 	c.begin()
