@@ -56,12 +56,12 @@ var mayImport = map[string][]string{
 		"packaging"}, // the files that the join script brings
 
 	// The core of the server.
-	"internal/cmdb":        {".", "internal/lease", "internal/topology"},
+	"internal/cmdb":        {".", "internal/lease", "internal/pace", "internal/topology"},
 	"internal/console":     {},
 	"internal/audit":       {"."},
 	"internal/auditexport": {".", "client", "internal/atomicfile", "internal/lease"},
-	"internal/control": {".", "internal/audit", "internal/delivery", "internal/fairlist", "internal/fleet", "internal/record",
-		"internal/topology", "internal/topology/index"},
+	"internal/control": {".", "internal/audit", "internal/delivery", "internal/fairlist", "internal/fleet", "internal/pace",
+		"internal/record", "internal/topology", "internal/topology/index"},
 	"internal/delivery":       {".", "internal/pace", "internal/statelock", "internal/turns"},
 	"internal/fleet":          {".", "internal/statelock"},
 	"internal/lease":          {},
@@ -71,7 +71,7 @@ var mayImport = map[string][]string{
 	"internal/topology":       {".", "internal/expression", "internal/suggest", "internal/yamldoc"},
 	"internal/topology/index": {".", "internal/expression", "internal/topology"},
 	"internal/upgrade":        {".", "internal/lease", "internal/release"},
-	"internal/waves":          {".", "internal/lease", "internal/record", "internal/topology"},
+	"internal/waves":          {".", "internal/lease", "internal/pace", "internal/record", "internal/topology"},
 
 	// The core of the agent.
 	"internal/agent": {".", "internal/fairlist", "internal/history", "internal/journal", "internal/pace",

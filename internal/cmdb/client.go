@@ -16,6 +16,7 @@ import (
 	"time"
 
 	"github.com/gozzard/gozzard"
+	"github.com/gozzard/gozzard/internal/pace"
 )
 
 // Options say where CMDB is and how many calls it gets.
@@ -46,11 +47,11 @@ const (
 
 // Client reads CMDB.
 type Client struct {
-	base string
-	auth string
-	http *http.Client
-	o    Options
-	pace pace
+	base     string
+	auth     string
+	http     *http.Client
+	o        Options
+	throttle throttle
 }
 
 // New makes a client.
@@ -114,7 +115,7 @@ func (c *Client) call(ctx context.Context, name string, body, data any) error {
 	}
 
 	for refused, failed := 0, 0; ; {
-		if err := c.pace.wait(ctx); err != nil {
+		if err := c.throttle.wait(ctx); err != nil {
 			return unavailable(name, err)
 		}
 		err := c.once(ctx, name, request, data)
@@ -128,10 +129,10 @@ func (c *Client) call(ctx context.Context, name string, body, data any) error {
 			return unavailable(name, ctx.Err())
 		case errors.As(err, &r) && refused < maxRefusals:
 			refused++
-			c.pace.pause(max(r.after, backOff(c.o.Pause, refused)))
+			c.throttle.pause(max(r.after, backOff(c.o.Pause, refused)))
 		case errors.As(err, &t) && failed < maxTries-1:
 			failed++
-			if err := sleep(ctx, backOff(c.o.Pause, failed)); err != nil {
+			if err := pace.Sleep(ctx, backOff(c.o.Pause, failed)); err != nil {
 				return unavailable(name, err)
 			}
 		default:

@@ -8,6 +8,7 @@ import (
 	"sync"
 
 	"github.com/gozzard/gozzard"
+	"github.com/gozzard/gozzard/internal/pace"
 	"github.com/gozzard/gozzard/internal/topology"
 )
 
@@ -53,7 +54,7 @@ func (c *Client) Read(ctx context.Context, biz int) (*topology.Business, error) 
 			return nil, &gozzard.Error{Kind: gozzard.ErrUnavailable,
 				Message: fmt.Sprintf("cannot read business %d from CMDB", biz), Cause: err}
 		}
-		if err := sleep(ctx, backOff(c.o.Pause, read)); err != nil {
+		if err := pace.Sleep(ctx, backOff(c.o.Pause, read)); err != nil {
 			return nil, unavailable(fmt.Sprintf("business %d", biz), err)
 		}
 	}

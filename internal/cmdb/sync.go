@@ -10,6 +10,7 @@ import (
 
 	"github.com/gozzard/gozzard"
 	"github.com/gozzard/gozzard/internal/lease"
+	"github.com/gozzard/gozzard/internal/pace"
 	"github.com/gozzard/gozzard/internal/topology"
 )
 
@@ -76,7 +77,7 @@ func (s *Sync) Run(ctx context.Context) error {
 // readPeriodically reads one business until ctx ends, after an error sooner.
 func (s *Sync) readPeriodically(ctx context.Context, biz int, wait time.Duration) {
 	failed := 0
-	for sleep(ctx, wait) == nil {
+	for pace.Sleep(ctx, wait) == nil {
 		err := s.Flush(ctx, s.o.Caller, biz)
 		if ctx.Err() != nil {
 			return

@@ -5,9 +5,9 @@ import (
 	"context"
 	"slices"
 	"sync"
-	"time"
 
 	"github.com/gozzard/gozzard"
+	"github.com/gozzard/gozzard/internal/pace"
 )
 
 // maxGroupsSent bounds one command; a host has far fewer pools.
@@ -16,14 +16,8 @@ const maxGroupsSent = 4096
 // groupLoop sends the pools of hosts again from time to time: what was lost on the way, or set by another server,
 // arrives in the end. It also forgets results that are polled no more.
 func (p *Plane) groupLoop(ctx context.Context) {
-	for {
-		select {
-		case <-ctx.Done():
-			return
-		case <-time.After(p.o.Refresh):
-		}
+	for pace.Sleep(ctx, p.o.Refresh) == nil {
 		p.results.tidy()
-
 		for part := range slices.Chunk(p.delivery.Online(), 1000) {
 			p.sendGroups(ctx, part)
 		}

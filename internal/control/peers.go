@@ -9,6 +9,7 @@ import (
 
 	"github.com/gozzard/gozzard"
 	"github.com/gozzard/gozzard/internal/delivery"
+	"github.com/gozzard/gozzard/internal/pace"
 )
 
 // PeerLink carries news to the other servers of the installation. It promises nothing: what was lost is asked for again.
@@ -88,7 +89,9 @@ func (s *peers) loop(ctx context.Context) {
 		case <-ctx.Done():
 			return
 		case <-s.wake:
-			time.Sleep(peerPause)
+			if pace.Sleep(ctx, peerPause) != nil {
+				return
+			}
 			s.tellAll()
 		case <-beat.C:
 			s.tellAll()

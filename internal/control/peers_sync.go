@@ -8,6 +8,7 @@ import (
 
 	"github.com/gozzard/gozzard"
 	"github.com/gozzard/gozzard/internal/delivery"
+	"github.com/gozzard/gozzard/internal/pace"
 	"github.com/gozzard/gozzard/internal/record"
 )
 
@@ -219,7 +220,7 @@ func (s *peers) await(ctx context.Context, seq gozzard.TaskSeq) {
 		select {
 		case <-ctx.Done():
 		case <-changed:
-			time.Sleep(awaitPause)
+			_ = pace.Sleep(ctx, awaitPause) // the loop ends with ctx
 		case <-time.After(time.Second):
 		}
 	}

@@ -4,6 +4,7 @@ import (
 	"context"
 	"path/filepath"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -255,11 +256,17 @@ func TestPeersSeeStatus(t *testing.T) {
 	b.until("the other server does not see the status", sees(7))
 
 	// News are lost: the other one asks for everything.
-	c.setLose(func(string, string, *gozzard.PeerNews) bool { return true })
+	var told atomic.Bool
+	c.setLose(func(from, _ string, n *gozzard.PeerNews) bool {
+		if from == "a" && len(n.Reports) > 0 {
+			told.Store(true)
+		}
+		return true
+	})
 	running.PID = 8
 	a.plane.Receive(me, 0, &gozzard.Report{Version: 1, Kind: gozzard.ReportStatus, Session: 1,
 		Statuses: []gozzard.Status{running}})
-	time.Sleep(100 * time.Millisecond) // until it is told, and lost
+	b.until("the home does not tell the new status", told.Load)
 	c.setLose(nil)
 	b.until("the other server does not ask for what it missed", sees(8))
 }

@@ -11,6 +11,7 @@ import (
 	"github.com/gozzard/gozzard"
 	"github.com/gozzard/gozzard/internal/delivery"
 	"github.com/gozzard/gozzard/internal/fleet"
+	"github.com/gozzard/gozzard/internal/pace"
 	"github.com/gozzard/gozzard/internal/record"
 )
 
@@ -167,14 +168,7 @@ func (p *Plane) Run(ctx context.Context) error {
 // does it.
 func (p *Plane) Prune(ctx context.Context) error {
 	const every, step, pause = 10 * time.Minute, 50, 100 * time.Millisecond
-	wait := time.Minute
-	for {
-		select {
-		case <-ctx.Done():
-			return nil
-		case <-time.After(wait):
-		}
-
+	for wait := time.Minute; pace.Sleep(ctx, wait) == nil; {
 		n, err := p.o.Store.Prune(ctx, p.o.Now().Add(-p.o.Keep), step)
 		wait = every
 		if err != nil && ctx.Err() == nil {
@@ -183,6 +177,7 @@ func (p *Plane) Prune(ctx context.Context) error {
 			wait = pause
 		}
 	}
+	return nil
 }
 
 // silent is called by delivery when the lease of an agent ends.

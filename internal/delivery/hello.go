@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/gozzard/gozzard"
+	"github.com/gozzard/gozzard/internal/pace"
 )
 
 // Hello is what an agent said when it opened its session.
@@ -36,10 +37,8 @@ func (e *Engine) Reconcile(ctx context.Context, h Hello) error {
 		}
 
 		e.o.Log.Error("cannot reconcile a session, trying again", "agent", h.Agent, "err", err)
-		select {
-		case <-ctx.Done():
-			return ctx.Err()
-		case <-time.After(e.o.Resend):
+		if err := pace.Sleep(ctx, e.o.Resend); err != nil {
+			return err
 		}
 	}
 }

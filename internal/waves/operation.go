@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/gozzard/gozzard"
+	"github.com/gozzard/gozzard/internal/pace"
 	"github.com/gozzard/gozzard/internal/record"
 )
 
@@ -153,8 +154,8 @@ func (r *Runner) await(ctx context.Context, j *record.Job, op []*record.JobTask)
 		}
 
 		// Await returns early when another server has the operation: do not ask again at once.
-		if early := wait - time.Since(asked); early > 0 && !r.sleep(ctx, early) {
-			return ctx.Err()
+		if err := pace.Sleep(ctx, wait-time.Since(asked)); err != nil {
+			return err
 		}
 	}
 }

@@ -9,6 +9,7 @@ import (
 
 	"github.com/gozzard/gozzard"
 	"github.com/gozzard/gozzard/internal/lease"
+	"github.com/gozzard/gozzard/internal/pace"
 	"github.com/gozzard/gozzard/internal/record"
 	"github.com/gozzard/gozzard/internal/topology"
 )
@@ -219,7 +220,7 @@ func (r *Runner) drive(ctx context.Context, ref jobRef) {
 // lookLoop first queues the open jobs of an earlier run. Later it looks for jobs that other servers have recorded, and for
 // those that were recorded and never started because the record's answer to Create was lost.
 func (r *Runner) lookLoop(ctx context.Context) {
-	for first := true; ctx.Err() == nil; first = false {
+	for first := true; ; first = false {
 		var open []record.Job
 		err := r.retryUntilDone(ctx, "open jobs", func() (err error) {
 			open, err = r.o.Store.OpenJobs(ctx)
@@ -237,12 +238,14 @@ func (r *Runner) lookLoop(ctx context.Context) {
 				r.add(jobRef{j.Biz, j.ID})
 			}
 		}
-		r.sleep(ctx, r.lookEvery)
+		if pace.Sleep(ctx, r.lookEvery) != nil {
+			return
+		}
 	}
 }
 
 func (r *Runner) pruneLoop(ctx context.Context) {
-	for wait := time.Minute; r.sleep(ctx, wait); {
+	for wait := time.Minute; pace.Sleep(ctx, wait) == nil; {
 		n, err := r.o.Store.PruneJobs(ctx, r.o.Now().Add(-r.o.Keep), pruneStep)
 		wait = pruneEvery
 		if err != nil && ctx.Err() == nil {
@@ -250,18 +253,6 @@ func (r *Runner) pruneLoop(ctx context.Context) {
 		} else if n == pruneStep {
 			wait = firstPause
 		}
-	}
-}
-
-// sleep waits and reports whether ctx is still alive.
-func (r *Runner) sleep(ctx context.Context, d time.Duration) bool {
-	t := time.NewTimer(d)
-	defer t.Stop()
-	select {
-	case <-ctx.Done():
-		return false
-	case <-t.C:
-		return true
 	}
 }
 
@@ -278,8 +269,8 @@ func (r *Runner) retryUntilDone(ctx context.Context, what string, f func() error
 			return ctx.Err()
 		}
 		r.o.Log.Warn("a job waits for the database, trying again", "what", what, "err", err)
-		if !r.sleep(ctx, pause) {
-			return ctx.Err()
+		if err := pace.Sleep(ctx, pause); err != nil {
+			return err
 		}
 	}
 }

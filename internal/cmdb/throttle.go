@@ -5,46 +5,37 @@ import (
 	"math/rand/v2"
 	"sync"
 	"time"
+
+	"github.com/gozzard/gozzard/internal/pace"
 )
 
-// pace delays all calls after a refusal, because the rate limit is for the app.
-type pace struct {
+// throttle delays all calls after a refusal, because the rate limit is for the app.
+type throttle struct {
 	mu    sync.Mutex
 	until time.Time
 }
 
 // pause delays the next calls.
-func (p *pace) pause(d time.Duration) {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	if until := time.Now().Add(d); until.After(p.until) {
-		p.until = until
+func (t *throttle) pause(d time.Duration) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if until := time.Now().Add(d); until.After(t.until) {
+		t.until = until
 	}
 }
 
 // wait returns when a call may begin.
-func (p *pace) wait(ctx context.Context) error {
+func (t *throttle) wait(ctx context.Context) error {
 	for {
-		p.mu.Lock()
-		left := time.Until(p.until)
-		p.mu.Unlock()
+		t.mu.Lock()
+		left := time.Until(t.until)
+		t.mu.Unlock()
 		if left <= 0 {
 			return ctx.Err()
 		}
-		if err := sleep(ctx, left); err != nil {
+		if err := pace.Sleep(ctx, left); err != nil {
 			return err
 		}
-	}
-}
-
-func sleep(ctx context.Context, d time.Duration) error {
-	timer := time.NewTimer(d)
-	defer timer.Stop()
-	select {
-	case <-ctx.Done():
-		return ctx.Err()
-	case <-timer.C:
-		return nil
 	}
 }
 
