@@ -149,6 +149,7 @@ func BenchmarkPoll(b *testing.B) {
 	for i := range res.Attempts[:40_000] {
 		res.Attempts[i].State, res.Attempts[i].Outcome = gozzard.AttemptOK, gozzard.Outcome{Code: gozzard.CodeOK}
 	}
+
 	b.Run("whole", func(b *testing.B) {
 		for b.Loop() {
 			if _, err := encode(renderTask(res, client.ShowAll)); err != nil {
@@ -156,6 +157,7 @@ func BenchmarkPoll(b *testing.B) {
 			}
 		}
 	})
+
 	none := func() *client.Waiting { return nil }
 	b.Run("kept", func(b *testing.B) {
 		a := &api{}
@@ -165,20 +167,15 @@ func BenchmarkPoll(b *testing.B) {
 			}
 		}
 	})
+
 	b.Run("changed", func(b *testing.B) {
-		a, next := &api{}, 40_000
+		a, done := &api{}, 40_000
 		for b.Loop() {
-			if next += 100; next > 49_000 {
-				next = 40_000
+			if done += 100; done > 49_000 {
+				done = 40_000
 			}
-			for i := range res.Attempts[40_000:] {
-				at := &res.Attempts[40_000+i]
-				at.State = gozzard.AttemptDispatched
-				if 40_000+i < next {
-					at.State = gozzard.AttemptOK
-				}
-			}
-			res.Version++
+			endSome(res, 40_000, done)
+
 			k, err := a.keptTask(res, "en", none)
 			if err != nil {
 				b.Fatal(err)
@@ -186,4 +183,15 @@ func BenchmarkPoll(b *testing.B) {
 			k.text.Sum()
 		}
 	})
+}
+
+// endSome makes a new version of a task: of its attempts from a place on, those before another place have ended.
+func endSome(res *record.TaskResults, from, done int) {
+	for i := from; i < len(res.Attempts); i++ {
+		res.Attempts[i].State = gozzard.AttemptDispatched
+		if i < done {
+			res.Attempts[i].State = gozzard.AttemptOK
+		}
+	}
+	res.Version++
 }

@@ -13,6 +13,7 @@ import (
 	"os/exec"
 	"slices"
 	"strings"
+	"sync"
 	"syscall"
 	"testing"
 	"time"
@@ -62,6 +63,8 @@ func start(t *testing.T, store *sqlstore.Store, id string) *server {
 	t.Helper()
 	ctx, cancel := context.WithCancel(t.Context())
 	s := &server{Keeper: lease.New(lease.Options{Store: store, Holder: id, TTL: ttl}), begun: make(chan context.Context, 100)}
+
+	// Begin.
 	ended := make(chan error, 2)
 	go func() { ended <- s.Run(ctx) }()
 	go func() {
@@ -71,19 +74,16 @@ func start(t *testing.T, store *sqlstore.Store, id string) *server {
 			return nil
 		})
 	}()
-	stopped := false
-	s.stop = func() {
+
+	// End once, when the test says so or at its end.
+	s.stop = sync.OnceFunc(func() {
 		cancel()
 		for range 2 {
-			if stopped {
-				return
-			}
 			if err := <-ended; err != nil {
 				t.Error(err)
 			}
 		}
-		stopped = true
-	}
+	})
 	t.Cleanup(s.stop)
 	return s
 }

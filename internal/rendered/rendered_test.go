@@ -57,15 +57,17 @@ func whole(t *testing.T, res *results, order []int32) string {
 	return strings.Join(parts, ",")
 }
 
+// backwards is the second half of a list from its end.
+func backwards(list []gozzard.Attempt) (order []int32) {
+	for i := range list {
+		order = append(order, int32(i))
+	}
+	slices.Reverse(order)
+	return order[:len(order)/2]
+}
+
 // A poll renders what has changed, and the text is at every stage as if all was rendered at once.
 func TestText(t *testing.T) {
-	backwards := func(list []gozzard.Attempt) (order []int32) {
-		for i := range list {
-			order = append(order, int32(i))
-		}
-		slices.Reverse(order)
-		return order[:len(order)/2]
-	}
 	for name, order := range map[string]func([]gozzard.Attempt) []int32{"as they are": nil, "in another order": backwards} {
 		t.Run(name, func(t *testing.T) {
 			var k Tasks
@@ -76,11 +78,13 @@ func TestText(t *testing.T) {
 			if order != nil {
 				places = order(res.Attempts)
 			}
+
 			for stage := range 5 {
 				for i := range res.Attempts[:stage*50] {
 					res.Attempts[i].State, res.Attempts[i].Outcome.Message = gozzard.AttemptOK, "done"
 				}
 				res.Version++
+
 				got, err := k.Text(Key{}, res.Attempts, res.Version, f, now)
 				if err != nil || string(got.Bytes) != whole(t, res, places) || got.Final != (stage == 4) {
 					t.Fatalf("stage %d: %.100s final %v, %v", stage, got.Bytes, got.Final, err)
@@ -89,6 +93,7 @@ func TestText(t *testing.T) {
 					t.Errorf("stage %d: the same version is rendered again, %v", stage, err)
 				}
 			}
+
 			if want := 2 * 200; order == nil && rendered != want || order != nil && rendered != want/2 {
 				t.Errorf("%d attempts were rendered", rendered)
 			}

@@ -2,6 +2,7 @@ package wire_test
 
 import (
 	"fmt"
+	"maps"
 	"net/netip"
 	"time"
 
@@ -16,13 +17,24 @@ func opID(n byte) gozzard.OpID {
 	return id
 }
 
+// joined is all samples of several lists.
+func joined[T any](lists ...map[string]T) map[string]T {
+	all := map[string]T{}
+	for _, list := range lists {
+		maps.Copy(all, list)
+	}
+	return all
+}
+
 // commands has one command of each kind, with every field of the domain types set somewhere.
 func commands() map[string]*gozzard.Command {
+	return joined(operateCommands(), otherCommands())
+}
+
+func operateCommands() map[string]*gozzard.Command {
 	spec := &gozzard.Spec{Identity: gozzard.Identity{ProcName: "nginx", PIDPath: "/run/nginx.pid"},
 		Policy: gozzard.DefaultPolicy()}
 	return map[string]*gozzard.Command{
-		"welcome": {Version: 1, Kind: gozzard.CommandWelcome, Session: 7, Interval: 30 * time.Second},
-		"greet":   {Version: 1, Kind: gozzard.CommandGreet, Session: 1 << 63},
 		"operate": {Version: 1, Kind: gozzard.CommandOperate, Session: 7, Ops: []gozzard.Op{
 			{
 				ID: opID(1), Ref: gozzard.AttemptRef{Task: 42, Index: 3}, Gen: 42, Action: gozzard.ActionStart,
@@ -41,9 +53,18 @@ func commands() map[string]*gozzard.Command {
 			{ID: opID(1), Gen: 44, Action: gozzard.ActionStop, Key: gozzard.Key{Namespace: "gse", Name: "web"},
 				Account: "shop"},
 		}},
+	}
+}
+
+func otherCommands() map[string]*gozzard.Command {
+	return map[string]*gozzard.Command{
+		"welcome": {Version: 1, Kind: gozzard.CommandWelcome, Session: 7, Interval: 30 * time.Second},
+		"greet":   {Version: 1, Kind: gozzard.CommandGreet, Session: 1 << 63},
+
 		"cancel": {Version: 1, Kind: gozzard.CommandCancel, Session: 7, Cancel: []gozzard.OpID{opID(3), {}, opID(4)}},
 		"ack": {Version: 1, Kind: gozzard.CommandAck, Session: 7, Acked: []gozzard.OpID{opID(5)}, AckRound: 11,
 			Beat: 12},
+
 		"groups": {Version: 1, Kind: gozzard.CommandGroups, Session: 7, Groups: []gozzard.Group{
 			{Namespace: "gse", ID: "pool", CPULimit: 12.5, MemLimit: 30, CPUWeight: 1, MemWeight: -1}, {},
 		}},
@@ -53,6 +74,7 @@ func commands() map[string]*gozzard.Command {
 		"history": {Version: 1, Kind: gozzard.CommandHistory, Session: 7, History: &gozzard.HistoryQuery{
 			ID: opID(7), Key: gozzard.Key{Namespace: "gse", Name: "网关"}, From: 1700000000, To: 1700086400, Points: 300,
 		}},
+
 		"update": {Version: 1, Kind: gozzard.CommandUpdate, Session: 7, Update: &gozzard.UpdateOrder{
 			Roll: 3, Version: "1.2.3-rc.1", Manifest: [32]byte{1, 2, 3, 31: 0xff},
 		}},
@@ -64,9 +86,15 @@ func commands() map[string]*gozzard.Command {
 	}
 }
 
+// journal is the position of the journal in the samples.
+var journal = gozzard.JournalPos{ID: opID(9), LSN: 77}
+
 // reports has one report of each kind, with every field of the domain types set somewhere.
 func reports() map[string]*gozzard.Report {
-	journal := gozzard.JournalPos{ID: opID(9), LSN: 77}
+	return joined(helloReports(), resultReports(), statusReports(), otherReports())
+}
+
+func helloReports() map[string]*gozzard.Report {
 	return map[string]*gozzard.Report{
 		"hello": {Version: 1, Kind: gozzard.ReportHello, Session: 8, Journal: journal, Hello: &gozzard.Hello{
 			Host: gozzard.HostInfo{
@@ -82,9 +110,15 @@ func reports() map[string]*gozzard.Report {
 				Phase: gozzard.PhaseBegun}, {}},
 			Kept: true,
 		}},
+
 		"hello-newest": {Version: 1, Kind: gozzard.ReportHello, Session: 9, Journal: journal, Hello: &gozzard.Hello{
 			Run: 1 << 60, NewestGen: 1<<40 + 17,
 		}},
+	}
+}
+
+func resultReports() map[string]*gozzard.Report {
+	return map[string]*gozzard.Report{
 		"results": {Version: 1, Kind: gozzard.ReportResults, Session: 8, Journal: journal, Results: []gozzard.OpReport{
 			{
 				ID: opID(1), Ref: gozzard.AttemptRef{Task: 42, Index: 3}, Phase: gozzard.PhaseDone,
@@ -102,9 +136,15 @@ func reports() map[string]*gozzard.Report {
 			{ID: opID(3), Phase: gozzard.PhaseDone, Outcome: gozzard.Outcome{Detail: &gozzard.Detail{}}},
 			{ID: opID(4), Phase: gozzard.PhaseNever},
 		}},
+
 		"results-held": {Version: 1, Kind: gozzard.ReportResults, Session: 8, Journal: journal, Results: []gozzard.OpReport{
 			{ID: opID(1), Ref: gozzard.AttemptRef{Task: 42}, Phase: gozzard.PhaseBegun, Held: 1234567 * time.Microsecond},
 		}},
+	}
+}
+
+func statusReports() map[string]*gozzard.Report {
+	return map[string]*gozzard.Report{
 		"status": statusReport(3),
 		"status-full": {Version: 1, Kind: gozzard.ReportStatus, Session: 8, Statuses: []gozzard.Status{
 			{
@@ -120,11 +160,17 @@ func reports() map[string]*gozzard.Report {
 			},
 			{LastRun: gozzard.LastRun{StartedAt: 5}},
 		}},
+
 		"heartbeat": {Version: 1, Kind: gozzard.ReportHeartbeat, Session: 8, Journal: journal, Beat: 99},
 		"heartbeat-vitals": {Version: 1, Kind: gozzard.ReportHeartbeat, Session: 8, Journal: journal, Beat: 100,
 			Vitals: &gozzard.Vitals{At: 1700000000123, RoundTrip: 450, Load: 12_340, MemFree: 1 << 33}},
 		"heartbeat-unmeasured": {Version: 1, Kind: gozzard.ReportHeartbeat, Session: 8, Journal: journal, Beat: 101,
 			Vitals: &gozzard.Vitals{At: -5, RoundTrip: gozzard.NotMeasured, MemFree: gozzard.NotMeasured}},
+	}
+}
+
+func otherReports() map[string]*gozzard.Report {
+	return map[string]*gozzard.Report{
 		"events": {Version: 1, Kind: gozzard.ReportEvents, Session: 8, Journal: journal, Events: []gozzard.Event{
 			{
 				Seq: 5, Key: gozzard.Key{Namespace: "gse", Name: "网关"}, Kind: gozzard.EventExited, At: 1700000000123,
@@ -140,9 +186,11 @@ func reports() map[string]*gozzard.Report {
 				Cause: gozzard.Cause{Op: opID(3), Ref: gozzard.AttemptRef{Task: 42, Index: 7}},
 			},
 		}},
+
 		"update": {Version: 1, Kind: gozzard.ReportUpdate, Session: 8, Journal: journal, Update: &gozzard.UpdateReport{
 			Roll: 3, Version: "1.2.3-rc.1", State: gozzard.UpdateRolledBack, Reason: "not welcomed within 1m0s",
 		}},
+
 		"history": {Version: 1, Kind: gozzard.ReportHistory, Session: 8, Journal: journal, History: &gozzard.History{
 			ID: opID(7), From: 1700000000, Step: 300, Error: "cut", Points: []gozzard.HistoryPoint{
 				{CPU: 1234, Mem: 1 << 33, FD: 42, Restarts: 1}, {}, gozzard.EmptyPoint(),
@@ -152,6 +200,7 @@ func reports() map[string]*gozzard.Report {
 		"hello-history": {Version: 1, Kind: gozzard.ReportHello, Session: 9, Hello: &gozzard.Hello{
 			Run: 3, Host: gozzard.HostInfo{Agent: "0a1b", History: true},
 		}},
+
 		"logs": {Version: 1, Kind: gozzard.ReportLogs, Session: 8, Journal: journal, Logs: &gozzard.LogChunk{
 			ID: opID(7), Data: []byte("line\n\xff\x00"), Offset: 4096, Next: 4103, Error: "cut",
 		}},

@@ -97,10 +97,18 @@ func (m *member) await() {
 		}
 		return strings.Contains(m.Output(), `"msg":"server started"`)
 	})
+	m.readCredentials()
+}
+
+// readCredentials makes the client that calls the server.
+func (m *member) readCredentials() {
+	m.i.t.Helper()
 	b, err := os.ReadFile(m.credentials)
 	if err != nil {
 		m.i.t.Fatal(err)
 	}
+
+	// The file has the authority beside what ft.API reads.
 	var file struct {
 		CA string `json:"ca"`
 	}
@@ -111,6 +119,7 @@ func (m *member) await() {
 	if err := json.Unmarshal(b, &file); err != nil {
 		m.i.t.Fatal(err)
 	}
+
 	roots := x509.NewCertPool()
 	roots.AppendCertsFromPEM([]byte(file.CA))
 	m.Client = &http.Client{Timeout: 30 * time.Second, Transport: &http.Transport{TLSClientConfig: &tls.Config{RootCAs: roots}}}

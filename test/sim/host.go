@@ -449,7 +449,6 @@ func (h *Host) Run(ctx context.Context, r supervise.Run) (supervise.Result, erro
 
 func (c *command) wait(ctx context.Context, front, timeout <-chan time.Time, hurry <-chan struct{}) (supervise.Result,
 	error) {
-	h := c.host
 	select {
 	case <-c.ended:
 		return c.result, nil
@@ -464,16 +463,21 @@ func (c *command) wait(ctx context.Context, front, timeout <-chan time.Time, hur
 		}
 		return c.wait(ctx, front, timeout, nil)
 	case <-timeout:
-		h.mu.Lock()
-		defer h.mu.Unlock()
-		if c.settled { // it ended at the same moment
-			return c.result, nil
-		}
-		c.kill()
-		return supervise.Result{ExitCode: -1, TimedOut: true, Output: c.script.output}, nil
+		return c.expire(), nil
 	case <-ctx.Done():
 		return supervise.Result{}, ctx.Err() // the command goes on
 	}
+}
+
+// expire ends the command at its time limit.
+func (c *command) expire() supervise.Result {
+	c.host.mu.Lock()
+	defer c.host.mu.Unlock()
+	if c.settled { // it ended at the same moment
+		return c.result
+	}
+	c.kill()
+	return supervise.Result{ExitCode: -1, TimedOut: true, Output: c.script.output}
 }
 
 // leave calls left for a caller that does not hold mu.

@@ -68,13 +68,17 @@ func changeAccounts(t *testing.T, s AccountRecord, c auth.Change) {
 	must(t, s.ChangeAccounts(t.Context(), c))
 }
 
-func sampleAccounts() auth.Config {
-	grants := []gozzard.Grant{
+func sampleGrants() []gozzard.Grant {
+	return []gozzard.Grant{
 		{Role: gozzard.RoleOperator, Businesses: []int{2, 3}, Namespaces: []string{"shop*", "游戏?"}, Clouds: []int{0, 7},
 			Nets:    []netip.Prefix{netip.MustParsePrefix("10.0.0.0/8"), netip.MustParsePrefix("fd00::/8")},
 			Actions: []gozzard.Action{gozzard.ActionStart}},
 		{Role: gozzard.RoleViewer},
 	}
+}
+
+func sampleAccounts() auth.Config {
+	grants := sampleGrants()
 	yes, no := true, false
 	return auth.Config{
 		Apps: []auth.App{
@@ -85,18 +89,21 @@ func sampleAccounts() auth.Config {
 				SignKeys: []string{"new", "old"}, AssertsUsers: true,
 				MissingActionMeansStart: true, Grants: grants},
 		},
+
 		Users: []auth.User{
 			{Name: "alice", Password: "$argon2id$…", Subject: "sub|1", Grants: grants,
 				Second: &auth.SecondFactor{Secret: []byte{1, 2}, Last: 7, Recovery: []auth.Digest{{3}},
 					NextSecret: []byte{4}, NextRecovery: []auth.Digest{{5}}}},
 			{Name: "王五", Disabled: true},
 		},
+
 		Tokens: []auth.Token{
 			{User: "alice", Digest: auth.Digest{1}, ID: "t1", Note: "laptop 'a'", Created: start,
 				Expires: start.Add(time.Hour)},
 			{User: "not-a-user", Digest: auth.Digest{2}, Session: true},
 			{User: "王五", Digest: auth.Digest{3}, Kind: auth.KindApp, App: "signs", Groups: []string{"/ops", "CN=a,DC=b"}},
 		},
+
 		Groups:  []auth.Group{{Name: "/ops", Grants: grants}, {Name: "CN=a,DC=b", Grants: grants[1:]}},
 		Deleted: []auth.DeletedUser{{Name: "Mallory", At: start}, {Name: "mallory", At: start}},
 	}

@@ -162,6 +162,8 @@ func sessionDescription(t *testing.T, s control.Store) {
 				{Cloud: 0, IP: netip.MustParseAddr("2001:db8::1")}}},
 		Session: 1, Journal: gozzard.JournalPos{ID: [16]byte{1, 2, 3}, LSN: 77}, LastSeen: start,
 	}
+
+	// It is recorded as it is.
 	now, opened, err := s.OpenSession(t.Context(), h)
 	must(t, err)
 	h.JournalSince, h.RestoredJournal = 1, 1
@@ -170,6 +172,8 @@ func sessionDescription(t *testing.T, s control.Store) {
 	hosts, err := s.Hosts(t.Context())
 	must(t, err)
 	equal(t, "hosts", hosts, []record.Host{h})
+
+	// A newer session replaces it.
 	next := h
 	next.Session, next.LastSeen = 2, start.Add(time.Hour)
 	next.Info.Addrs, next.Info.Hostname, next.Info.Degraded = next.Info.Addrs[1:], "主机二", nil
@@ -177,6 +181,8 @@ func sessionDescription(t *testing.T, s control.Store) {
 	must(t, err)
 	equal(t, "opened", opened, true)
 	equal(t, "host now", now, next)
+
+	// An older one changes nothing.
 	now, opened, err = s.OpenSession(t.Context(), h)
 	must(t, err)
 	equal(t, "opened again", opened, false)

@@ -34,10 +34,12 @@ func Run(t *testing.T, open func(t *testing.T) control.Store) {
 		{"accept: strange texts", acceptStrange},
 		{"accept: after what waits", acceptAfterWaiting},
 		{"accept: audit", acceptAudit},
+
 		{"idempotency: same request", idempotencySame},
 		{"idempotency: other request", idempotencyOther},
 		{"idempotency: scope is app and user", idempotencyScope},
 		{"idempotency: 50 at once", idempotencyConcurrent},
+
 		{"settle: every state to every state", settleStates},
 		{"settle: wrong operation, agent, session or reference", settleGuards},
 		{"settle: from one state only", settleFrom},
@@ -47,8 +49,10 @@ func Run(t *testing.T, open func(t *testing.T) control.Store) {
 		{"settle: definitions that hosts reject", settleRejected},
 		{"settle: a process that a later operation defines again", settleDefinedAgain},
 		{"settle: journal", settleJournal},
+
 		{"dispatch: states", dispatchStates},
 		{"dispatch: sessions", dispatchSessions},
+
 		{"session: newer only", sessionNewer},
 		{"session: of several agents", sessionsOf},
 		{"session: since when the journal is known", sessionJournal},
@@ -60,14 +64,17 @@ func Run(t *testing.T, open func(t *testing.T) control.Store) {
 		{"events: what caused them", eventCauses},
 		{"processes: register and list", processesList},
 		{"processes: many pages", processesPages},
+
 		{"rebind", rebind},
 		{"forget", forget},
 		{"groups", groups},
 		{"audit: limit", auditLimit},
+
 		{"prune", prune},
 		{"prune: large tasks and shared definitions", pruneLarge},
 		{"tasks: lists by app and user", taskLists},
 		{"tasks: items, verdicts and hosts", taskParts},
+
 		{"not found", notFound},
 		{"context", contexts},
 		{"concurrency", concurrency},
