@@ -147,6 +147,7 @@ var mayImport = map[string][]string{
 	"test/compat":                 {everything},
 	"test/console":                {everything},
 	"test/cluster":                {everything},
+	"test/explore":                {},
 	"test/faults":                 {everything},
 	"test/fleettest":              {everything},
 	"test/fuzztest":               {},

@@ -86,9 +86,7 @@ func (m *model) openSessionAt(w *world, fresh *network, k int) {
 
 			// The transaction.
 			next := *w
-			next.since = uint8(gozzard.JournalSince(w.known.real(), uint64(w.since), hello.journal.real(),
-				uint64(hello.session)))
-			next.registered, next.known = hello.session, hello.journal
+			next.register(hello)
 			lost := next
 
 			// The memory of the home.
@@ -178,14 +176,8 @@ func (r row) open() row {
 
 // resultAt covers a RESULT that reaches a server, whether or not it is the home or holds the attempt.
 func (m *model) resultAt(w *world, fresh *network, k, op int) {
-	for _, at := range []uint8{atDone, atInterrupted, atNever} {
-		if w.net.result[op]&(1<<at) == 0 {
-			continue
-		}
-		if to, ok := gozzard.Finalise(phaseAt[at], opCode[op]); ok {
-			m.write(w, k, "gets RESULT of", op, fresh.result[op]&(1<<at) != 0,
-				decision{kind: decideSettle, op: uint8(op), to: to})
-		}
+	for d, isFresh := range w.results(fresh, op) {
+		m.write(w, k, "gets RESULT of", op, isFresh, d)
 	}
 }
 

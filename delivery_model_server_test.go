@@ -2,6 +2,7 @@ package gozzard_test
 
 import (
 	"fmt"
+	"iter"
 	"slices"
 
 	"github.com/gozzard/gozzard"
@@ -145,13 +146,22 @@ func (m *model) superseded(op int) bool {
 
 // decideByResult covers a RESULT that arrives.
 func (m *model) decideByResult(w *world, fresh *network, op int) {
-	for _, at := range []uint8{atDone, atInterrupted, atNever} {
-		if w.net.result[op]&(1<<at) == 0 {
-			continue
-		}
-		if to, ok := gozzard.Finalise(phaseAt[at], opCode[op]); ok {
-			m.decide(w, "RESULT of", op, fresh.result[op]&(1<<at) != 0,
-				decision{kind: decideSettle, op: uint8(op), to: to})
+	for d, isFresh := range w.results(fresh, op) {
+		m.decide(w, "RESULT of", op, isFresh, d)
+	}
+}
+
+// results lists what each RESULT of an operation that may arrive decides, and whether it is one that is sent now.
+func (w *world) results(fresh *network, op int) iter.Seq2[decision, bool] {
+	return func(yield func(decision, bool) bool) {
+		for _, at := range []uint8{atDone, atInterrupted, atNever} {
+			if w.net.result[op]&(1<<at) == 0 {
+				continue
+			}
+			to, ok := gozzard.Finalise(phaseAt[at], opCode[op])
+			if ok && !yield(decision{kind: decideSettle, op: uint8(op), to: to}, fresh.result[op]&(1<<at) != 0) {
+				return
+			}
 		}
 	}
 }
@@ -165,13 +175,17 @@ func (m *model) openSession(w *world, connect int, fresh bool) {
 	}
 
 	next := *w
-	next.since = uint8(gozzard.JournalSince(w.known.real(), uint64(w.since), hello.journal.real(),
-		uint64(hello.session)))
-	next.registered, next.known = hello.session, hello.journal
+	next.register(hello)
 	if m.intact(baseLifted) {
 		next.base = uint8(gozzard.LiftBase(uint64(w.counter), uint64(w.base), uint64(hello.newest)))
 	}
 	m.emit(w, next, fresh, act{verb: "HELLO opens session", op: -1, num: int(hello.session)}, "")
+}
+
+// register records the session of a HELLO, its journal, and since when it is that journal.
+func (w *world) register(hello greeting) {
+	w.since = uint8(gozzard.JournalSince(w.known.real(), uint64(w.since), hello.journal.real(), uint64(hello.session)))
+	w.registered, w.known = hello.session, hello.journal
 }
 
 // mayOpen reports whether the record registers a session.

@@ -5,6 +5,7 @@ import (
 	"math/bits"
 
 	"github.com/gozzard/gozzard"
+	"github.com/gozzard/gozzard/test/explore"
 )
 
 // The exhaustive test of the delivery protocol: an explicit-state model of the record, two servers, one agent and
@@ -175,11 +176,7 @@ type world struct {
 	newest       uint8         // generation
 	newestBefore uint8         // what newest was before an INTENT that is not yet followed by DONE
 	at           [maxOps]uint8
-	greeted      [maxConnects + 1]struct { // what the HELLO of each connect says beside the operations
-		session uint8
-		journal journalPos
-		newest  uint8 // generation
-	}
+	greeted      [maxConnects + 1]greeting // by connect
 
 	// What really happened, which no part of the world knows.
 	effects [maxOps]uint8
@@ -189,6 +186,13 @@ type world struct {
 	gone     uint8 // operations that only an earlier record had
 	promised uint8 // operations that the present record accepted in a session of the agent
 	copies   uint8 // operations that are the same request as the one before
+}
+
+// greeting is what a HELLO says beside the operations.
+type greeting struct {
+	session uint8
+	journal journalPos
+	newest  uint8 // generation
 }
 
 // act is one step, for traces. It is rendered only when a trace is printed.
@@ -234,14 +238,8 @@ func (a act) String() string {
 	return s
 }
 
-// step is a successor: helpful ones need no fault, no old message and no slow server; bad names the promise that it
-// breaks.
-type step struct {
-	next    world
-	act     act
-	helpful bool
-	bad     string
-}
+// step leads to a successor. Helpful ones need no fault, no old message and no slow server.
+type step = explore.Step[world, act]
 
 // moves are changes of rows: from a state, by an event of package delivery.
 type moves [gozzard.AttemptInterrupted + 1][32]bool
@@ -264,7 +262,8 @@ func (m *model) action(op int) gozzard.Action {
 	return opAction[op]
 }
 
-func (m *model) initial() world {
+// Initial is the world in which everything begins.
+func (m *model) Initial() world {
 	var w world
 	for i := range m.ops {
 		// Where the record may be replaced, the others are accepted before or after that; with homes, all are.
@@ -278,8 +277,8 @@ func (m *model) initial() world {
 	return w
 }
 
-// expand lists the successors of w. The slice is valid until the next call.
-func (m *model) expand(w *world) []step {
+// Expand lists the successors of w. The slice is valid until the next call.
+func (m *model) Expand(w *world) []step {
 	m.steps = m.steps[:0]
 	if m.servers > 0 {
 		m.homeSteps(w)
@@ -304,7 +303,7 @@ func (m *model) emit(before *world, next world, helpful bool, a act, bad string)
 	if bad == "" && next == *before {
 		return
 	}
-	m.steps = append(m.steps, step{next: next, act: a, helpful: helpful, bad: bad})
+	m.steps = append(m.steps, step{Next: next, Act: a, Helpful: helpful, Bad: bad})
 }
 
 // brokenPromise compares one row with what really happened.
@@ -332,8 +331,8 @@ func brokenPromise(before, after row, effects uint8, op int) string {
 	return ""
 }
 
-// done reports whether every attempt has its verdict.
-func (m *model) done(w *world) bool {
+// Done reports whether every attempt has its verdict.
+func (m *model) Done(w *world) bool {
 	for i := range m.ops {
 		if !w.rows[i].state.Final() && w.gone&(1<<i) == 0 {
 			return false

@@ -40,7 +40,7 @@ func TestProtocol(t *testing.T) {
 	var seen moves
 	for _, c := range configs {
 		t.Run(c.String(), func(t *testing.T) {
-			r := explore(c)
+			r := exploreProtocol(c)
 			if r.disagrees != "" {
 				t.Error(r.disagrees)
 			}
@@ -49,10 +49,10 @@ func TestProtocol(t *testing.T) {
 					seen[from][e] = seen[from][e] || r.moves[from][e]
 				}
 			}
-			line := fmt.Sprintf("delivery protocol, %v: %d states explored, depth %d", c, r.states, r.depth)
+			line := fmt.Sprintf("delivery protocol, %v: %d states explored, depth %d", c, r.States, r.Depth)
 			t.Log(line)
 			fmt.Println(line)
-			if r.bad != "" {
+			if r.Bad != "" {
 				t.Error(r)
 			}
 		})
@@ -134,17 +134,17 @@ func TestProtocolMutations(t *testing.T) {
 	for _, tt := range slices.Concat(serverMutations, homeMutations) {
 		t.Run(tt.name, func(t *testing.T) {
 			if !clean[tt.in] {
-				if r := explore(tt.in); r.bad != "" {
+				if r := exploreProtocol(tt.in); r.Bad != "" {
 					t.Fatalf("with nothing removed: %v", r)
 				}
 				clean[tt.in] = true
 			}
 			tt.in.broken = tt.broken
-			r := explore(tt.in)
-			if !strings.Contains(r.bad, tt.breaks) {
-				t.Fatalf("%d states and no counterexample with %q, but %q", r.states, tt.breaks, r.bad)
+			r := exploreProtocol(tt.in)
+			if !strings.Contains(r.Bad, tt.breaks) {
+				t.Fatalf("%d states and no counterexample with %q, but %q", r.States, tt.breaks, r.Bad)
 			}
-			t.Logf("%d states; %v", r.states, r)
+			t.Logf("%d states; %v", r.States, r)
 		})
 	}
 }

@@ -6,6 +6,7 @@ package child
 import (
 	"bytes"
 	"context"
+	"encoding/json"
 	"fmt"
 	"os"
 	"os/exec"
@@ -46,6 +47,20 @@ func Start(dir, name string, cmd *exec.Cmd) (*Process, error) {
 	}()
 
 	return p, nil
+}
+
+// StartSelf starts this program once more as one of its own parts. The flag says which part, and the argument behind it is
+// what the part does, in JSON.
+func StartSelf(dir, name, flag string, order any) (*Process, error) {
+	self, err := os.Executable()
+	if err != nil {
+		return nil, fmt.Errorf("cannot find this program: %w", err)
+	}
+	text, err := json.Marshal(order)
+	if err != nil {
+		return nil, fmt.Errorf("cannot write what %s does: %w", name, err)
+	}
+	return Start(dir, name, exec.Command(self, flag, string(text)))
 }
 
 // Build builds a program of this module into dir without cgo and without symbols, as a release does, and returns its path.

@@ -7,7 +7,6 @@ import (
 	"encoding/json"
 	"fmt"
 	"os"
-	"os/exec"
 	"os/signal"
 	"strings"
 	"syscall"
@@ -69,15 +68,7 @@ func playRole(ctx context.Context, name, text string) error {
 
 // startPart starts this program as a part.
 func (b *bench) startPart(name string, o order) (*child.Process, error) {
-	self, err := os.Executable()
-	if err != nil {
-		return nil, fmt.Errorf("cannot find this program: %w", err)
-	}
-	text, err := json.Marshal(o)
-	if err != nil {
-		return nil, err
-	}
-	return child.Start(b.dir, name, exec.Command(self, roleFlag+name, string(text)))
+	return child.StartSelf(b.dir, name, roleFlag+name, o)
 }
 
 // stopAll stops parts, the last one first.

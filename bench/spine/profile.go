@@ -27,16 +27,7 @@ func (b *bench) startServer(data, agents string) (*child.Process, error) {
 	if b.profiles == "" {
 		return child.Start(b.dir, "server", exec.Command(b.binary, o.Args()...))
 	}
-
-	self, err := os.Executable()
-	if err != nil {
-		return nil, fmt.Errorf("cannot find this program: %w", err)
-	}
-	text, err := json.Marshal(o)
-	if err != nil {
-		return nil, err
-	}
-	return child.Start(b.dir, "server", exec.Command(self, roleFlag+serverRole, string(text)))
+	return child.StartSelf(b.dir, "server", roleFlag+serverRole, o)
 }
 
 // playServer is the part that startServer starts.

@@ -3,7 +3,6 @@ package sqlstore
 import (
 	"context"
 	"errors"
-	"path/filepath"
 	"sync"
 	"testing"
 	"time"
@@ -15,20 +14,8 @@ import (
 // together makes jobs of one kind share one transaction, in their order, and returns their answers.
 func together(t *testing.T, s *Store, jobs ...*job) []error {
 	t.Helper()
-	started, release := make(chan struct{}), make(chan struct{})
+	release := occupy(t, s)
 	var wg sync.WaitGroup
-	wg.Go(func() {
-		err := s.w.submit(t.Context(), &job{op: "a test", run: func(context.Context, *conn) error {
-			close(started)
-			<-release
-			return nil
-		}})
-		if err != nil {
-			t.Error(err)
-		}
-	})
-
-	<-started // the writer is busy, so the next calls are queued
 	results := make([]error, len(jobs))
 	for i, j := range jobs {
 		wg.Go(func() { results[i] = s.w.submit(t.Context(), j) })
@@ -36,7 +23,7 @@ func together(t *testing.T, s *Store, jobs ...*job) []error {
 			time.Sleep(time.Millisecond)
 		}
 	}
-	close(release)
+	release()
 	wg.Wait()
 	return results
 }
@@ -105,18 +92,7 @@ func recorded(t *testing.T, s *Store, tasks ...*acceptance) {
 // rows, and those of the tasks before it, were written already.
 func TestLedger(t *testing.T) {
 	half := errors.New("half done")
-	open := func(t *testing.T) *Store {
-		s, err := OpenSQLite(t.Context(), filepath.Join(t.TempDir(), "record.db"), Options{})
-		if err != nil {
-			t.Fatal(err)
-		}
-		t.Cleanup(func() {
-			if err := s.Close(); err != nil {
-				t.Error(err)
-			}
-		})
-		return s
-	}
+	open := func(t *testing.T) *Store { return openNew(t, Options{}) }
 	count := func(want int, fail error) *job {
 		return &job{op: "a task", late: true, run: func(ctx context.Context, c *conn) error {
 			var n int

@@ -13,29 +13,55 @@ import (
 	"github.com/gozzard/gozzard/internal/record"
 )
 
+// openNew opens a new record in a file until the end of the test.
+func openNew(t *testing.T, o Options) *Store {
+	t.Helper()
+	s, err := OpenSQLite(t.Context(), filepath.Join(t.TempDir(), "record.db"), o)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := s.Close(); err != nil {
+			t.Error(err)
+		}
+	})
+	return s
+}
+
+// occupy keeps the writer busy until release is called. What is submitted meanwhile waits in its queue.
+func occupy(t *testing.T, s *Store) (release func()) {
+	t.Helper()
+	began, free, ended := make(chan struct{}), make(chan struct{}), make(chan error, 1)
+	go func() {
+		ended <- s.w.submit(t.Context(), &job{op: "a test", run: func(context.Context, *conn) error {
+			close(began)
+			<-free
+			return nil
+		}})
+	}()
+	<-began
+
+	return func() {
+		close(free)
+		if err := <-ended; err != nil {
+			t.Error(err)
+		}
+	}
+}
+
 // TestSharedCommit: calls that wait share a commit, a call that fails undoes only what it wrote itself, and a call that
 // its caller cancelled does not run. It uses the writer directly, because no call of the store can be made to fail half
 // way.
 func TestSharedCommit(t *testing.T) {
 	var mu sync.Mutex
 	commits := 0
-	s, err := OpenSQLite(t.Context(), filepath.Join(t.TempDir(), "record.db"),
-		Options{Observe: func(op string, _ time.Duration, _ error) {
-			mu.Lock()
-			defer mu.Unlock()
-			if op == "commit" {
-				commits++
-			}
-		}})
-	if err != nil {
-		t.Fatal(err)
-	}
-
-	defer func() {
-		if err := s.Close(); err != nil {
-			t.Error(err)
+	s := openNew(t, Options{Observe: func(op string, _ time.Duration, _ error) {
+		mu.Lock()
+		defer mu.Unlock()
+		if op == "commit" {
+			commits++
 		}
-	}()
+	}})
 
 	write := func(agent string, fail error) *job {
 		return &job{op: "a test", rows: 1, run: func(ctx context.Context, c *conn) error {
@@ -52,20 +78,8 @@ func TestSharedCommit(t *testing.T) {
 		}}
 	}
 
-	started, release := make(chan struct{}), make(chan struct{})
+	release := occupy(t, s)
 	var wg sync.WaitGroup
-	wg.Go(func() {
-		err := s.w.submit(t.Context(), &job{op: "a test", run: func(context.Context, *conn) error {
-			close(started)
-			<-release
-			return nil
-		}})
-		if err != nil {
-			t.Error(err)
-		}
-	})
-
-	<-started // the writer is busy, so the next calls are queued
 	half := errors.New("half done")
 	ctx, cancel := context.WithCancel(t.Context())
 	results := make([]error, 4)
@@ -89,7 +103,7 @@ func TestSharedCommit(t *testing.T) {
 		time.Sleep(time.Millisecond)
 	}
 
-	close(release)
+	release()
 	wg.Wait()
 
 	if results[0] != nil || results[2] != nil || !errors.Is(results[1], half) ||

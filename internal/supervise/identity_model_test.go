@@ -8,6 +8,7 @@ import (
 
 	"github.com/gozzard/gozzard"
 	"github.com/gozzard/gozzard/internal/identity"
+	"github.com/gozzard/gozzard/test/explore"
 )
 
 // The exhaustive test of supervision: an explicit-state model of one machine, its processes, their pid files, the
@@ -163,16 +164,22 @@ type world struct {
 	left budget
 }
 
-// modelStep is a successor. Helpful steps need no fault and no person. bad names the promise that it breaks.
-type modelStep struct {
-	next    world
-	def     int
-	verb    string
-	helpful bool
-	bad     string
+// modelAct is what happens to a definition in a step.
+type modelAct struct {
+	def  int
+	verb string
 }
 
-func (s *modelStep) String() string { return fmt.Sprintf("%c: %s", 'A'+s.def, s.verb) }
+func (a modelAct) String() string { return fmt.Sprintf("%c: %s", 'A'+a.def, a.verb) }
+
+// modelStep leads to a successor. Helpful steps need no fault and no person.
+type modelStep = explore.Step[world, modelAct]
+
+// exploreSupervision visits every reachable world of a configuration. In each, what must run must be able to come up when
+// no more faults happen.
+func exploreSupervision(c modelConfig) explore.Result {
+	return explore.All(newSupervisionModel(c), badDown)
+}
 
 // supervisionModel explores one configuration.
 type supervisionModel struct {
@@ -224,7 +231,8 @@ func newSupervisionModel(c modelConfig) *supervisionModel {
 
 func (m *supervisionModel) intact(x mechanism) bool { return m.broken != x }
 
-func (m *supervisionModel) initial() world {
+// Initial is the world in which everything begins.
+func (m *supervisionModel) Initial() world {
 	w := world{up: true, left: m.most}
 	for d := range m.defs {
 		w.defs[d].managed = true
@@ -236,10 +244,12 @@ func (m *supervisionModel) initial() world {
 		x := &w.defs[n]
 		x.running, x.held, x.file = true, onRecord{pid: 1, start: 2, settled: true}, pidFile{pid: 1, at: 3}
 	}
+	m.normalise(&w)
 	return w
 }
 
-func (m *supervisionModel) expand(w *world) []modelStep {
+// Expand lists the successors of w. The slice is valid until the next call.
+func (m *supervisionModel) Expand(w *world) []modelStep {
 	m.steps = m.steps[:0]
 	for d := range m.defs {
 		m.agentSteps(w, d)
@@ -274,7 +284,7 @@ func (m *supervisionModel) emit(w *world, d int, helpful bool, verb string) {
 	if m.bad == "" && m.w == *w {
 		return
 	}
-	m.steps = append(m.steps, modelStep{next: m.w, def: d, verb: verb, helpful: helpful, bad: m.bad})
+	m.steps = append(m.steps, modelStep{Next: m.w, Act: modelAct{d, verb}, Helpful: helpful, Bad: m.bad})
 }
 
 // twoCopies reports a definition of which two main processes run, apart from a handover.
@@ -294,8 +304,8 @@ func (m *supervisionModel) twoCopies() string {
 	return ""
 }
 
-// fulfilled reports whether every process that must run runs, or its status says why not.
-func (m *supervisionModel) fulfilled(w *world) bool {
+// Done reports whether every process that must run runs, or its status says why not.
+func (m *supervisionModel) Done(w *world) bool {
 	if !w.up {
 		return false
 	}

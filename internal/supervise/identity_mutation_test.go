@@ -121,10 +121,10 @@ func TestSupervision(t *testing.T) {
 		for _, c.cgroup = range []bool{true, false} {
 			t.Run(c.String(), func(t *testing.T) {
 				r := exploreSupervision(c)
-				line := fmt.Sprintf("supervision, %s: %d states explored, depth %d", c, r.states, r.depth)
+				line := fmt.Sprintf("supervision, %s: %d states explored, depth %d", c, r.States, r.Depth)
 				t.Log(line)
 				fmt.Println(line)
-				if r.bad != "" {
+				if r.Bad != "" {
 					t.Error(r)
 				}
 			})
@@ -250,10 +250,10 @@ func TestSupervisionMutations(t *testing.T) {
 			c.cgroup = !m.marks
 			m.change(&c)
 			r := exploreSupervision(c)
-			if r.bad != m.breaks {
-				t.Fatalf("%d states and no history in which %q, but %v", r.states, m.breaks, r)
+			if r.Bad != m.breaks {
+				t.Fatalf("%d states and no history in which %q, but %v", r.States, m.breaks, r)
 			}
-			t.Logf("%d states; %v", r.states, r)
+			t.Logf("%d states; %v", r.States, r)
 		})
 	}
 }
