@@ -52,6 +52,7 @@ type peers struct {
 type peer struct {
 	run, seq uint64
 	heard    time.Time
+	gap      bool // messages were missed, and not asked for since
 	askedAt  time.Time
 	mark     uint64 // of the snapshot that is being received; 0: none
 }
@@ -75,14 +76,14 @@ func newPeers(o *Options, p *Plane) *peers {
 
 // loop tells the others what is new, until ctx ends.
 func (s *peers) loop(ctx context.Context) {
-	beat, sweep := time.NewTicker(peerBeat), time.NewTicker(peerSweep)
+	beat := time.NewTicker(peerBeat)
 	defer beat.Stop()
-	defer sweep.Stop()
 
 	var wg sync.WaitGroup
 	defer wg.Wait()
 	wg.Go(func() { s.wakeLoop(ctx) })
 	wg.Go(func() { s.snapshotLoop(ctx) })
+	wg.Go(func() { s.sweepLoop(ctx) })
 	s.tellAll() // that it is there
 	for {
 		select {
@@ -96,8 +97,6 @@ func (s *peers) loop(ctx context.Context) {
 		case <-beat.C:
 			s.tellAll()
 			s.lookForGone()
-		case <-sweep.C:
-			s.sweep(ctx)
 		}
 	}
 }
@@ -263,45 +262,4 @@ func (p *Plane) reach(agent gozzard.AgentID) delivery.Session {
 	}
 	_, s := p.peers.homeOf(agent)
 	return s
-}
-
-// TellPeers sends news to all other servers.
-func (p *Plane) TellPeers(n *gozzard.PeerNews) {
-	p.peers.note(func(news *gozzard.PeerNews) { news.Changed = append(news.Changed, n.Changed...) })
-}
-
-// ReloadGroups sends the limits of process groups to the agents of this server: another server changed some.
-func (p *Plane) ReloadGroups(ctx context.Context) error {
-	for part := range slices.Chunk(p.delivery.Online(), 1000) {
-		p.sendGroups(ctx, part)
-	}
-	return nil
-}
-
-// ReloadBusinesses reads the businesses that another server changed.
-func (p *Plane) ReloadBusinesses(ctx context.Context) error { return p.businesses.load(ctx) }
-
-// ReloadHosts takes away the hosts that another server has forgotten, and reads which host has which processes.
-func (p *Plane) ReloadHosts(ctx context.Context) error {
-	hosts, err := p.o.Store.Hosts(ctx)
-	if err != nil {
-		return err
-	}
-	recorded := make(map[gozzard.AgentID]bool, len(hosts))
-	for i := range hosts {
-		recorded[hosts[i].Info.Agent] = true
-	}
-	for _, h := range p.o.Live.Hosts(gozzard.Everything()) {
-		if !recorded[h.Info.Agent] && p.delivery.OnlineSession(h.Info.Agent).ID == 0 {
-			p.o.Live.Forget(h.Info.Agent)
-		}
-	}
-
-	for rec, err := range p.o.Store.Processes(ctx, nil) {
-		if err != nil {
-			return err
-		}
-		p.seed(rec.ID.Agent, seedStatus(&rec))
-	}
-	return nil
 }

@@ -58,7 +58,7 @@ func (p *Plane) Hear(n *gozzard.PeerNews) {
 	}
 }
 
-// missed notes the number of a message and reports whether messages before it were missed.
+// missed notes the number of a message and reports whether to ask for everything, because messages before it were missed.
 func (s *peers) missed(n *gozzard.PeerNews) bool {
 	now := s.o.Now()
 	s.mu.Lock()
@@ -78,12 +78,12 @@ func (s *peers) missed(n *gozzard.PeerNews) bool {
 		return false
 	}
 
-	gap := k.run != n.Run || n.Seq != k.seq+1
+	k.gap = k.gap || k.run != n.Run || n.Seq != k.seq+1
 	k.run, k.seq = n.Run, n.Seq
-	if !gap || now.Sub(k.askedAt) < askPause {
+	if !k.gap || now.Sub(k.askedAt) < askPause { // the next message asks
 		return false
 	}
-	k.askedAt = now
+	k.gap, k.askedAt = false, now
 	return true
 }
 
@@ -139,8 +139,8 @@ func (s *peers) observeHello(n *gozzard.PeerNews, r *gozzard.PeerReport) {
 	s.mu.Lock()
 	before := s.homes[r.Agent]
 	mark := before.mark
-	if n.Snapshot {
-		mark = s.known[n.From].mark
+	if k := s.known[n.From]; n.Snapshot && k != nil {
+		mark = k.mark
 	}
 	newer := before.session <= session
 	if newer {
@@ -181,7 +181,15 @@ func (s *peers) hearSilent(server string, silent gozzard.PeerSilent) {
 	}
 	s.mu.Unlock()
 	if ok {
-		s.o.Live.SetOnline(silent.Agent, false, silent.Since)
+		s.setOffline(silent.Agent, silent.Since)
+	}
+}
+
+// setOffline shows a host as offline that is silent at its home or has lost it, unless it came to this server meanwhile.
+func (s *peers) setOffline(agent gozzard.AgentID, since time.Time) {
+	s.o.Live.SetOnline(agent, false, since)
+	if s.p.delivery.OnlineSession(agent).ID != 0 {
+		s.o.Live.SetOnline(agent, true, s.o.Now())
 	}
 }
 
@@ -189,6 +197,10 @@ func (s *peers) hearSilent(server string, silent gozzard.PeerSilent) {
 func (s *peers) endSnapshot(server string) {
 	s.mu.Lock()
 	k := s.known[server]
+	if k == nil { // this server was frozen meanwhile, and has given the other one up
+		s.mu.Unlock()
+		return
+	}
 	mark := k.mark
 	k.mark = 0
 	s.mu.Unlock()
@@ -226,6 +238,6 @@ func (s *peers) lose(server string, since time.Time, which func(home) bool) {
 	}
 	s.mu.Unlock()
 	for _, agent := range lost {
-		s.o.Live.SetOnline(agent, false, since)
+		s.setOffline(agent, since)
 	}
 }

@@ -118,6 +118,14 @@ func (s *peers) isHere(a *gozzard.Attempt) bool {
 
 func (s *peers) isElsewhere(a gozzard.Attempt) bool { return !s.isHere(&a) }
 
+// sweepLoop sweeps from time to time, beside the loop that tells: while the record does not answer, the others must hear that
+// this server lives.
+func (s *peers) sweepLoop(ctx context.Context) {
+	for pace.Sleep(ctx, peerSweep) == nil {
+		s.sweep(ctx)
+	}
+}
+
 // sweep compares what this server has in memory with the record. It drops what another server decided, looks at its agents
 // where it misses something, and takes up what belongs to no server: the agent has no home.
 func (s *peers) sweep(ctx context.Context) {

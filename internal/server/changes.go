@@ -2,12 +2,13 @@ package server
 
 import (
 	"context"
+	"errors"
+	"fmt"
 	"maps"
 	"slices"
 	"sync"
 	"time"
 
-	"github.com/gozzard/gozzard"
 	"github.com/gozzard/gozzard/internal/record"
 )
 
@@ -66,13 +67,8 @@ func (c *changes) changed(versions map[record.Kind]int64) {
 	for kind := range versions {
 		kinds = append(kinds, string(kind))
 	}
-	c.s.tell(&gozzard.PeerNews{Changed: kinds})
-}
-
-// tell sends news to all other servers. Before the control plane is there, nobody needs any.
-func (s *Server) tell(n *gozzard.PeerNews) {
-	if s.plane != nil && s.plane.Plane != nil {
-		s.plane.TellPeers(n)
+	if s := c.s; s.plane != nil && s.plane.Plane != nil { // else this server is about to start, and others know nothing of it
+		s.plane.TellChanged(kinds)
 	}
 }
 
@@ -107,7 +103,13 @@ func (c *changes) look(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
+	return c.readNewer(ctx, now)
+}
 
+// readNewer reads what has a newer version than this server has seen. What cannot be read is read the next time, and keeps
+// nothing else from being read.
+func (c *changes) readNewer(ctx context.Context, now map[record.Kind]int64) error {
+	var failed []error
 	for _, kind := range slices.Sorted(maps.Keys(now)) {
 		c.mu.Lock()
 		old, read := c.seen[kind], c.read[kind]
@@ -116,11 +118,12 @@ func (c *changes) look(ctx context.Context) error {
 			continue
 		}
 		if err := read(ctx); err != nil {
-			return err
+			failed = append(failed, fmt.Errorf("%s: %w", kind, err))
+			continue
 		}
 		c.mu.Lock()
 		c.seen[kind] = max(c.seen[kind], now[kind])
 		c.mu.Unlock()
 	}
-	return nil
+	return errors.Join(failed...)
 }

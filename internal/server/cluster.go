@@ -3,6 +3,7 @@ package server
 import (
 	"context"
 	"errors"
+	"fmt"
 	"net"
 	"net/netip"
 	"slices"
@@ -110,7 +111,10 @@ func (c *cluster) Tell(to string, n *gozzard.PeerNews) error {
 // hearPeer takes in what another server tells.
 func (s *Server) hearPeer(from string, payload []byte) {
 	n, err := nats.DecodeNews(payload)
-	if err != nil || n.From != from {
+	if err == nil && n.From != from {
+		err = fmt.Errorf("it names %.80q as its sender", n.From)
+	}
+	if err != nil {
 		s.options.Log.Warn("cannot read a message of another server, which may have another version", "server", from, "err", err)
 		return
 	}
