@@ -8,6 +8,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"maps"
 	"net/netip"
 	"sync"
 	"time"
@@ -100,6 +101,9 @@ func (d *ServerDesk) CreateToken(ctx context.Context, caller gozzard.Caller, ttl
 		return t, expires, err
 	}
 	now := d.o.Now()
+	if err := d.makeRoom(now); err != nil {
+		return t, expires, err
+	}
 	expires = now.Add(ttl)
 	t = newToken(d.o.Pin())
 	t.Server = true
@@ -111,18 +115,22 @@ func (d *ServerDesk) CreateToken(ctx context.Context, caller gozzard.Caller, ttl
 
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	for id, k := range d.tokens {
-		if now.After(k.expires.Add(endedFor)) {
-			delete(d.tokens, id)
-		}
-	}
-	if len(d.tokens) >= maxServerTokens {
-		return t, expires, gozzard.Errorf(gozzard.ErrConflict, "this server has made %d tokens for servers in a day, which is "+
-			"the limit: use one of them, or restart the server, which ends all of them", maxServerTokens)
-	}
 	d.tokens[t.ID] = &serverToken{key: newJoinKey(t), expires: expires,
 		creator: gozzard.Caller{App: caller.App, User: caller.User}}
 	return t, expires, nil
+}
+
+// makeRoom forgets tokens that ended long ago, and fails if there are too many others. Callers at the same moment may pass
+// the limit by their number.
+func (d *ServerDesk) makeRoom(now time.Time) error {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	maps.DeleteFunc(d.tokens, func(_ string, k *serverToken) bool { return now.After(k.expires.Add(endedFor)) })
+	if len(d.tokens) >= maxServerTokens {
+		return gozzard.Errorf(gozzard.ErrConflict, "this server has made %d tokens for servers in a day, which is "+
+			"the limit: use one of them, or restart the server, which ends all of them", maxServerTokens)
+	}
+	return nil
 }
 
 // Give gives the keys to a server that proves to have a token.

@@ -182,6 +182,9 @@ func TestServerTokenLimits(t *testing.T) {
 	if _, _, err := r.CreateToken(t.Context(), gozzard.Caller{}, time.Hour); gozzard.KindOf(err) != gozzard.ErrConflict {
 		t.Errorf("one more token: %v", err)
 	}
+	if len(r.rows) != maxServerTokens {
+		t.Errorf("%d audit rows for %d tokens", len(r.rows), maxServerTokens)
+	}
 	r.now = r.now.Add(endedFor + 2*time.Hour)
 	r.token(t)
 }
