@@ -33,6 +33,7 @@ var mayImport = map[string][]string{
 		"internal/atomicfile", // checks that only the owner may read a secret
 		"internal/backup",     // keys and options of the verbs
 		"internal/language",   // the Chinese texts
+		"internal/relay",      // runs beside the composition roots: a relay has no other part
 		"internal/release",    // reads a manifest before it is sent
 		"internal/selfupdate", // reads the state of updates, and a release in a folder
 		"internal/signing",    // lists and rotates keys in a data folder
@@ -51,7 +52,7 @@ var mayImport = map[string][]string{
 		"internal/auditexport", "internal/auth", "internal/backup",
 		"internal/blueking", "internal/blueking/gse", "internal/blueking/gsekit", "internal/blueking/job",
 		"internal/cmdb", "internal/console", "internal/control", "internal/enrol", "internal/fleet", "internal/journal",
-		"internal/keyprogram", "internal/lease", "internal/live", "internal/nats", "internal/ratelimit", "internal/record", "internal/release", "internal/signing",
+		"internal/keyprogram", "internal/lease", "internal/live", "internal/nats", "internal/ratelimit", "internal/record", "internal/relay", "internal/release", "internal/signing",
 		"internal/sqlstore", "internal/taskname", "internal/topology", "internal/upgrade", "internal/waves",
 		"packaging"}, // the files that the join script brings
 
@@ -113,6 +114,7 @@ var mayImport = map[string][]string{
 	// Technology.
 	"internal/backup":  {".", "internal/atomicfile", "internal/enrol", "internal/record", "internal/signing"},
 	"internal/nats":    {".", "internal/wire"},
+	"internal/relay":   {".", "internal/atomicfile", "internal/enrol"},
 	"internal/release": {"internal/atomicfile"},
 	"internal/sqlstore": {".", "internal/approval", "internal/auth", "internal/enrol", "internal/lease", "internal/record", "internal/taskname", "internal/topology",
 		"internal/turns", "internal/upgrade"},

@@ -154,7 +154,7 @@ var plainTexts = map[string]string{
 
 	// Why a value of a flag is not completed. Only a test reads it.
 	"state folder": unread, "an address of a server": unread, "an address to listen on": unread,
-	"an address of this server": unread, "a name of this server": unread, "an address of another system": unread,
+	"an address of this server": unread, "a name of this server": unread, "a name of this machine": unread, "an address of another system": unread,
 	"a name in a certificate": unread, "a public key": unread, "is given by the provider": unread,
 	"is chosen by the provider": unread, "a network": unread, "new addresses": unread, "addresses of this host": unread,
 	"changes every half minute": unread, "is from an earlier output": unread, "a text": unread, "a time": unread,
@@ -202,7 +202,7 @@ var plainTexts = map[string]string{
 	"# opens backups of gozzard; made %s\n# public key: %s\n%s\n": typed, "gozzard: %v": typed, "gozzard: %s:": typed,
 	"gozzard %s %s %s/%s\n": typed, "%s %s --credentials %s": typed, "demo remove": typed,
 	"retire CODE": typed, "delete CODE": typed, "disable CODE": typed, "enable CODE": typed, "approve VERSION": typed,
-	"stop VERSION": typed, "remove VERSION": typed, "disable NAME": typed, "enable NAME": typed, "forget-login NAME": typed,
+	"stop VERSION": typed, "remove VERSION": typed, "remove RELAY": typed, "disable NAME": typed, "enable NAME": typed, "forget-login NAME": typed,
 	"delete NAME": typed,
 }
 

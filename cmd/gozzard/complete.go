@@ -121,7 +121,7 @@ func eventKinds() (words []string) {
 // freeFlags have values that only the caller knows.
 var freeFlags = map[string]string{
 	"url": "an address of a server", "enrol-url": "an address of a server", "listen": "an address to listen on", "agent-listen": "an address to listen on",
-	"agent-address": "an address of this server", "server": "an address of a server", "server-name": "a name of this server",
+	"agent-address": "an address of this server", "address": "a name of this machine", "server": "an address of a server", "server-name": "a name of this server",
 	"audit-syslog": "an address of another system", "audit-syslog-name": "a name in a certificate",
 	"audit-webhook": "an address of another system", "backup-recipient": "a public key", "recipient": "a public key",
 	"bk-login-url": "an address of another system", "cmdb-url": "an address of another system",

@@ -143,6 +143,7 @@ func (env *cliEnv) argument(path, word string) cobra.CompletionFunc {
 	group, _, _ := strings.Cut(path, " ")
 	if find, ok := map[string]cobra.CompletionFunc{
 		"user create NAME": cobra.NoFileCompletions, "app create CODE": cobra.NoFileCompletions, // new names
+		"relays token NAME":      cobra.NoFileCompletions,
 		"user token revoke ID":   env.ask(listUserTokens),
 		"request approve DIGEST": cobra.NoFileCompletions, // the person must have read it
 		"run COMMAND":            files, "run ARGUMENT": files,
@@ -154,7 +155,7 @@ func (env *cliEnv) argument(path, word string) cobra.CompletionFunc {
 		"user NAME": env.ask(listUsers), "app CODE": env.ask(listApps), "hosts HOST": env.ask(listHosts),
 		"release VERSION": env.ask(listReleases), "release FOLDER": folders, "topology BIZ": env.ask(listBusinesses),
 		"backup FILE": files, "audit FILE": files, "audit ROW": env.ask(listAuditRows),
-		"token ID": env.ask(listEnrolTokens), "request ID": env.ask(listRequests), "task ID": env.completeTasks,
+		"token ID": env.ask(listEnrolTokens), "relays RELAY": env.ask(listRelays), "request ID": env.ask(listRequests), "task ID": env.completeTasks,
 		"man FOLDER": folders,
 	}[group+" "+word]
 }
@@ -339,6 +340,14 @@ func listEnrolTokens(ctx context.Context, c *client.Client, _ place) (out []valu
 	list, err := c.EnrolTokens(ctx)
 	for i := range list {
 		out = append(out, value{list[i].ID, list[i].State})
+	}
+	return out, err
+}
+
+func listRelays(ctx context.Context, c *client.Client, _ place) (out []value, err error) {
+	list, err := c.Relays(ctx)
+	for i := range list.Relays {
+		out = append(out, value{list.Relays[i].ID, list.Relays[i].Name})
 	}
 	return out, err
 }

@@ -67,7 +67,7 @@ In production: gozzard server, gozzard agent    one server, and an agent on ever
 		SilenceErrors: true,
 		Version:       version,
 	}
-	root.AddCommand(newDevCommand(), newServerCommand(), newAgentCommand(), newSimCommand())
+	root.AddCommand(newDevCommand(), newServerCommand(), newAgentCommand(), newRelayCommand(), newSimCommand())
 	addClientCommands(root, chinese)
 	explainArguments(root)
 	translateHelp(root, chinese)

@@ -97,6 +97,10 @@ func newServerCommand() *cobra.Command {
 		"`ADDRESS` for the other servers that share the record, as HOST:PORT (default: this server is alone)")
 	f.StringVar(&o.Cluster.Address, "cluster-address", "",
 		"`ADDRESS` at which the other servers reach this one (default: that of --cluster-listen)")
+	f.StringVar(&o.Relay.Listen, "relay-listen", "",
+		"`ADDRESS` that relays of closed networks connect to, as HOST:PORT (default: no relay connects to this server)")
+	f.StringVar(&o.Relay.Address, "relay-address", "",
+		"`ADDRESS` at which relays reach this server (default: that of --relay-listen)")
 	f.BoolVar(&o.NewRecord, "new-record", false, newRecordHelp)
 	f.BoolVar(&printRoutes, "print-routes", false,
 		"print every route as METHOD PATH DOOR NAME and exit, for tests and audits")

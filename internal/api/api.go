@@ -94,6 +94,7 @@ type Options struct {
 	Keys Keys // nil: the server has no keys that callers can rotate
 
 	Servers *enrol.ServerDesk // nil: no other server shares the record of this one
+	Relays  *enrol.RelayDesk  // nil: this server accepts no enrolments
 
 	Requests *approval.Desk // nil: no act waits for a second person
 

@@ -74,6 +74,9 @@ func newGolden(t *testing.T) golden {
 		Address: func() string { return "10.0.0.99:7070" }, Key: signer.Key, Now: goldenNow,
 		Rights: accounts.Directory().RightsOf})
 	check(t, err)
+	relays, err := enrol.NewRelayDesk(t.Context(), enrol.RelayDeskOptions{Store: store, Authority: authority, Now: goldenNow,
+		Rights: accounts.Directory().RightsOf, Servers: func() []string { return []string{"10.0.0.99:7072"} }})
+	check(t, err)
 	repository, err := release.OpenRepository(t.TempDir())
 	check(t, err)
 	releases, err := upgrade.New(t.Context(), upgrade.Options{Store: store, Repository: repository, Fleet: goldenFleet{},
@@ -92,7 +95,7 @@ func newGolden(t *testing.T) golden {
 		Challenge: blueking.AuthorizationHeader, Metrics: m, Accounts: accounts, Provider: provider, Enrol: registry,
 		Join:    goldenJoin(t),
 		Restore: restore, Audit: goldenAudit{}, Releases: releases, Stopping: stopping,
-		Self: api.Self{Servers: goldenServers}, Servers: goldenDesk(authority, accounts),
+		Self: api.Self{Servers: goldenServers}, Servers: goldenDesk(authority, accounts), Relays: relays,
 		Keys: goldenKeys{}, Requests: desk, Live: live.New(live.Options{Fleet: p.Index}),
 		Flag: func(agent gozzard.AgentID) string {
 			if agent == "a2" {
@@ -299,6 +302,16 @@ func serverJoinBody(t *testing.T, token string) string {
 	req, _, err := enrol.NewServerJoin(parsed)
 	check(t, err)
 	body, err := json.Marshal(req)
+	check(t, err)
+	return string(body)
+}
+
+// relayJoinBody is the request of a relay with a token.
+func relayJoinBody(t *testing.T, token string) string {
+	t.Helper()
+	parsed, err := enrol.ParseRelayToken(token)
+	check(t, err)
+	body, err := json.Marshal(enrol.RelayJoinRequest{Token: parsed.ID + "." + parsed.Secret, CSR: newCSR(t)})
 	check(t, err)
 	return string(body)
 }

@@ -297,9 +297,22 @@ func playAudit(t *testing.T, r *recorder) {
 	r.send("POST", "/api/v1/servers/join", join, stranger)
 	r.send("POST", "/api/v1/servers/join", join, asHost(t, ""))
 	r.send("POST", "/api/v1/servers/join", join, asHost(t, ""))
+	playRelays(t, r)
 	r.send("GET", "/api/v1/audit/1", "")
 	r.send("GET", "/api/v1/audit/3", "")
 	r.send("GET", "/api/v1/audit/definitions/03"+strings.Repeat("0", 62), "")
+}
+
+func playRelays(t *testing.T, r *recorder) {
+	r.send("GET", "/api/v1/relays", "")
+	r.send("POST", "/api/v1/relays/token", `{"name":"plant","areas":[0]}`)
+	join := relayJoinBody(t, r.text("token", "POST", "/api/v1/relays/token", `{"name":"plant","areas":[4,3],"ttl":"10m"}`))
+	r.send("POST", "/api/v1/relays/join", join, stranger)
+	id := r.text("id", "POST", "/api/v1/relays/join", join, asHost(t, ""))
+	r.send("POST", "/api/v1/relays/join", join, asHost(t, ""))
+	r.send("GET", "/api/v1/relays", "")
+	r.send("DELETE", "/api/v1/relays/"+id, "")
+	r.send("DELETE", "/api/v1/relays/"+id, "")
 }
 
 func playServer(_ *testing.T, r *recorder) {

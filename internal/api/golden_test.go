@@ -80,13 +80,13 @@ func (r *recorder) text(field, method, path, body string, edits ...func(*http.Re
 }
 
 // drawn finds what is random in an answer. Only strings match: numbers named id are of the topology.
-var drawn = regexp.MustCompile(`"(secret|token|id|request_id|certificate|authority|key|uri|csrf|url|public|sealed)":"[^"]+"`)
+var drawn = regexp.MustCompile(`"(secret|token|id|request_id|certificate|authority|key|uri|csrf|url|public|sealed|authorities)":"[^"]+"`)
 
 // drawnCodes finds the recovery codes of a second factor.
 var drawnCodes = regexp.MustCompile(`"recovery_codes":\[[^]]+\]`)
 
-// drawnPath finds what is random in a path: the ids of tokens, the state of a login, and the epoch of live data.
-var drawnPath = regexp.MustCompile(`(/tokens/|state=|epoch=).+`)
+// drawnPath finds what is random in a path: the ids of tokens and relays, the state of a login, and the epoch of live data.
+var drawnPath = regexp.MustCompile(`(/tokens/|state=|epoch=).+|(/relays/)[a-z2-7]{12}$`)
 
 // sentence finds the sentences of an error. Other tests hold them; a golden file holds what a program reads.
 var sentence = regexp.MustCompile(`"(message|text)":"(?:[^"\\]|\\.)*"`)
@@ -116,7 +116,7 @@ func (r *recorder) transcript() string {
 			body = "(docs/definition.schema.json)\n"
 		}
 
-		fmt.Fprintf(&b, "> %s %s\n< %d %s\n%s\n", e.method, drawnPath.ReplaceAllString(e.path, "$1(drawn)"),
+		fmt.Fprintf(&b, "> %s %s\n< %d %s\n%s\n", e.method, drawnPath.ReplaceAllString(e.path, "$1$2(drawn)"),
 			e.status, e.kind, body)
 	}
 	return b.String()

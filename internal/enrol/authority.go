@@ -40,6 +40,7 @@ const (
 	agentScheme   = "gozzard"
 	agentKind     = "agent:"
 	serverKind    = "server:"
+	relayKind     = "relay:"
 )
 
 // Authority signs the certificates of agents and of the server itself. While it is rotated there are two: the present
@@ -208,29 +209,33 @@ func (a *Authority) signServer(t *x509.Certificate) (*tls.Certificate, error) {
 // moves gets one of the next authority.
 func (a *Authority) sign(csr *x509.CertificateRequest, id gozzard.AgentID, cloud int, serial *big.Int,
 	moves bool) ([]byte, error) {
+	der, err := a.signClient(csr, "agent", agentKind+strconv.Itoa(cloud)+"."+string(id), serial, moves)
+	if err != nil {
+		return nil, fmt.Errorf("cannot sign the certificate of agent %s: %w", id, err)
+	}
+	return der, nil
+}
+
+// signClient creates a certificate with which its owner proves itself to servers. name says what the owner is.
+func (a *Authority) signClient(csr *x509.CertificateRequest, common, name string, serial *big.Int, moves bool) ([]byte,
+	error) {
 	by, next := a.keys()
 	if moves && next != nil {
 		by = next
 	}
 
 	now := a.now()
-	uri := &url.URL{Scheme: agentScheme, Opaque: agentKind + strconv.Itoa(cloud) + "." + string(id)}
 	t := &x509.Certificate{
 		SerialNumber:          serial,
-		Subject:               pkix.Name{CommonName: "agent"},
-		URIs:                  []*url.URL{uri},
+		Subject:               pkix.Name{CommonName: common},
+		URIs:                  []*url.URL{{Scheme: agentScheme, Opaque: name}},
 		NotBefore:             now.Add(-clockSkew),
 		NotAfter:              now.Add(a.o.Life),
 		KeyUsage:              x509.KeyUsageDigitalSignature,
 		ExtKeyUsage:           []x509.ExtKeyUsage{x509.ExtKeyUsageClientAuth},
 		BasicConstraintsValid: true,
 	}
-	der, err := x509.CreateCertificate(rand.Reader, t, by.cert, csr.PublicKey, by.key)
-	if err != nil {
-		return nil, fmt.Errorf("cannot sign the certificate of agent %s: %w", id, err)
-	}
-
-	return der, nil
+	return x509.CreateCertificate(rand.Reader, t, by.cert, csr.PublicKey, by.key)
 }
 
 // identity is the content of an agent's certificate.
@@ -246,30 +251,13 @@ type identity struct {
 // identify checks the certificate of a connection and reads the agent's identity. The certificate may have expired for
 // up to grace. TLS has proven that the client has its key.
 func (a *Authority) identify(cs *tls.ConnectionState, grace time.Duration) (identity, error) {
-	if cs == nil || len(cs.PeerCertificates) == 0 {
-		return identity{}, errors.New("no certificate was shown")
-	}
-
-	// Check the signature and the time.
-	cert := cs.PeerCertificates[0]
-	at := a.now()
-	if at.After(cert.NotAfter) && at.Before(cert.NotAfter.Add(grace)) {
-		at = cert.NotAfter
-	}
-
-	chains, err := cert.Verify(x509.VerifyOptions{
-		Roots: a.Pool(), KeyUsages: []x509.ExtKeyUsage{x509.ExtKeyUsageClientAuth}, CurrentTime: at,
-	})
+	cert, by, err := a.verifyClient(cs, grace)
 	if err != nil {
 		return identity{}, err
 	}
 
 	// Read the agent and its cloud area.
-	if len(cert.URIs) != 1 || cert.URIs[0].Scheme != agentScheme {
-		return identity{}, errors.New("the certificate is not that of an agent")
-	}
-
-	of, isAgent := strings.CutPrefix(cert.URIs[0].Opaque, agentKind)
+	of, isAgent := clientName(cert, agentKind)
 	if !isAgent {
 		return identity{}, errors.New("the certificate is not that of an agent")
 	}
@@ -281,10 +269,39 @@ func (a *Authority) identify(cs *tls.ConnectionState, grace time.Duration) (iden
 
 	out := identity{
 		agent: gozzard.AgentID(id), cloud: cloud, serial: serialText(cert.SerialNumber),
-		issued: cert.NotBefore.Add(clockSkew), until: cert.NotAfter,
-		authority: pinOf(chains[0][len(chains[0])-1]),
+		issued: cert.NotBefore.Add(clockSkew), until: cert.NotAfter, authority: pinOf(by),
 	}
 	return out, out.agent.Validate()
+}
+
+// verifyClient checks the signature and the time of the certificate of a connection, and returns the authority that
+// signed it.
+func (a *Authority) verifyClient(cs *tls.ConnectionState, grace time.Duration) (cert, by *x509.Certificate, err error) {
+	if cs == nil || len(cs.PeerCertificates) == 0 {
+		return nil, nil, errors.New("no certificate was shown")
+	}
+
+	cert = cs.PeerCertificates[0]
+	at := a.now()
+	if at.After(cert.NotAfter) && at.Before(cert.NotAfter.Add(grace)) {
+		at = cert.NotAfter
+	}
+
+	chains, err := cert.Verify(x509.VerifyOptions{
+		Roots: a.Pool(), KeyUsages: []x509.ExtKeyUsage{x509.ExtKeyUsageClientAuth}, CurrentTime: at,
+	})
+	if err != nil {
+		return nil, nil, err
+	}
+	return cert, chains[0][len(chains[0])-1], nil
+}
+
+// clientName reads what the owner of a certificate is; ok is false if it is of another kind.
+func clientName(cert *x509.Certificate, kind string) (name string, ok bool) {
+	if len(cert.URIs) != 1 || cert.URIs[0].Scheme != agentScheme {
+		return "", false
+	}
+	return strings.CutPrefix(cert.URIs[0].Opaque, kind)
 }
 
 func newSerial() (*big.Int, error) {

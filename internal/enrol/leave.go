@@ -29,6 +29,10 @@ func (r *Registry) Leave(
 		_ = r.reject("certificate", "", from, err)
 		return Answer{}, denied
 	}
+	if !carries(ctx, id.cloud) {
+		_ = r.reject(RuleRelayArea, id.agent, from, errRelayArea)
+		return Answer{}, denied
+	}
 	r.enrolling.Lock()
 	defer r.enrolling.Unlock()
 	r.mu.Lock()

@@ -240,6 +240,12 @@ func (r *Registry) Admit(cs *tls.ConnectionState, machine string) (gozzard.Agent
 	return id.agent, id.cloud, id.until, nil
 }
 
+// CloudOf is the cloud area in the certificate of a connection; ok is false if it shows none of an agent.
+func (r *Registry) CloudOf(cs *tls.ConnectionState) (cloud int, ok bool) {
+	id, err := r.o.Authority.identify(cs, renewGrace)
+	return id.cloud, err == nil
+}
+
 // checkMember returns why an agent may not connect or renew, and the rule for the metrics. It puts an agent into
 // quarantine that shows signs of a copy. mu is held.
 func (r *Registry) checkMember(id identity, machine string) (rule string, err error) {

@@ -82,6 +82,9 @@ func (r *Registry) Join(ctx context.Context, from netip.Addr, req JoinRequest) (
 		if err := t.check(secret, from, req.Agent, now); err != nil {
 			return AgentRecord{}, err
 		}
+		if !carries(ctx, t.Cloud) || known.Agent != "" && !carries(ctx, known.Cloud) {
+			return AgentRecord{}, errToken("of a cloud area that the relay on the way does not serve")
+		}
 		if err := r.checkReturn(&t, &known); err != nil {
 			return AgentRecord{}, err
 		}
@@ -112,7 +115,7 @@ func (r *Registry) Join(ctx context.Context, from netip.Addr, req JoinRequest) (
 
 	r.o.Log.Info("host enrolled", "agent", rec.Agent, "cloud", rec.Cloud, "state", string(rec.State),
 		"token", id, "from", from.String())
-	return r.answer(rec, csr, serial, req.Moves)
+	return r.answer(ctx, rec, csr, serial, req.Moves)
 }
 
 // checkTrusts returns why a host that obeys a key would reject the key of this server, nil if it would not.
@@ -251,6 +254,10 @@ func (r *Registry) Renew(
 		_ = r.reject("certificate", "", from, err)
 		return Answer{}, denied
 	}
+	if !carries(ctx, id.cloud) {
+		_ = r.reject(RuleRelayArea, id.agent, from, errRelayArea)
+		return Answer{}, denied
+	}
 	csr, err := readCSR(req.CSR)
 	if err != nil {
 		return Answer{}, invalid("csr", err.Error())
@@ -290,11 +297,12 @@ func (r *Registry) Renew(
 	r.put(rec)
 	r.noteAuthority(id)
 	r.mu.Unlock()
-	return r.answer(rec, csr, serial, req.Moves)
+	return r.answer(ctx, rec, csr, serial, req.Moves)
 }
 
-// answer issues the certificate.
-func (r *Registry) answer(rec AgentRecord, csr *x509.CertificateRequest, serial *big.Int, moves bool) (Answer, error) {
+// answer issues the certificate. A host behind a relay gets the address of the relay.
+func (r *Registry) answer(ctx context.Context, rec AgentRecord, csr *x509.CertificateRequest, serial *big.Int, moves bool) (Answer,
+	error) {
 	der, err := r.o.Authority.sign(csr, rec.Agent, rec.Cloud, serial, moves)
 	if err != nil {
 		return Answer{}, err
@@ -303,6 +311,9 @@ func (r *Registry) answer(rec AgentRecord, csr *x509.CertificateRequest, serial 
 		Agent: rec.Agent, Cloud: rec.Cloud, State: rec.State,
 		Certificate: string(certPEM(der)), Authority: string(r.o.Authority.PEM()),
 		Address: r.o.Address(), Key: r.o.Key().String(), IPs: rec.IPs,
+	}
+	if relay := relayOf(ctx); relay != nil {
+		out.Address = relay.Agents
 	}
 	if moves {
 		out.Authorities = string(r.o.Authority.Bundle())

@@ -22,19 +22,21 @@ const (
 	maxNets    = 64
 )
 
-// The versions of tokens: of hosts, and of servers.
+// The versions of tokens: of hosts, of servers, and of relays.
 const (
 	tokenVersion  = "gz1"
 	serverVersion = "gzs1"
+	relayVersion  = "gzr1"
 )
 
-// Token enrols hosts, or gives the keys to a server. A person copies its text from the server to a host:
-// gz1.<id>.<secret>.<pin>, for servers gzs1. The pin identifies the authority of the server.
+// Token enrols hosts or a relay, or gives the keys to a server. A person copies its text from the server to a host:
+// gz1.<id>.<secret>.<pin>, for servers gzs1, for relays gzr1. The pin identifies the authority of the server.
 type Token struct {
 	ID     string
 	Secret string
 	Pin    string
 	Server bool // it is for a server, not for hosts
+	Relay  bool // it is for a relay, not for hosts
 }
 
 func newToken(pin string) Token {
@@ -49,8 +51,11 @@ func newToken(pin string) Token {
 
 func (t Token) String() string {
 	version := tokenVersion
-	if t.Server {
+	switch {
+	case t.Server:
 		version = serverVersion
+	case t.Relay:
+		version = relayVersion
 	}
 	return strings.Join([]string{version, t.ID, t.Secret, t.Pin}, ".")
 }
@@ -61,6 +66,9 @@ func ParseToken(s string) (Token, error) {
 	switch {
 	case parts[0] == serverVersion:
 		return Token{}, errors.New("this is a token for a server: it gives the keys of the installation to \"gozzard server join\". " +
+			"For hosts make one with \"gozzard token create\"")
+	case parts[0] == relayVersion:
+		return Token{}, errors.New("this is a token for a relay, which joins with \"gozzard relay join\". " +
 			"For hosts make one with \"gozzard token create\"")
 	case len(parts) != 4 || parts[0] != tokenVersion:
 		return Token{}, errors.New("this is not an enrolment token, which has the form gz1.ID.SECRET.PIN")
@@ -80,6 +88,18 @@ func ParseServerToken(s string) (Token, error) {
 	}
 	t, err := parseParts(parts)
 	t.Server = true
+	return t, err
+}
+
+// ParseRelayToken parses the text of a token for a relay. Its errors never contain a part of the token.
+func ParseRelayToken(s string) (Token, error) {
+	parts := strings.Split(strings.TrimSpace(s), ".")
+	if len(parts) != 4 || parts[0] != relayVersion {
+		return Token{}, errors.New("this is not a token for a relay, which has the form gzr1.ID.SECRET.PIN: make one with " +
+			"\"gozzard relays token\"")
+	}
+	t, err := parseParts(parts)
+	t.Relay = true
 	return t, err
 }
 

@@ -38,6 +38,7 @@ type authenticator struct {
 
 	refused func(rule string)
 	keeper  *doorkeeper // nil: no limit of connections
+	through Through
 
 	// nameless connections of agents have no user name at the broker. A change of the routes makes the broker look for the
 	// users of all connections in its configuration, which has none, and close those with a name that it does not find.
@@ -176,7 +177,11 @@ func (a *authenticator) checkCertificate(c server.ClientAuthentication) bool {
 		return false
 	}
 
-	// Reject a banned agent.
+	// Reject an agent that came through a relay of other cloud areas, and a banned one.
+	if from := c.RemoteAddress(); from != nil && !a.through.mayBring(from.String(), cloud) {
+		a.refused(RuleRelayArea)
+		return false
+	}
 	name := p.String()
 	if a.isBanned(name, time.Now()) {
 		return false

@@ -63,6 +63,8 @@ type BrokerOptions struct {
 	Gate Gate
 
 	Cluster *ClusterOptions // nil: the only broker
+
+	Through Through // finds agents that came through a relay; nil: there is no relay
 }
 
 // Broker is a NATS server inside this process. Of all protocols of a NATS server it serves only that of clients, and in
@@ -96,7 +98,7 @@ func StartBroker(o BrokerOptions) (*Broker, error) {
 
 	// Set up the server.
 	auth, hubPassword := newAuthenticator(o.Secret, o.Gate)
-	auth.nameless = o.Cluster != nil
+	auth.nameless, auth.through = o.Cluster != nil, o.Through
 	if o.Refused != nil {
 		auth.refused = o.Refused
 	}
@@ -111,7 +113,7 @@ func StartBroker(o BrokerOptions) (*Broker, error) {
 	}
 	auth.server = s
 	if o.Silent > 0 {
-		auth.keeper = newDoorkeeper(s, o.Silent, auth.refused)
+		auth.keeper = newDoorkeeper(s, o.Silent, auth.refused, o.Through)
 	}
 	log := newBrokerLog(o.Log)
 	s.SetLoggerV2(log, false, false, false)
@@ -171,7 +173,7 @@ func brokerOptions(o BrokerOptions, auth *authenticator) (*server.Options, error
 	}
 
 	if o.TLS != nil {
-		opts.TLSConfig, opts.TLSTimeout, opts.TLSHandshakeFirst = limitedTLS(o.TLS), dialTimeout.Seconds(), true
+		opts.TLSConfig, opts.TLSTimeout, opts.TLSHandshakeFirst = limitedTLS(o.TLS, o.Through), dialTimeout.Seconds(), true
 	}
 	if o.Cluster != nil {
 		if err := o.Cluster.apply(opts); err != nil {
@@ -215,13 +217,13 @@ func (b *Broker) Close() {
 }
 
 // limitedTLS requires TLS 1.3 and a certificate, and limits the handshakes per second.
-func limitedTLS(base *tls.Config) *tls.Config {
+func limitedTLS(base *tls.Config, through Through) *tls.Config {
 	c := base.Clone()
 	c.MinVersion, c.ClientAuth = tls.VersionTLS13, tls.RequireAndVerifyClientCert
 	inner := c.Clone()
 	var strict sharedTLS
 
-	all, perAddr := rate.NewLimiter(handshakeRate, handshakeBurst), newHandshakeLimits()
+	all, perAddr := rate.NewLimiter(handshakeRate, handshakeBurst), newHandshakeLimits(through)
 	c.GetConfigForClient = func(hello *tls.ClientHelloInfo) (*tls.Config, error) {
 		ctx, cancel := context.WithTimeout(hello.Context(), dialTimeout)
 		defer cancel()

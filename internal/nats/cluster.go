@@ -133,7 +133,7 @@ func peerTLS(base *tls.Config) *tls.Config {
 		c.ClientAuth = tls.RequireAnyClientCert // VerifyConnection checks it
 	}
 
-	perAddr := newHandshakeLimits()
+	perAddr := newHandshakeLimits(nil)
 	c.GetConfigForClient = func(hello *tls.ClientHelloInfo) (*tls.Config, error) {
 		if err := perAddr.of(hello.Conn.RemoteAddr()).Wait(hello.Context()); err != nil {
 			return nil, fmt.Errorf("too many connections to the cluster port at once from one address: %w", err)

@@ -1,7 +1,9 @@
 package nats
 
 import (
+	"net"
 	"slices"
+	"strconv"
 	"sync"
 	"time"
 
@@ -22,6 +24,7 @@ type doorkeeper struct {
 	server  *server.Server
 	limit   int
 	refused func(rule string)
+	through Through
 
 	mu   sync.Mutex
 	seen map[uint64]struct{} // connections that authenticated; some may be closed
@@ -31,8 +34,8 @@ type doorkeeper struct {
 	done    chan struct{}
 }
 
-func newDoorkeeper(s *server.Server, limit int, refused func(rule string)) *doorkeeper {
-	return &doorkeeper{server: s, limit: limit, refused: refused, seen: map[uint64]struct{}{},
+func newDoorkeeper(s *server.Server, limit int, refused func(rule string), through Through) *doorkeeper {
+	return &doorkeeper{server: s, limit: limit, refused: refused, through: through, seen: map[uint64]struct{}{},
 		stop: make(chan struct{}), done: make(chan struct{})}
 }
 
@@ -99,7 +102,7 @@ func (d *doorkeeper) tooMany(conns []*server.ConnInfo) (excess []uint64) {
 			open[c.Cid] = struct{}{}
 			continue
 		}
-		from := networkOf(c.IP)
+		from := d.through.origin(net.JoinHostPort(c.IP, strconv.Itoa(c.Port)))
 		silent[from] = append(silent[from], c.Cid)
 	}
 	d.seen, d.members = open, len(open)

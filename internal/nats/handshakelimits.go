@@ -10,23 +10,19 @@ import (
 
 // handshakeLimits limits the TLS handshakes of each address.
 type handshakeLimits struct {
-	mu    sync.Mutex
-	addrs map[netip.Addr]*rate.Limiter
-	sweep int // idle addresses are removed when there are this many
+	mu      sync.Mutex
+	addrs   map[string]*rate.Limiter // by origin
+	sweep   int                      // idle addresses are removed when there are this many
+	through Through
 }
 
-func newHandshakeLimits() *handshakeLimits {
-	return &handshakeLimits{addrs: map[netip.Addr]*rate.Limiter{}, sweep: sweepAt}
+func newHandshakeLimits(through Through) *handshakeLimits {
+	return &handshakeLimits{addrs: map[string]*rate.Limiter{}, sweep: sweepAt, through: through}
 }
 
-// of returns the limiter of an address. All IPv6 addresses of one /64 network share a limiter, because one machine
-// can use any number of them.
+// of returns the limiter of an address.
 func (h *handshakeLimits) of(remote net.Addr) *rate.Limiter {
-	from := netip.Addr{} // all connections that are not TCP share this one
-	if ap, err := netip.ParseAddrPort(remote.String()); err == nil {
-		from = network(ap.Addr())
-	}
-
+	from := h.through.origin(remote.String())
 	h.mu.Lock()
 	defer h.mu.Unlock()
 

@@ -10,6 +10,7 @@ type Server struct {
 	URL          string // of its API
 	Address      string // for other servers; "": none
 	AgentAddress string // for agents, as HOST:PORT; "": none
+	RelayAddress string // for relays, as HOST:PORT; "": none
 	Version      string // of its program
 	Agents       int    // that are connected to it
 	Drained      bool   // it takes no agents, for maintenance
@@ -30,5 +31,6 @@ const (
 	KindEnrol    Kind = "enrol"    // the members of the fleet
 	KindGroups   Kind = "groups"   // the limits of process groups
 	KindTopology Kind = "topology" // businesses
+	KindRelays   Kind = "relays"   // relays of closed networks
 	KindHosts    Kind = "hosts"    // hosts that left the fleet, or that took over the processes of another one
 )

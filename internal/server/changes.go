@@ -46,6 +46,7 @@ func (s *Server) openChanges(ctx context.Context) error {
 	c.read[record.KindAccounts] = s.accounts.Reload
 	if s.trust.registry != nil {
 		c.read[record.KindEnrol] = s.trust.registry.Reload
+		c.read[record.KindRelays] = s.relays.desk.Reload
 	}
 	c.read[record.KindGroups] = s.plane.ReloadGroups
 	c.read[record.KindTopology] = s.plane.ReloadBusinesses

@@ -57,6 +57,7 @@ type cluster struct {
 	id     string
 	fabric clusterFabric
 	list   atomic.Pointer[[]gozzard.ServerAddress] // the servers that agents may use; nil: not read yet
+	relays atomic.Pointer[[]string]                // the addresses of servers for relays; nil: not read yet
 }
 
 // agentAddress is where agents reach this server: as configured, or on the machine where other servers reach it.
@@ -78,8 +79,14 @@ func (c *cluster) agentAddress() string {
 	return net.JoinHostPort(host, port)
 }
 
-// agentServers are the servers that agents may use.
-func (s *Server) agentServers(int) []gozzard.ServerAddress {
+// agentServers are the servers that agents of a cloud area may use. In an area with relays these are the relays: its hosts
+// do not reach the servers.
+func (s *Server) agentServers(cloud int) []gozzard.ServerAddress {
+	if s.relays.desk != nil {
+		if list, has := s.relays.desk.ServersOf(cloud); has {
+			return list
+		}
+	}
 	if s.cluster == nil {
 		return nil
 	}
@@ -146,12 +153,17 @@ func (c *cluster) Run(ctx context.Context) error {
 // agents try the next one by themselves.
 func (c *cluster) spread(list []record.Server) {
 	var now []gozzard.ServerAddress
+	var relays []string
 	for _, v := range list {
+		if v.RelayAddress != "" && !v.Drained && v.Ago < serverAway {
+			relays = append(relays, v.RelayAddress)
+		}
 		a := gozzard.ServerAddress{Agents: v.AgentAddress, API: v.URL}
 		if a.Validate() == nil && !v.Drained && v.Ago < serverAway {
 			now = append(now, a)
 		}
 	}
+	c.relays.Store(&relays)
 	if before := c.list.Load(); before != nil && slices.Equal(*before, now) {
 		return
 	}

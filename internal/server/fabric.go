@@ -47,6 +47,8 @@ type FabricOptions struct {
 	Cluster *nats.ClusterOptions              // nil: the only server
 	Peer    func(from string, payload []byte) // receives what other servers tell
 
+	Through nats.Through // finds agents that came through a relay; nil: there is no relay
+
 	Receive func(from gozzard.AgentID, cloud int, r *gozzard.Report)
 	Refused func(rule string)
 	Log     *slog.Logger
@@ -57,7 +59,7 @@ func (s *Server) openFabric(context.Context) (err error) {
 	o := FabricOptions{Listen: s.options.AgentListen, Secret: s.options.JoinSecret, Signer: s.signer,
 		Limits: s.options.Limits.ofAgents(), Receive: s.receive, Refused: s.metrics.ReportRefused, Log: s.options.Log,
 		Connections: s.options.Limits.AgentConnections, Silent: s.options.Limits.silent(), Cluster: s.clusterOptions(),
-		Peer: s.hearPeer}
+		Peer: s.hearPeer, Through: s.through()}
 	if s.trust.registry != nil {
 		o.TLS, o.Registry, o.Secret = s.trust.authority.FabricTLS(), s.trust.registry, ""
 	}
@@ -112,7 +114,7 @@ type natsFabric struct {
 
 func newNATSFabric(o FabricOptions) (Fabric, error) {
 	bo := nats.BrokerOptions{Listen: o.Listen, Secret: o.Secret, TLS: o.TLS, Refused: o.Refused, Log: o.Log,
-		Connections: o.Connections, Silent: o.Silent, Cluster: o.Cluster}
+		Connections: o.Connections, Silent: o.Silent, Cluster: o.Cluster, Through: o.Through}
 	if o.Registry != nil {
 		bo.Gate = o.Registry
 	}

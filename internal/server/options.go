@@ -23,6 +23,7 @@ type Options struct {
 	shared    bool   // other servers use the record, too
 
 	Cluster ClusterOptions // several servers on one record
+	Relay   RelayOptions   // relays of closed networks
 
 	Interval   time.Duration // how often each agent reports everything
 	Keep       time.Duration // how long results of tasks are kept at least

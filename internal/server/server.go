@@ -45,6 +45,7 @@ type Server struct {
 	pages       *pageChecks // compares the pages of the record with their checksums
 	seen        *seenMark   // notes how far the record in a database has come; nil: the record is a file
 	trust       trust
+	relays      relays
 	restore     *enrol.Restore
 	fabric      Fabric
 	cluster     *cluster // nil: the server is alone
@@ -80,7 +81,7 @@ func New(ctx context.Context, o Options) (_ *Server, err error) {
 	o.Limits.fitFiles(openFiles(), o.Log)
 	o.shared = o.shared || o.Cluster.Listen != ""
 	s := &Server{options: o, metrics: api.NewMetrics(), stopping: make(chan struct{})}
-	if err := errors.Join(o.SecondPerson.parse(&s.second), o.checkCluster()); err != nil {
+	if err := errors.Join(o.SecondPerson.parse(&s.second), o.checkCluster(), o.checkRelay()); err != nil {
 		return nil, err
 	}
 	defer func() {
@@ -95,6 +96,7 @@ func New(ctx context.Context, o Options) (_ *Server, err error) {
 		s.openSecrets,      // the signing key, the join secret
 		s.openTrust,        // the authority, and the registry of enrolled hosts
 		s.openRestore,      // whether hosts wait because the record came out of a backup
+		s.openRelays,       // relays of closed networks
 		s.openFabric,       // the way to the agents
 		s.openAudit,        // rows about refusals and repeated queries, and signatures over the audit
 		s.openPlane,        // the control plane behind its limits
@@ -162,6 +164,9 @@ func (s *Server) parts() []func(context.Context) error {
 	}
 	if s.trust.registry != nil {
 		parts = append(parts, s.trust.registry.Run)
+	}
+	if s.relays.door != nil {
+		parts = append(parts, s.relays.door.Run, s.serveRelayed)
 	}
 	if s.leases == nil {
 		return parts
@@ -261,6 +266,7 @@ func (s *Server) openPlane(ctx context.Context) (err error) {
 	if s.trust.registry != nil {
 		s.trust.registry.OnReaddress(s.plane.Readdress)
 		s.trust.registry.OnCut(s.cut)
+		s.relays.desk.OnChange(s.plane.ServersChanged)
 		if err := s.forgetRemoved(ctx); err != nil {
 			return err
 		}

@@ -81,7 +81,8 @@ func (s *Server) row() record.Server {
 	if err != nil {
 		name = s.id
 	}
-	row := record.Server{ID: s.id, Name: name, URL: s.URL(), Version: s.options.Version, Agents: s.plane.Connected()}
+	row := record.Server{ID: s.id, Name: name, URL: s.URL(), Version: s.options.Version, Agents: s.plane.Connected(),
+		RelayAddress: s.relayAddress()}
 	if s.cluster != nil {
 		row.Address, row.AgentAddress = s.cluster.fabric.ClusterAddr(), s.cluster.agentAddress()
 	}

@@ -6,6 +6,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -109,7 +110,7 @@ func TestTS17ServerTokens(t *testing.T) {
 	}
 	i.denied("can be read by others", folder, join(a.Cred.URL, open)...)
 
-	i.smallerRights(a)
+	i.smallerRights(a, "servers", "token")
 	i.manInTheMiddle(a, folder)
 
 	// The audit names both acts.
@@ -129,8 +130,8 @@ func (m *member) read(name string) string {
 	return string(b)
 }
 
-// smallerRights: apps that are no admins of everything make no token.
-func (i *installation) smallerRights(m *member) {
+// smallerRights: apps that are no admins of everything make no token with a command.
+func (i *installation) smallerRights(m *member, command ...string) {
 	i.t.Helper()
 	for code, role := range map[string][]string{"opera": {"--role", "operator", "--account", "*"}, "enrols": {"--role", "enroller"},
 		"cloudy": {"--role", "admin", "--account", "*", "--cloud", "0"}} {
@@ -141,7 +142,7 @@ func (i *installation) smallerRights(m *member) {
 			i.t.Fatal(err)
 		}
 		named := i.file(strings.Replace(string(b), "{", `{"bk_username":"someone",`, 1))
-		i.denied("admin on everything", "", "servers", "token", "--credentials", named)
+		i.denied("admin on everything", "", append(slices.Clone(command), "--credentials", named)...)
 	}
 }
 

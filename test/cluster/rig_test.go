@@ -30,6 +30,7 @@ type installation struct {
 	servers []*member
 	folders map[*ft.Program]string // of agents
 	flags   []string               // of all servers
+	cloud   int                    // cloud area of the hosts
 }
 
 // member is one of the servers.
@@ -180,8 +181,8 @@ func (m *member) online(ip string, want bool) {
 		var d map[string]struct {
 			Alive int `json:"bk_agent_alive"`
 		}
-		ans, err := m.Try("get_agent_status", ft.J{"hosts": []ft.J{host(ip)}})
-		return err == nil && json.Unmarshal(ans.Data, &d) == nil && (d["0:"+ip].Alive == 1) == want
+		ans, err := m.Try("get_agent_status", ft.J{"hosts": []ft.J{{"ip": ip, "bk_cloud_id": m.i.cloud}}})
+		return err == nil && json.Unmarshal(ans.Data, &d) == nil && (d[strconv.Itoa(m.i.cloud)+":"+ip].Alive == 1) == want
 	})
 }
 

@@ -31,6 +31,8 @@ type Ledger struct {
 	Prefix string
 	// Addr is the address of a host; nil means loopback addresses.
 	Addr func(host int) string
+	// Cloud is the cloud area of the hosts.
+	Cloud int
 	// Notes is the file with the effects of a simulated fleet, "" for real hosts.
 	Notes string
 	// Within is how long Collect waits for all verdicts.
@@ -98,7 +100,7 @@ func (l *Ledger) Operation(mark string, host, proc int) ft.J {
 		ip = l.Addr(host)
 	}
 	return ft.J{"meta": ft.J{"namespace": "faults", "name": name}, "op_type": 8, "spec": spec,
-		"hosts": []ft.J{{"ip": ip, "bk_cloud_id": 0}}}
+		"hosts": []ft.J{{"ip": ip, "bk_cloud_id": l.Cloud}}}
 }
 
 // Acknowledged notes the task that a caller got for a mark. A mark has one task, however often it was sent.

@@ -18,6 +18,7 @@ import (
 type EnrolRecord interface {
 	enrol.Store
 	enrol.RestoreStore
+	enrol.RelayStore
 	MarkRestored(ctx context.Context, taken, now time.Time) error
 	Audit(ctx context.Context, limit int) ([]gozzard.AuditRow, error)
 }
@@ -26,7 +27,7 @@ type EnrolRecord interface {
 func RunEnrol(t *testing.T, open func(*testing.T) EnrolRecord) {
 	for name, f := range map[string]func(*testing.T, EnrolRecord){
 		"tokens": enrolTokens, "one use": enrolOnce, "refused": enrolRefused, "change": enrolChange,
-		"restore": enrolRestore,
+		"restore": enrolRestore, "relays": enrolRelays,
 	} {
 		t.Run(name, func(t *testing.T) { f(t, open(t)) })
 	}

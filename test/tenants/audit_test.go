@@ -19,6 +19,8 @@ var rowsElsewhere = map[string]string{
 	"POST /api/v1/enrol/renew":                    "by a certificate: internal/enrol TestTR1RenewalHasARow",
 	"POST /api/v1/enrol/leave":                    "by a certificate: internal/enrol TestTS14HostLeaves",
 	"POST /api/v1/servers/token":                  "this server is alone: test/cluster TestTS17ServerTokens",
+	"POST /api/v1/relays/join":                    "by a token and over TLS: test/storetest relays",
+	"DELETE /api/v1/relays/{relay}":               "its relays have other ids: test/storetest relays",
 	"POST /api/v1/servers/join":                   "by a token and over TLS: test/cluster TestTS17ServerTokens",
 	"POST /api/v1/session":                        "in a browser: internal/auth TestTR1SessionsHaveRows",
 	"POST /api/v1/session/enter":                  "in a browser: internal/auth TestTR1SessionsHaveRows",

@@ -147,6 +147,8 @@ var unproven = map[string]string{
 	"POST " + enrol.JoinPath:                      "by a token and over TLS: internal/enrol TestTS4Tokens",
 	"POST " + enrol.RenewPath:                     "by a certificate: internal/enrol TestRenewal",
 	"POST " + enrol.LeavePath:                     "by a certificate: internal/enrol TestTS14HostLeaves",
+	"POST " + enrol.RelayJoinPath:                 "by a token and over TLS: test/cluster TestTS18Relays",
+	"DELETE /api/v1/relays/{relay}":               "its relays have other ids: test/cluster TestRelay",
 	"POST " + enrol.ServerJoinPath:                "by a token and over TLS: test/cluster TestTS17ServerTokens",
 	"POST /api/v1/servers/token":                  "this server is alone: test/cluster TestTS17ServerTokens",
 	"POST /api/v1/logout":                         "ends a session, and an app has none",
@@ -189,6 +191,7 @@ func accountRequests(k int) map[string]*request {
 		{"DELETE /api/v1/grants", "/api/v1/grants", `{"app":"B","grant":{"role":"viewer","namespaces":["g%d"],"hosts":"any"}}`},
 		{"DELETE /api/v1/topology/{biz}", "/api/v1/topology/4%d", ``},
 		{"POST /api/v1/enrol/tokens", "/api/v1/enrol/tokens", `{"ttl":"1h","uses":1}`},
+		{"POST /api/v1/relays/token", "/api/v1/relays/token", `{"name":"r%d","areas":[3]}`},
 		{"PUT /api/v1/enrol/agents/{agent}/addresses", "/api/v1/enrol/agents/host-n1/addresses",
 			`{"add":["10.9.1.%d"]}`},
 	} {
