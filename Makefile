@@ -267,6 +267,11 @@ bench-fleet: ## 1,000, 10,000 and 19,000 simulated agents, plain and over TLS, b
 	go run ./bench/fleet $(QUICK)
 	go run ./bench/fleet -growth $(QUICK)
 
+.PHONY: bench-scale
+bench-scale: ## 50,000 simulated agents over TLS at three servers on one PostgreSQL, beside bare NATS and bare PostgreSQL (an hour; QUICK=-quick for 300 in two minutes)
+	@.ci/deps
+	go run ./bench/scale $(QUICK)
+
 .PHONY: bench-console
 bench-console: build ## the console with 1,000,000 simulated processes and 20,000 changes a second, in Chromium, beside its limits
 	@.ci/deps

@@ -138,9 +138,11 @@ var mayImport = map[string][]string{
 	// Test rigs, measurements, tools.
 	"bench/child":                 {},
 	"bench/console":               {everything},
+	"bench/crowd":                 {everything},
 	"bench/firsthour":             {everything},
 	"bench/fleet":                 {everything},
 	"bench/profile":               {everything},
+	"bench/scale":                 {everything},
 	"bench/sheet":                 {},
 	"bench/spine":                 {everything},
 	"bench/supervisors":           {everything},

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/gozzard/gozzard/bench/child"
+	"github.com/gozzard/gozzard/bench/crowd"
 	"github.com/gozzard/gozzard/bench/profile"
 )
 
@@ -53,7 +54,7 @@ func (b *bench) fanOut(ctx context.Context, s *testServer, m *measured, agents [
 // fanRounds measures some equal tasks.
 func (b *bench) fanRounds(ctx context.Context, s *testServer, hosts, names, rounds int, agents []*child.Process) (f fanned, err error) {
 	var accepted, whole []time.Duration
-	before, err := spentBy(agents)
+	before, err := crowd.SpentBy(agents)
 	if err != nil {
 		return f, err
 	}
@@ -71,7 +72,7 @@ func (b *bench) fanRounds(ctx context.Context, s *testServer, hosts, names, roun
 	if err != nil {
 		return f, err
 	}
-	after, err := spentBy(agents)
+	after, err := crowd.SpentBy(agents)
 	if err != nil {
 		return f, err
 	}
@@ -80,18 +81,6 @@ func (b *bench) fanRounds(ctx context.Context, s *testServer, hosts, names, roun
 	slices.Sort(whole)
 	return fanned{targets: names * hosts, accepted: accepted[rounds/2], whole: whole[rounds/2],
 		cpu: cpu / time.Duration(rounds*names*hosts), agents: float64(after-before) / float64(after-before+cpu)}, nil
-}
-
-// spentBy is the CPU that processes have used so far.
-func spentBy(list []*child.Process) (all time.Duration, err error) {
-	for _, p := range list {
-		cpu, err := p.CPU()
-		if err != nil {
-			return 0, err
-		}
-		all += cpu
-	}
-	return all, nil
 }
 
 // addFan adds the figures of tasks on all hosts.

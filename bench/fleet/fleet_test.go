@@ -8,6 +8,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/gozzard/gozzard/bench/crowd"
 	"github.com/gozzard/gozzard/bench/profile"
 )
 
@@ -60,7 +61,7 @@ func TestMissedGoals(t *testing.T) {
 	r := newResults(options{})
 	m := &measured{way: wayTLS, agents: goalAgents, back: 31 * time.Second, fan: fanned{targets: goalAgents, whole: 3 * time.Second},
 		ours: cost{full: 50 * 1024 * goalAgents, cpu: 120 * time.Millisecond}}
-	held := holders{heldStacks: 1 << 20}
+	held := crowd.Holders{"stacks": 1 << 20}
 	r.addMissed(m, profile.Costs{}, profile.Costs{}, profile.Costs{}, held)
 	if len(r.Missed()) != 4 {
 		t.Errorf("missed %q", r.Missed())
@@ -71,19 +72,5 @@ func TestMissedGoals(t *testing.T) {
 	r.addMissed(m, profile.Costs{}, profile.Costs{}, profile.Costs{}, held)
 	if len(r.Missed()) > 0 {
 		t.Errorf("missed %q, and all goals are reached", r.Missed())
-	}
-}
-
-func TestHoldersSettle(t *testing.T) {
-	h := holders{heldStacks: 30, heldClients: 20}
-	h.settle(80)
-	if h[heldGarbage] != 30 {
-		t.Errorf("garbage %d, want what is left of 80", h[heldGarbage])
-	}
-	if h.settle(80); h[heldGarbage] != 30 {
-		t.Errorf("garbage %d the second time", h[heldGarbage])
-	}
-	if h.settle(10); h[heldGarbage] != 0 {
-		t.Errorf("garbage %d of less than nothing", h[heldGarbage])
 	}
 }

@@ -4,20 +4,17 @@ package main
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"log/slog"
-	"net/http"
-	"net/url"
 	"path/filepath"
 	"slices"
 	"time"
 
 	"github.com/gozzard/gozzard"
 	"github.com/gozzard/gozzard/bench/child"
+	"github.com/gozzard/gozzard/bench/crowd"
 	"github.com/gozzard/gozzard/bench/sheet"
-	"github.com/gozzard/gozzard/client"
 	"github.com/gozzard/gozzard/internal/backup"
 	"github.com/gozzard/gozzard/internal/record"
 	"github.com/gozzard/gozzard/internal/sqlstore"
@@ -93,7 +90,7 @@ func (b *bench) withFleet(ctx context.Context, n int, f func(*testServer, []*chi
 	if err != nil {
 		return err
 	}
-	defer func() { stopAll(agents) }()
+	defer func() { crowd.StopAll(agents) }()
 	if err := s.awaitStatus(ctx, n, agents...); err != nil {
 		return err
 	}
@@ -141,42 +138,11 @@ func (b *bench) growTargets(ctx context.Context, s *testServer, g growthSize, na
 // reloadAll reloads some processes on all hosts with one task and waits for all verdicts. accepted is the time until the
 // task was accepted.
 func (s *testServer) reloadAll(ctx context.Context, names, hosts int) (accepted time.Duration, err error) {
-	var reqs []map[string]any
-	for i := range names {
-		reqs = append(reqs, request(i, opReload, hosts))
-	}
-	began := time.Now()
-	text, err := s.call(ctx, http.MethodPost, "/api/c/compapi/v2/gse/operate_proc_multi/", map[string]any{"proc_operate_req": reqs})
+	task, accepted, err := s.Reload(ctx, procKeys(names), hosts)
 	if err != nil {
 		return 0, err
 	}
-	accepted = time.Since(began)
-	var answer struct {
-		Message string
-		Data    struct {
-			Task string `json:"task_id"`
-		}
-	}
-	if err := json.Unmarshal(text, &answer); err != nil || answer.Data.Task == "" {
-		return 0, errors.Join(fmt.Errorf("the task was not accepted: %s", answer.Message), err)
-	}
-
-	for {
-		text, err := s.call(ctx, http.MethodGet, "/api/v1/tasks/"+url.PathEscape(answer.Data.Task)+"?wait=30s&show=none", nil)
-		if err != nil {
-			return 0, err
-		}
-		var task client.Task
-		if err := json.Unmarshal(text, &task); err != nil {
-			return 0, err
-		}
-		if task.Final && task.Counts.Done != names*hosts {
-			return 0, fmt.Errorf("only %d of %d operations succeeded", task.Counts.Done, names*hosts)
-		}
-		if task.Final {
-			return accepted, nil
-		}
-	}
+	return accepted, s.AwaitTask(ctx, task, names*hosts)
 }
 
 // growHistory stops the server, adds earlier tasks to its record, and starts it again.

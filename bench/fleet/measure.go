@@ -5,13 +5,11 @@ package main
 import (
 	"context"
 	"fmt"
-	"net/http"
 	"path/filepath"
-	"strconv"
-	"strings"
 	"time"
 
 	"github.com/gozzard/gozzard/bench/child"
+	"github.com/gozzard/gozzard/bench/crowd"
 	"github.com/gozzard/gozzard/bench/profile"
 )
 
@@ -50,7 +48,7 @@ func (b *bench) measure(ctx context.Context, way string, n int) (err error) {
 	if err != nil {
 		return err
 	}
-	defer func() { stopAll(agents) }()
+	defer func() { crowd.StopAll(agents) }()
 	if err := s.awaitStatus(ctx, n, agents...); err != nil {
 		return err
 	}
@@ -74,7 +72,7 @@ func (b *bench) measure(ctx context.Context, way string, n int) (err error) {
 	if err := b.comeBack(ctx, s, &m, agents); err != nil {
 		return err
 	}
-	stopAll(agents)
+	crowd.StopAll(agents)
 	agents = nil
 	s.Stop()
 
@@ -89,7 +87,7 @@ func (b *bench) measure(ctx context.Context, way string, n int) (err error) {
 
 // comeBack measures how long all agents are away when the server is killed and started again.
 func (b *bench) comeBack(ctx context.Context, s *testServer, m *measured, agents []*child.Process) error {
-	before, err := spentBy(agents)
+	before, err := crowd.SpentBy(agents)
 	if err != nil {
 		return err
 	}
@@ -109,7 +107,7 @@ func (b *bench) comeBack(ctx context.Context, s *testServer, m *measured, agents
 	if m.backCPU, err = s.CPU(); err != nil {
 		return err
 	}
-	after, err := spentBy(agents)
+	after, err := crowd.SpentBy(agents)
 	if err != nil {
 		return err
 	}
@@ -140,11 +138,11 @@ func profileName(what, way string, n int) string { return fmt.Sprintf("%s-%d-%s"
 
 // startAgents starts the simulated hosts, some in each process.
 func (b *bench) startAgents(s *testServer, n int) (list []*child.Process, err error) {
-	for first := 0; first < n; first += maxAgents {
-		p, err := b.startPart("agents", order{Way: s.way, Server: s.agents, Data: s.data, Dir: b.agentsDir(s, first),
-			Template: filepath.Join(b.shm, "template"), First: first, N: min(maxAgents, n-first), Processes: b.processes})
+	for first := 0; first < n; first += crowd.MaxHosts {
+		p, err := b.startPart("agents", order{Way: s.way, Server: s.agents, API: s.Base, Data: s.data, Dir: b.agentsDir(s, first),
+			Template: filepath.Join(b.shm, "template"), First: first, N: min(crowd.MaxHosts, n-first), Processes: b.processes})
 		if err != nil {
-			stopAll(list)
+			crowd.StopAll(list)
 			return nil, err
 		}
 		list = append(list, p)
@@ -154,7 +152,7 @@ func (b *bench) startAgents(s *testServer, n int) (list []*child.Process, err er
 
 // restOf measures our server at rest, and counts its messages meanwhile.
 func (b *bench) restOf(ctx context.Context, s *testServer, m *measured) error {
-	in, out, err := s.messages(ctx)
+	in, out, err := s.Messages(ctx)
 	if err != nil {
 		return err
 	}
@@ -163,45 +161,19 @@ func (b *bench) restOf(ctx context.Context, s *testServer, m *measured) error {
 		return err
 	}
 	took := time.Since(began).Seconds()
-	in2, out2, err := s.messages(ctx)
+	in2, out2, err := s.Messages(ctx)
 	m.in, m.out = (in2-in)/took, (out2-out)/took
 	return err
 }
 
 // atRest lets a server settle and then measures it.
 func (b *bench) atRest(ctx context.Context, p *child.Process, c *cost) error {
-	sleep(ctx, b.settle)
-	cpu, wall, err := child.Spent(p, func() error { sleep(ctx, b.rest); return ctx.Err() })
+	crowd.Sleep(ctx, b.settle)
+	cpu, wall, err := child.Spent(p, func() error { crowd.Sleep(ctx, b.rest); return ctx.Err() })
 	if err != nil {
 		return err
 	}
 	c.cpu = time.Duration(float64(cpu) / wall.Seconds())
 	c.full, err = p.RSS()
 	return err
-}
-
-func sleep(ctx context.Context, d time.Duration) {
-	select {
-	case <-ctx.Done():
-	case <-time.After(d):
-	}
-}
-
-// messages counts the messages of agents and to agents so far.
-func (s *testServer) messages(ctx context.Context) (in, out float64, err error) {
-	text, err := s.call(ctx, http.MethodGet, "/metrics", nil)
-	if err != nil {
-		return 0, 0, err
-	}
-	for line := range strings.Lines(string(text)) {
-		name, value, _ := strings.Cut(strings.TrimSpace(line), " ")
-		n, _ := strconv.ParseFloat(value, 64) // comments have none
-		switch name {
-		case `gozzard_fabric_messages_total{what="results"}`, `gozzard_fabric_messages_total{what="statuses"}`:
-			in += n
-		case `gozzard_fabric_messages_total{what="sent"}`:
-			out += n
-		}
-	}
-	return in, out, nil
 }

@@ -7,6 +7,7 @@ import (
 	"path/filepath"
 	"time"
 
+	"github.com/gozzard/gozzard/bench/crowd"
 	"github.com/gozzard/gozzard/bench/profile"
 	"github.com/gozzard/gozzard/bench/sheet"
 )
@@ -96,11 +97,11 @@ func (r *results) add(b *bench, m *measured) error {
 	r.costs.Add(m.String()+", return", back.Top(3), "", "", "")
 
 	// Say what holds memory.
-	ours, err := readHolding(filepath.Join(b.profiles, profileName("rest", m.way, m.agents)+".memory"))
+	ours, err := crowd.ReadHolding(filepath.Join(b.profiles, profileName("rest", m.way, m.agents)+".memory"))
 	if err != nil {
 		return err
 	}
-	bare, err := readHolding(filepath.Join(b.profiles, profileName("bare", m.way, m.agents)+".memory"))
+	bare, err := crowd.ReadHolding(filepath.Join(b.profiles, profileName("bare", m.way, m.agents)+".memory"))
 	if err != nil {
 		return err
 	}
@@ -127,13 +128,13 @@ func (r *results) addFigures(m *measured) {
 }
 
 // addHolding adds the table of what holds memory.
-func (r *results) addHolding(m *measured, ours, bare holders) {
+func (r *results) addHolding(m *measured, ours, bare crowd.Holders) {
 	t := r.Table("What holds memory: "+m.String()+", KB for each agent", "server", "bare NATS")
 	kb := func(bytes int64) string { return fmt.Sprintf("%.1f", float64(bytes)/float64(m.agents)/1024) }
-	ours.settle(m.ours.full)
-	bare.settle(m.bare.full)
+	ours.Settle(m.ours.full)
+	bare.Settle(m.bare.full)
 
-	for _, kind := range heldOrder {
+	for _, kind := range crowd.HeldOrder {
 		t.Add(kind, kb(ours[kind]), kb(bare[kind]), "", "")
 	}
 	t.Add("all", kb(m.ours.full), kb(m.bare.full), "", "")
@@ -141,7 +142,7 @@ func (r *results) addHolding(m *measured, ours, bare holders) {
 }
 
 // addMissed says of each goal that is missed by how much and why.
-func (r *results) addMissed(m *measured, rest, fan, back profile.Costs, ours holders) {
+func (r *results) addMissed(m *measured, rest, fan, back profile.Costs, ours crowd.Holders) {
 	if m.agents != goalAgents {
 		return
 	}
@@ -155,7 +156,7 @@ func (r *results) addMissed(m *measured, rest, fan, back profile.Costs, ours hol
 	}
 	if over := m.ours.perAgent(m.agents) - goalMemory; over > 0 && m.way == wayTLS {
 		miss("memory %.1f KB above the goal of %.0f for each agent. Bare NATS takes %.1f. The largest parts are %s.", over,
-			goalMemory, m.bare.perAgent(m.agents), ours.top(3, m.agents))
+			goalMemory, m.bare.perAgent(m.agents), ours.Top(3, m.agents))
 	}
 	m.missedFan(fan, miss)
 	if over := m.back - m.goalBack(); over > 0 {

@@ -18,6 +18,9 @@ type Server struct {
 	Agents   string // address for agents
 	Enrol    bool   // agents connect over TLS
 	Profiles string // folder
+
+	Record  string // address of a database; "": a file in the folder
+	Cluster string // address for the other servers of the record; "": it is alone
 }
 
 // Args are the arguments with which the built program is this server. It writes no profiles.
@@ -27,6 +30,12 @@ func (s *Server) Args() []string {
 		"--max-connections-total=0", "--max-agent-connections=0"}
 	if s.Enrol {
 		args = append(args, "--enrol")
+	}
+	if s.Record != "" {
+		args = append(args, "--record", s.Record)
+	}
+	if s.Cluster != "" {
+		args = append(args, "--cluster-listen", s.Cluster)
 	}
 	return args
 }
@@ -40,7 +49,7 @@ func (s *Server) Run(ctx context.Context, more func(path string) error) error {
 	limits.Blast.Targets, limits.Blast.Percent, limits.Blast.Quota = 0, 0, 0
 	o := server.Options{Data: s.Data, Listen: s.Listen, AgentListen: s.Agents, Version: "bench", Interval: 30 * time.Second,
 		Keep: 24 * time.Hour, Limits: limits, Log: log, Fatal: func(err error) { log.Error("cannot go on", "err", err); os.Exit(1) }}
-	o.Trust.Enrol = s.Enrol
+	o.Trust.Enrol, o.Record, o.Cluster.Listen = s.Enrol, s.Record, s.Cluster
 	Serve(ctx, s.Profiles, more)
 
 	run, err := server.New(ctx, o)

@@ -1,6 +1,6 @@
 //go:build linux
 
-package main
+package crowd
 
 import (
 	"cmp"
@@ -15,8 +15,8 @@ import (
 	"strings"
 )
 
-// holders is how many bytes of a server each kind of thing holds.
-type holders map[string]int64
+// Holders is how many bytes of a server each kind of thing holds.
+type Holders map[string]int64
 
 // The kinds, in the order of the table.
 const (
@@ -33,7 +33,8 @@ const (
 	heldRuntime  = "the runtime itself"
 )
 
-var heldOrder = []string{heldClients, heldPerms, heldSubs, heldTLS, heldIndex, heldSessions, heldRecord, heldOther,
+// HeldOrder is the order of the kinds in tables.
+var HeldOrder = []string{heldClients, heldPerms, heldSubs, heldTLS, heldIndex, heldSessions, heldRecord, heldOther,
 	heldStacks, heldGarbage, heldRuntime}
 
 // owners says by parts of function names to which kind an allocation belongs. The innermost function of a stack that has
@@ -49,12 +50,12 @@ var owners = []struct{ part, kind string }{
 }
 
 // holding asks the runtime what holds the memory of this process.
-func holding() holders {
+func holding() Holders {
 	runtime.GC()
 	runtime.GC() // the profile is that of the last but one
 
 	// Count the objects by their owners.
-	h := holders{}
+	h := Holders{}
 	records := make([]runtime.MemProfileRecord, 4096)
 	for {
 		n, ok := runtime.MemProfile(records, false)
@@ -97,9 +98,9 @@ func unsampled(r *runtime.MemProfileRecord) int64 {
 	return int64(float64(r.InUseBytes()) / (1 - math.Exp(-size/float64(runtime.MemProfileRate))))
 }
 
-// settle counts what is resident and held by nothing else as garbage and free memory. Objects were counted after a
+// Settle counts what is resident and held by nothing else as garbage and free memory. Objects were counted after a
 // collection, resident memory was measured before it.
-func (h holders) settle(resident int64) {
+func (h Holders) Settle(resident int64) {
 	h[heldGarbage] = 0
 	rest := resident
 	for _, n := range h {
@@ -108,8 +109,8 @@ func (h holders) settle(resident int64) {
 	h[heldGarbage] = max(0, rest)
 }
 
-// top names the largest holders.
-func (h holders) top(n, agents int) string {
+// Top names the largest holders.
+func (h Holders) Top(n, agents int) string {
 	kinds := slices.SortedFunc(maps.Keys(h), func(a, b string) int {
 		return cmp.Or(cmp.Compare(h[b], h[a]), strings.Compare(a, b))
 	})
@@ -157,8 +158,8 @@ func memoryClasses() map[string]int64 {
 	return classes
 }
 
-// writeHolding writes what holds memory of this part to a file that appears when it is whole, beside its profiles.
-func writeHolding(path string) error {
+// WriteHolding writes what holds memory of this part to a file that appears when it is whole, beside its profiles.
+func WriteHolding(path string) error {
 	path += ".memory"
 	text, err := json.Marshal(holding())
 	if err != nil {
@@ -170,7 +171,8 @@ func writeHolding(path string) error {
 	return os.Rename(path+".part", path)
 }
 
-func readHolding(path string) (h holders, err error) {
+// ReadHolding reads what WriteHolding wrote.
+func ReadHolding(path string) (h Holders, err error) {
 	text, err := os.ReadFile(path)
 	if err == nil {
 		err = json.Unmarshal(text, &h)
