@@ -1,6 +1,10 @@
 package client
 
-import "context"
+import (
+	"context"
+	"net/http"
+	"net/url"
+)
 
 // ServerList is every server of an installation.
 type ServerList struct {
@@ -26,4 +30,18 @@ type Server struct {
 // Servers lists the servers of the installation.
 func (c *Client) Servers(ctx context.Context) (list ServerList, err error) {
 	return list, c.get(ctx, "/api/v1/servers", nil, &list)
+}
+
+// Draining reports whether a drained server still has agents or work.
+func (s *Server) Draining() bool { return s.Drained && (s.Agents > 0 || len(s.Leases) > 0) }
+
+// ServerChange drains a server, or ends that.
+type ServerChange struct {
+	Drained bool `json:"drained"` // it takes no agents, for maintenance
+}
+
+// DrainServer makes a server take no agents, or take them again.
+func (c *Client) DrainServer(ctx context.Context, id string, drained bool) (s Server, err error) {
+	err = c.write(ctx, http.MethodPut, "/api/v1/servers/"+url.PathEscape(id), ServerChange{Drained: drained}, &s)
+	return s, err
 }

@@ -156,7 +156,7 @@ func (env *cliEnv) argument(path, word string) cobra.CompletionFunc {
 		"release VERSION": env.ask(listReleases), "release FOLDER": folders, "topology BIZ": env.ask(listBusinesses),
 		"backup FILE": files, "audit FILE": files, "audit ROW": env.ask(listAuditRows),
 		"token ID": env.ask(listEnrolTokens), "relays RELAY": env.ask(listRelays), "request ID": env.ask(listRequests), "task ID": env.completeTasks,
-		"man FOLDER": folders,
+		"man FOLDER": folders, "servers ID": env.ask(listServers),
 	}[group+" "+word]
 }
 
@@ -332,6 +332,14 @@ func listReleases(ctx context.Context, c *client.Client, _ place) (out []value, 
 	list, err := c.Releases(ctx)
 	for i := range list {
 		out = append(out, value{list[i].Version, ""})
+	}
+	return out, err
+}
+
+func listServers(ctx context.Context, c *client.Client, _ place) (out []value, err error) {
+	list, err := c.Servers(ctx)
+	for i := range list.Servers {
+		out = append(out, value{list.Servers[i].ID, list.Servers[i].Name})
 	}
 	return out, err
 }

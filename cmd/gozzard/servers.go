@@ -22,7 +22,8 @@ func newServersCommand(env *cliEnv) *cobra.Command {
 		Long: `List the servers that share one record. SEEN is how long ago a server recorded that it runs, AGENTS
 are connected to it, and LEASES is the work that only one server may do and that this server does
 now. The server that answers has a star. A server that does not run any more is listed for a week.
-This needs the role admin on everything.`,
+STATE is active; draining while a drained server still has agents or leases; then drained. This needs
+the role admin on everything.`,
 		Example: `  gozzard servers
   gozzard servers -o json`,
 		Args: cobra.NoArgs,
@@ -44,13 +45,13 @@ This needs the role admin on everything.`,
 	}
 
 	output.register(cmd, cmd.Flags(), "table", "json", "yaml")
-	cmd.AddCommand(newServersTokenCommand(env))
+	cmd.AddCommand(newServersTokenCommand(env), newServersDrainCommand(env), newServersUndrainCommand(env))
 	return cmd
 }
 
 // printServers prints servers as a table, and what is not in order with them.
 func (env *cliEnv) printServers(list []client.Server) error {
-	t := newTable("NAME", "ID", "VERSION", "URL", "SEEN", "AGENTS", "LEASES", "DRAINED")
+	t := newTable("NAME", "ID", "VERSION", "URL", "SEEN", "AGENTS", "LEASES", "STATE")
 	for i := range list {
 		s := &list[i]
 		name := s.Name
@@ -58,11 +59,22 @@ func (env *cliEnv) printServers(list []client.Server) error {
 			name += "*"
 		}
 		silent := shortDuration(time.Duration(s.Silent) * time.Second)
-		t.add(name, s.ID, s.Version, s.URL, silent, strconv.Itoa(s.Agents), strings.Join(s.Leases, " "), yesNo(s.Drained))
+		t.add(name, s.ID, s.Version, s.URL, silent, strconv.Itoa(s.Agents), strings.Join(s.Leases, " "), serverState(s))
 		if s.Silent >= silentServer {
 			env.remark("server %s (%s) was last seen %s ago: it does not run, or does not reach the database",
 				printable(s.Name), printable(s.ID), silent)
 		}
 	}
 	return t.write(env.out)
+}
+
+// serverState is a server's word in the list. One that is silent has no agents, whatever it recorded last.
+func serverState(s *client.Server) string {
+	switch {
+	case s.Draining() && s.Silent < silentServer:
+		return "draining"
+	case s.Drained:
+		return "drained"
+	}
+	return "active"
 }

@@ -8,6 +8,27 @@ import (
 	"github.com/gozzard/gozzard/client"
 )
 
+// TestServerStates: a drained server is being drained until it is empty.
+func TestServerStates(t *testing.T) {
+	for want, s := range map[string]client.Server{
+		"active":   {Agents: 3, Leases: []string{"jobs"}},
+		"draining": {Agents: 1, Drained: true, Silent: 2},
+		"drained":  {Drained: true},
+	} {
+		if got := serverState(&s); got != want {
+			t.Errorf("%+v is %s, want %s", s, got, want)
+		}
+	}
+	for want, s := range map[string]client.Server{
+		"draining": {Leases: []string{"jobs"}, Drained: true},
+		"drained":  {Agents: 7, Drained: true, Silent: 60}, // it is gone
+	} {
+		if got := serverState(&s); got != want {
+			t.Errorf("%+v is %s, want %s", s, got, want)
+		}
+	}
+}
+
 // TestServersThatAreSilent: a server that has not written its row for long is named with what that means. The others are
 // only in the table.
 func TestServersThatAreSilent(t *testing.T) {
@@ -23,7 +44,7 @@ func TestServersThatAreSilent(t *testing.T) {
 
 	rows := strings.Split(out.String(), "\n")
 	if len(rows) != 4 || !strings.HasPrefix(rows[1], "east* ") || !strings.Contains(rows[1], " jobs prune ") ||
-		!strings.Contains(rows[2], " 1h1m ") || !strings.HasSuffix(strings.TrimSpace(rows[2]), "yes") ||
+		!strings.Contains(rows[2], " 1h1m ") || !strings.HasSuffix(strings.TrimSpace(rows[2]), "drained") ||
 		strings.Contains(out.String(), "\x1b") {
 		t.Errorf("got\n%s", out.String())
 	}

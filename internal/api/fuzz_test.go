@@ -179,6 +179,7 @@ func FuzzRequest(f *testing.F) {
 		{enrol.ReleasePath + "/{version}/{file}", "1.2.3", "", ""},
 		{"/api/v1/rolls", "", "limit=5", `{"version":"1.2.3","stages":[1,10,100],"agents":["a-1"]}`},
 		{"/api/v1/rolls/{version}", "1.2.3", "", `{"state":"approved"}`},
+		{"/api/v1/servers/{id}", "s1", "", `{"drained":true}`},
 	} {
 		for i, rt := range routes {
 			if rt.Path == seed[0] {

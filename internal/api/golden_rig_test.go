@@ -95,7 +95,7 @@ func newGolden(t *testing.T) golden {
 		Challenge: blueking.AuthorizationHeader, Metrics: m, Accounts: accounts, Provider: provider, Enrol: registry,
 		Join:    goldenJoin(t),
 		Restore: restore, Audit: goldenAudit{}, Releases: releases, Stopping: stopping,
-		Self: api.Self{Servers: goldenServers}, Servers: goldenDesk(authority, accounts), Relays: relays,
+		Self: api.Self{Servers: goldenServers, Drain: goldenDrain}, Servers: goldenDesk(authority, accounts), Relays: relays,
 		Keys: goldenKeys{}, Requests: desk, Live: live.New(live.Options{Fleet: p.Index}),
 		Flag: func(agent gozzard.AgentID) string {
 			if agent == "a2" {
@@ -348,4 +348,16 @@ func goldenServers(context.Context) ([]client.Server, error) {
 		{ID: "s2", Name: "west", URL: "https://west:8443", Version: "1.2.2", Started: client.At(at.Add(-time.Hour)),
 			Seen: client.At(at.Add(-time.Minute)), Silent: 60, Leases: []string{}, Drained: true},
 	}, nil
+}
+
+// goldenDrain drains one of these servers.
+func goldenDrain(ctx context.Context, _ gozzard.Caller, id string, drained bool) (client.Server, error) {
+	list, err := goldenServers(ctx)
+	for _, s := range list {
+		if s.ID == id {
+			s.Drained = drained
+			return s, err
+		}
+	}
+	return client.Server{}, gozzard.Errorf(gozzard.ErrNotFound, "no server has the id %q", id)
 }

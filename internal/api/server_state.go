@@ -8,6 +8,7 @@ import (
 
 	"github.com/gozzard/gozzard"
 	"github.com/gozzard/gozzard/client"
+	"github.com/gozzard/gozzard/internal/strictjson"
 )
 
 // verifyRows is how many rows of the audit one request verifies at most: some 100 milliseconds of work.
@@ -21,6 +22,8 @@ type Self struct {
 	Findings func(context.Context) ([]client.Finding, time.Time)
 	// Servers lists all servers of the installation; nil: none is listed.
 	Servers func(context.Context) ([]client.Server, error)
+	// Drain makes a server take no agents, or take them again; nil: it cannot.
+	Drain func(ctx context.Context, caller gozzard.Caller, id string, drained bool) (client.Server, error)
 }
 
 func serverStateRoutes() []Route {
@@ -32,6 +35,12 @@ func serverStateRoutes() []Route {
 		{Method: http.MethodGet, Path: "/api/v1/servers", Access: AccessAdmin, serve: (*api).getServers,
 			Summary: "List the servers of the installation, with the work that only one of them does.",
 			Answers: answers(http.StatusOK, client.ServerList{}, "The servers, by name.")},
+
+		{Method: http.MethodPut, Path: "/api/v1/servers/{id}", Access: AccessAdmin, serve: (*api).putServer,
+			Summary:    "Drain a server for maintenance: its agents go to other servers, and it gives up its leases. Or end that.",
+			Parameters: []Parameter{inPath("id", "The id of the server.")},
+			Body:       jsonBody(client.ServerChange{}), Errors: []gozzard.ErrorKind{gozzard.ErrNotFound, gozzard.ErrConflict},
+			Answers: answers(http.StatusOK, client.Server{}, "The server. Its agents go within half a minute.")},
 
 		{Method: http.MethodGet, Path: "/api/v1/audit/verify", Access: AccessAdmin, serve: (*api).getAuditVerify,
 			Summary: "Verify the next rows of the audit's chain.",
@@ -90,6 +99,27 @@ func (a *api) getServers(w http.ResponseWriter, r *http.Request, _ gozzard.Calle
 		out.Servers = list
 	}
 	return answer(w, http.StatusOK, out)
+}
+
+// putServer drains a server, or ends that.
+func (a *api) putServer(w http.ResponseWriter, r *http.Request, caller gozzard.Caller) error {
+	var drained bool
+	err := readFields[client.ServerChange](w, r, maxShortBody, func(root *strictjson.Value) {
+		v := root.Get("drained")
+		drained = v.Bool()
+	})
+	if err != nil {
+		return err
+	}
+	if a.Self.Drain == nil {
+		return gozzard.Errorf(gozzard.ErrNotFound, "there is no such server")
+	}
+
+	server, err := a.Self.Drain(r.Context(), caller, r.PathValue("id"), drained)
+	if err != nil {
+		return err
+	}
+	return answer(w, http.StatusOK, server)
 }
 
 // getAuditVerify verifies the next rows of the chain. It keeps nothing between requests: the caller brings the row that

@@ -52,6 +52,7 @@ type Keeper struct {
 	works map[string]*work // by the name of the lease
 	free  []Fence          // of work that has ended by itself
 	ended bool             // Run is ending: no work begins any more
+	rests bool             // this server takes no lease
 	idle  *sync.Cond       // signalled when a tenure ends
 }
 
@@ -77,13 +78,17 @@ func New(o Options) *Keeper {
 // them up.
 func (k *Keeper) Run(ctx context.Context) error {
 	for failed := 0; ctx.Err() == nil; {
-		err := k.claim(ctx)
+		turn := k.claim
+		if k.isResting() {
+			turn = k.giveUp
+		}
+		err := turn(ctx)
 		switch {
 		case err == nil:
 			failed = 0
 		case ctx.Err() == nil:
 			if failed++; failed&(failed-1) == 0 { // the log does not repeat every try
-				k.o.Log.Error("cannot renew the leases of this server, trying again", "tries", failed, "err", err)
+				k.o.Log.Error("cannot renew or give up the leases of this server, trying again", "tries", failed, "err", err)
 			}
 		}
 
@@ -124,9 +129,31 @@ func (k *Keeper) Do(ctx context.Context, name string, f func(ctx context.Context
 		if !lost {
 			return err
 		}
+		if k.isResting() {
+			k.o.Log.Info("this server gave up a lease: another server does this work", "lease", name)
+			continue
+		}
 		k.o.Log.Warn("this server lost a lease: another server may do this work now", "lease", name,
 			"fence", t.fence.Number)
 	}
+}
+
+// Rest makes this server give up its leases and take none, until it is called with false. Work that has a lease ends
+// first, as if the lease were lost.
+func (k *Keeper) Rest(rest bool) {
+	if k == nil {
+		return
+	}
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	k.rests = rest
+	k.wakeRun()
+}
+
+func (k *Keeper) isResting() bool {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	return k.rests
 }
 
 // Held lists the leases of this server.
@@ -178,6 +205,10 @@ func (k *Keeper) begin(w *work) *tenure {
 		return nil
 	}
 	if w.tenure.check() != nil {
+		if k.rests {
+			k.free = append(k.free, w.tenure.fence)
+			k.wakeRun()
+		}
 		w.tenure = nil
 		return nil
 	}
@@ -192,8 +223,10 @@ func (k *Keeper) end(name string, w *work, lost bool) {
 
 	// The next tenure gets a new number, also if nobody else has the lease meanwhile.
 	w.tenure.lose()
-	if !lost {
+	if !lost || k.rests {
 		k.free = append(k.free, w.tenure.fence)
+	}
+	if !lost {
 		delete(k.works, name)
 	}
 	w.tenure = nil
@@ -282,6 +315,31 @@ func (k *Keeper) apply(held []Fence, got []Lease, until time.Time) {
 	if len(gained) > 0 {
 		k.o.Log.Info("this server holds leases of work that one server does", "leases", gained)
 	}
+}
+
+// giveUp ends the work that has leases, and gives up the leases of work that has ended. The others wait until then: some
+// work has effects outside the record.
+func (k *Keeper) giveUp(ctx context.Context) error {
+	k.mu.Lock()
+	for _, w := range k.works {
+		if w.tenure != nil {
+			w.tenure.lose()
+		}
+	}
+	ended := k.free
+	k.free = nil
+	k.mu.Unlock()
+
+	if len(ended) == 0 {
+		return nil
+	}
+	err := k.o.Store.ReleaseLeases(ctx, ended)
+	if err != nil {
+		k.mu.Lock()
+		defer k.mu.Unlock()
+		k.free = append(k.free, ended...)
+	}
+	return err
 }
 
 // release waits until no work runs under a lease, and gives all leases up.

@@ -160,6 +160,36 @@ func TestOneOfTwo(t *testing.T) {
 	}
 }
 
+// TestRest: a server that rests gives its lease to another one at once, after its work has ended, and takes none until it does
+// not rest any more.
+func TestRest(t *testing.T) {
+	dsn := pgtest.Start(t, "off").DSN()
+	a := start(t, open(t, dsn), "a")
+	work, first := a.next(t)
+	b := start(t, open(t, dsn), "b")
+	a.Rest(true)
+	<-work.Done()
+	_, second := b.next(t)
+	if second <= first {
+		t.Errorf("the fence is %d after %d", second, first)
+	}
+
+	// Nobody has it while both rest.
+	b.Rest(true)
+	deadline := time.Now().Add(time.Minute)
+	for len(b.Held()) > 0 && time.Now().Before(deadline) {
+		time.Sleep(10 * time.Millisecond)
+	}
+	time.Sleep(3 * ttl)
+	if x, y := a.Held(), b.Held(); len(x)+len(y) > 0 {
+		t.Errorf("a server that rests holds %v, %v", x, y)
+	}
+	a.Rest(false)
+	if _, third := a.next(t); third <= second {
+		t.Errorf("the fence is %d after %d", third, second)
+	}
+}
+
 // TestRecordAway: without the record a server stops its work by its own clock, and begins again with a new number.
 func TestRecordAway(t *testing.T) {
 	pg := pgtest.Start(t, "off")

@@ -19,6 +19,9 @@ const (
 
 	// Agents of a server that leaves move within this time, not all at once.
 	moveWithin = 10 * time.Second
+
+	// How many servers that are not on the list any more are remembered.
+	maxFormer = 16
 )
 
 // servers are the addresses that a link may connect to, and which of them is next.
@@ -26,6 +29,10 @@ type servers struct {
 	mu    sync.Mutex
 	given []string // in the options; used after the known ones
 	known []string // as the server named them
+
+	// former are servers that were known, the newest last. They are used when no other one can be reached: the servers that an
+	// agent is moved to may die at that moment.
+	former []string
 
 	order   []string // of this round
 	at      int      // of the next one in order
@@ -56,7 +63,8 @@ func (s *servers) next() (address string, patience time.Duration) {
 	return s.current, min(firstPatience<<min(s.rounds, 8), dialTimeout)
 }
 
-// arrange begins a round: the known servers in random order, so that a fleet spreads evenly, then those of the options.
+// arrange begins a round: the known servers in random order, so that a fleet spreads evenly, then those of the options, then
+// those that were known before.
 // The server of the connection that was lost comes after the other known ones. mu is held.
 func (s *servers) arrange() {
 	s.order, s.at, s.rejections = slices.Clone(s.known), 0, 0
@@ -66,6 +74,11 @@ func (s *servers) arrange() {
 	rand.Shuffle(len(rest), func(i, j int) { rest[i], rest[j] = rest[j], rest[i] })
 	if len(s.order) == 0 {
 		s.order, rest = rest, nil
+	}
+	for _, a := range slices.Backward(s.former) {
+		if !slices.Contains(s.order, a) && !slices.Contains(rest, a) {
+			rest = append(rest, a)
+		}
 	}
 
 	if i := slices.Index(s.order, s.last); i >= 0 {
@@ -108,6 +121,11 @@ func (s *servers) set(known []string) (left bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	left = slices.Contains(s.known, s.last) && !slices.Contains(known, s.last)
+	for _, a := range s.known {
+		s.former = append(slices.DeleteFunc(s.former, func(f string) bool { return f == a }), a)
+	}
+	s.former = slices.DeleteFunc(s.former, func(a string) bool { return slices.Contains(known, a) })
+	s.former = s.former[max(0, len(s.former)-maxFormer):]
 	s.known = known
 	s.order, s.at = nil, 0
 	return left

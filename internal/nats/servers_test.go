@@ -135,6 +135,27 @@ func TestLinkLearnsServers(t *testing.T) {
 	}
 }
 
+// TestLinkReturnsToFormerServers: an agent that is moved to a server which dies goes back to one that it knew before.
+func TestLinkReturnsToFormerServers(t *testing.T) {
+	a := newAuthority(t)
+	all := a.cluster(3)
+	e := a.roamer("a", all[0].Addr())
+	eventually(t, "the agent", e.isUp)
+	must(t, e.SetServers([]string{all[1].Addr()}))
+	must(t, e.Reconnect())
+	eventually(t, "the named server", func() bool { return e.isUp() && e.Address() == all[1].Addr() })
+
+	for _, m := range []*member{all[0], all[2]} {
+		m.stop()
+		m.Close()
+	}
+	before := e.Stats().Connects
+	must(t, e.SetServers([]string{all[2].Addr()}))
+	eventually(t, "the former server", func() bool {
+		return e.Stats().Connects > before && e.isUp() && e.Address() == all[1].Addr()
+	})
+}
+
 // TestSecretStaysOnTheMachine: an agent with a join secret never sends it to another machine.
 func TestSecretStaysOnTheMachine(t *testing.T) {
 	b := broker(t, "127.0.0.1:0")

@@ -58,6 +58,23 @@ type cluster struct {
 	fabric clusterFabric
 	list   atomic.Pointer[[]gozzard.ServerAddress] // the servers that agents may use; nil: not read yet
 	relays atomic.Pointer[[]string]                // the addresses of servers for relays; nil: not read yet
+	wake   chan struct{}                           // capacity 1: the list of servers was changed
+
+	// The goroutine of Run has these.
+	drain   drain
+	balance balance
+}
+
+func newCluster(s *Server, f clusterFabric) *cluster {
+	return &cluster{s: s, id: s.id, fabric: f, wake: make(chan struct{}, 1), drain: drain{s: s}, balance: balance{s: s}}
+}
+
+// look makes Run read the list of servers now.
+func (c *cluster) look() {
+	select {
+	case c.wake <- struct{}{}:
+	default:
+	}
 }
 
 // agentAddress is where agents reach this server: as configured, or on the machine where other servers reach it.
@@ -138,15 +155,28 @@ func (c *cluster) Run(ctx context.Context) error {
 	for {
 		if list, err := c.s.store.Servers(ctx); err == nil {
 			known = c.follow(list, known)
+			c.arrange(list, time.Now())
 		} else if ctx.Err() == nil {
 			c.s.options.Log.Warn("cannot read the list of servers; the server tries again soon", "err", err)
 		}
 		select {
 		case <-ctx.Done():
 			return nil
+		case <-c.wake:
 		case <-tick.C:
 		}
 	}
+}
+
+// arrange sends agents of this server elsewhere, if it is drained or has too many.
+func (c *cluster) arrange(list []record.Server, now time.Time) {
+	own, ok := ownRow(list, c.id)
+	if !ok { // not recorded yet
+		return
+	}
+	c.drain.set(own.Drained, now)
+	c.drain.tick(now)
+	c.balance.tick(list, now)
 }
 
 // spread tells agents which servers they may use, if these are others than before. A server that is away for a while stays:

@@ -73,7 +73,7 @@ func (s *Server) openFabric(context.Context) (err error) {
 	}
 	s.onClose("cannot close the fabric", func() error { s.fabric.Close(); return nil })
 	if f, ok := s.fabric.(clusterFabric); ok && o.Cluster != nil {
-		s.cluster = &cluster{s: s, id: s.id, fabric: f}
+		s.cluster = newCluster(s, f)
 	}
 
 	// The two need each other: the fabric asks the registry which agents to accept, and the registry cuts connections.

@@ -43,7 +43,7 @@ func (c *selfChecks) Findings(ctx context.Context) ([]client.Finding, time.Time)
 
 // self is what the API says about this server.
 func (s *Server) self() api.Self {
-	self := api.Self{Version: s.options.Version, Started: time.Now(), Servers: s.listServers}
+	self := api.Self{Version: s.options.Version, Started: time.Now(), Servers: s.listServers, Drain: s.drainServer}
 	if s.options.Check != nil {
 		checks := &selfChecks{check: s.options.Check, data: s.options.Data}
 		self.Findings = checks.Findings

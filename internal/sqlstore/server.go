@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/gozzard/gozzard"
+	"github.com/gozzard/gozzard/internal/enrol"
 	"github.com/gozzard/gozzard/internal/record"
 )
 
@@ -38,6 +39,45 @@ func (s *Store) RefreshServer(ctx context.Context, id string, agents int) (drain
 		return err
 	}})
 	return drained, err
+}
+
+// DrainServer records that a server takes no agents, or that it does again. It rejects the drain of a server if no other
+// one takes agents that was seen within alive. The transaction checks that, so two admins cannot drain the last two.
+func (s *Store) DrainServer(ctx context.Context, id string, drained bool, alive time.Duration,
+	audit enrol.AuditEntry) (err error) {
+	defer s.timed("drain_server", &err)()
+	row := enrolRow(ctx, audit)
+	return s.w.submit(ctx, &job{op: "the drain of a server", rows: 1, grows: true, run: func(ctx context.Context, c *conn) error {
+		var was bool
+		found, err := c.one(ctx, `SELECT drained FROM servers WHERE id = $1`, []any{text(id)}, &was)
+		switch {
+		case err != nil:
+			return err
+		case !found:
+			return gozzard.Errorf(gozzard.ErrNotFound, "no server has the id %.80q: \"gozzard servers\" lists their ids", id)
+		case was == drained:
+			return nil
+		}
+
+		// Others must take its agents.
+		others := 1
+		if drained {
+			_, err = c.one(ctx, `SELECT count(*) FROM servers WHERE id <> $1 AND NOT drained AND agent_address <> ''
+				AND seen > `+s.d.now+` - $2`, []any{text(id), alive.Milliseconds()}, &others)
+		}
+		if err != nil {
+			return err
+		}
+		if others == 0 {
+			return gozzard.Errorf(gozzard.ErrConflict, "server %.80q cannot be drained: no other server that runs takes agents, so "+
+				"its agents could go nowhere. Start another server, or undrain one", id)
+		}
+
+		if _, err := c.change(ctx, `UPDATE servers SET drained = $2 WHERE id = $1`, text(id), drained); err != nil {
+			return err
+		}
+		return auditEnrolment(ctx, c, row, nil)
+	}})
 }
 
 // Servers lists the servers by name.

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/gozzard/gozzard"
+	"github.com/gozzard/gozzard/internal/enrol"
 	"github.com/gozzard/gozzard/internal/lease"
 	"github.com/gozzard/gozzard/internal/record"
 	"github.com/gozzard/gozzard/internal/upgrade"
@@ -19,6 +20,7 @@ type ServerRecord interface {
 
 	RegisterServer(ctx context.Context, v record.Server) error
 	RefreshServer(ctx context.Context, id string, agents int) (drained bool, err error)
+	DrainServer(ctx context.Context, id string, drained bool, alive time.Duration, audit enrol.AuditEntry) error
 	Servers(ctx context.Context) ([]record.Server, error)
 	RemoveServers(ctx context.Context, absent time.Duration) (int, error)
 
@@ -34,7 +36,7 @@ type ServerRecord interface {
 // the test.
 func RunServers(t *testing.T, open func(*testing.T) ServerRecord) {
 	for name, f := range map[string]func(*testing.T, ServerRecord){
-		"servers": servers, "leases: one holder": leaseHolders, "leases: an earlier run of the holder": leaseOfEarlierRun,
+		"servers": servers, "servers: drain": drains, "leases: one holder": leaseHolders, "leases: an earlier run of the holder": leaseOfEarlierRun,
 		"leases: fences of writes": leaseFences, "versions": versions,
 	} {
 		t.Run(name, func(t *testing.T) { f(t, open(t)) })
@@ -92,6 +94,54 @@ func servers(t *testing.T, s ServerRecord) {
 	if list, err = s.Servers(ctx); err != nil || len(list) != 1 || list[0].ID != "id-b" {
 		t.Errorf("got %+v, %v", list, err)
 	}
+}
+
+// drains: one server that runs and takes agents is left, whatever admins want.
+func drains(t *testing.T, s ServerRecord) {
+	ctx := t.Context()
+	audit := enrol.AuditEntry{At: start, Caller: gozzard.Caller{User: "me"}, What: "server:drain:x"}
+	drain := func(id string, drained bool) error { return s.DrainServer(ctx, id, drained, time.Hour, audit) }
+	drained := func() (list []string) {
+		all, err := s.Servers(ctx)
+		must(t, err)
+		for i := range all {
+			if all[i].Drained {
+				list = append(list, all[i].ID)
+			}
+		}
+		return list
+	}
+	for _, id := range []string{"a", "b"} {
+		must(t, s.RegisterServer(ctx, record.Server{ID: id, Name: id, AgentAddress: id + ":4230"}))
+	}
+	must(t, s.RegisterServer(ctx, record.Server{ID: "c", Name: "c"})) // agents cannot reach it
+
+	// One of them, twice, and back.
+	must(t, drain("a", true))
+	must(t, drain("a", true))
+	equal(t, "drained", drained(), []string{"a"})
+	wantKind(t, drain("b", true), gozzard.ErrConflict)
+	wantKind(t, drain("d", true), gozzard.ErrNotFound)
+	must(t, drain("a", false))
+	must(t, drain("b", true))
+	equal(t, "drained", drained(), []string{"b"})
+	must(t, drain("b", false))
+
+	// One that was not seen lately takes no agents.
+	time.Sleep(30 * time.Millisecond)
+	_, err := s.RefreshServer(ctx, "a", 0)
+	must(t, err)
+	wantKind(t, s.DrainServer(ctx, "a", true, 20*time.Millisecond, audit), gozzard.ErrConflict)
+
+	// Two admins at once.
+	results := make(chan error, 2)
+	for _, id := range []string{"a", "b"} {
+		go func() { results <- drain(id, true) }()
+	}
+	if x, y := <-results, <-results; (x == nil) == (y == nil) {
+		t.Errorf("both or none of the last two servers are drained: %v, %v", x, y)
+	}
+	equal(t, "servers that are drained", len(drained()), 1)
 }
 
 // claim claims leases for an hour, or for a time that has ended at once.

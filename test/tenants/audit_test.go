@@ -22,6 +22,7 @@ var rowsElsewhere = map[string]string{
 	"POST /api/v1/relays/join":                    "by a token and over TLS: test/storetest relays",
 	"DELETE /api/v1/relays/{relay}":               "its relays have other ids: test/storetest relays",
 	"POST /api/v1/servers/join":                   "by a token and over TLS: test/cluster TestTS17ServerTokens",
+	"PUT /api/v1/servers/{id}":                    "this server is alone: test/cluster TestC6Drain",
 	"POST /api/v1/session":                        "in a browser: internal/auth TestTR1SessionsHaveRows",
 	"POST /api/v1/session/enter":                  "in a browser: internal/auth TestTR1SessionsHaveRows",
 	"POST /api/v1/session/link":                   "changes nothing; its use has a row: internal/auth TestTR1SessionsHaveRows",

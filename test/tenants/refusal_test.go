@@ -151,6 +151,7 @@ var unproven = map[string]string{
 	"DELETE /api/v1/relays/{relay}":               "its relays have other ids: test/cluster TestRelay",
 	"POST " + enrol.ServerJoinPath:                "by a token and over TLS: test/cluster TestTS17ServerTokens",
 	"POST /api/v1/servers/token":                  "this server is alone: test/cluster TestTS17ServerTokens",
+	"PUT /api/v1/servers/{id}":                    "this server is alone: test/cluster TestC6Drain",
 	"POST /api/v1/logout":                         "ends a session, and an app has none",
 	"DELETE /api/v1/session":                      "by a cookie: test/fleettest TestTI18EndOfASession",
 	"DELETE /api/v1/session/others":               "by a cookie: test/fleettest TestTI18EndOfASession",
