@@ -77,6 +77,7 @@ func newGolden(t *testing.T) golden {
 	relays, err := enrol.NewRelayDesk(t.Context(), enrol.RelayDeskOptions{Store: store, Authority: authority, Now: goldenNow,
 		Rights: accounts.Directory().RightsOf, Servers: func() []string { return []string{"10.0.0.99:7072"} }})
 	check(t, err)
+	t.Cleanup(relays.Close)
 	repository, err := release.OpenRepository(t.TempDir())
 	check(t, err)
 	releases, err := upgrade.New(t.Context(), upgrade.Options{Store: store, Repository: repository, Fleet: goldenFleet{},

@@ -44,6 +44,10 @@ type RelayDeskOptions struct {
 type RelayDesk struct {
 	o RelayDeskOptions
 
+	life   context.Context // of what is noted beside the answers
+	end    context.CancelFunc
+	noting sync.WaitGroup
+
 	writing sync.Mutex // held while a relay changes: what is read meanwhile must not replace it in memory
 
 	mu      sync.Mutex
@@ -69,7 +73,14 @@ func NewRelayDesk(ctx context.Context, o RelayDeskOptions) (*RelayDesk, error) {
 		o.Servers = func() []string { return nil }
 	}
 	d := &RelayDesk{o: o, relays: map[string]RelayRecord{}, seen: map[string]time.Time{}, cut: func(string) {}, changed: func() {}}
+	d.life, d.end = context.WithCancel(context.WithoutCancel(ctx))
 	return d, d.Reload(ctx)
+}
+
+// Close waits for what is noted beside the answers. No relay may be connected any more.
+func (d *RelayDesk) Close() {
+	d.end()
+	d.noting.Wait()
 }
 
 // OnCut sets the function that closes the connections of a relay.
@@ -381,10 +392,8 @@ func (d *RelayDesk) Hello(ctx context.Context, id, server string, h RelayHello) 
 			return RelayWelcome{}, err
 		}
 	}
-	if d.notesNow(id) {
-		if err := d.o.Store.SeeRelay(ctx, id, server, max(0, h.Hosts)); err != nil { // the next one is noted
-			d.o.Log.Warn("cannot note where a relay is", "relay", id, "err", err)
-		}
+	if d.life.Err() == nil && d.notesNow(id) {
+		d.noting.Go(func() { d.note(id, server, max(0, h.Hosts)) })
 	}
 	return RelayWelcome{Areas: r.Areas, Authorities: string(d.o.Authority.Bundle()), Servers: d.o.Servers()}, nil
 }
@@ -405,6 +414,16 @@ func (d *RelayDesk) move(ctx context.Context, id string, h RelayHello) (RelayRec
 
 // noteEvery is how often it is recorded that a relay is here. Each time is a write.
 const noteEvery = 10 * time.Second
+
+// note records where a relay is. It does not hold up an answer: a relay without one takes the server for dead and closes the
+// connections of its hosts, although only the database is away.
+func (d *RelayDesk) note(id, server string, hosts int) {
+	ctx, cancel := context.WithTimeout(d.life, noteEvery)
+	defer cancel()
+	if err := d.o.Store.SeeRelay(ctx, id, server, hosts); err != nil && d.life.Err() == nil { // the next one is noted
+		d.o.Log.Warn("cannot note where a relay is", "relay", id, "err", err)
+	}
+}
 
 // notesNow reports whether it is time to record that a relay is here.
 func (d *RelayDesk) notesNow(id string) bool {

@@ -1,6 +1,7 @@
 package enrol_test
 
 import (
+	"context"
 	"crypto/ecdsa"
 	"crypto/elliptic"
 	"crypto/rand"
@@ -34,6 +35,7 @@ func newRelayDesk(t *testing.T, r *rig, rights *atomic.Bool) *enrol.RelayDesk {
 			return &gozzard.Rights{Grants: []gozzard.Grant{{Role: gozzard.RoleAdmin}}}
 		}})
 	must(t, err)
+	t.Cleanup(d.Close)
 	return d
 }
 
@@ -185,5 +187,52 @@ func TestTS18RelayCertificates(t *testing.T) {
 	admitted("removed", four, true, false)
 	if cut != first.ID {
 		t.Errorf("cut off: %q", cut)
+	}
+}
+
+// awayStore is a record that does not answer.
+type awayStore struct {
+	enrol.RelayStore
+	asked chan struct{}
+}
+
+func (s awayStore) SeeRelay(ctx context.Context, _, _ string, _ int) error {
+	close(s.asked)
+	<-ctx.Done()
+	return ctx.Err()
+}
+
+// TestHelloWithoutTheRecord: a relay whose addresses are known is answered while the record does not answer. Otherwise it
+// would leave its server and cut off all hosts.
+func TestHelloWithoutTheRecord(t *testing.T) {
+	r := newRig(t)
+	var rights atomic.Bool
+	d := newRelayDesk(t, r, &rights)
+	token, _, err := d.CreateToken(t.Context(), relayCreator, enrol.RelayTokenRequest{Name: "plant", Areas: []int{3}, TTL: time.Hour})
+	must(t, err)
+	a, err := d.Join(t.Context(), netip.MustParseAddr("10.0.0.7"), relayJoin(t, token))
+	must(t, err)
+	hello := enrol.RelayHello{Agents: "10.3.0.1:4230", API: ":8443"}
+	if _, err := d.Hello(t.Context(), a.ID, "s1", hello); err != nil {
+		t.Fatal(err)
+	}
+
+	away := awayStore{r.store, make(chan struct{})}
+	d, err = enrol.NewRelayDesk(t.Context(), enrol.RelayDeskOptions{Store: away, Authority: r.authority, Now: r.clock.now})
+	must(t, err)
+	t.Cleanup(d.Close)
+	got, err := d.Hello(t.Context(), a.ID, "s1", hello)
+	must(t, err)
+	<-away.asked
+	if len(got.Areas) != 1 || got.Areas[0] != 3 || got.Authorities == "" {
+		t.Errorf("got %+v", got)
+	}
+
+	// Hosts of the area learn the relay, with the address that is known.
+	if list, has := d.ServersOf(3); !has || len(list) != 1 || list[0].Agents != "10.3.0.1:4230" || list[0].API != "" {
+		t.Errorf("got %v, %+v", has, list)
+	}
+	if list, has := d.ServersOf(4); has || len(list) != 0 {
+		t.Errorf("another area: %v, %+v", has, list)
 	}
 }

@@ -54,8 +54,12 @@ func (s *Server) openRelays(ctx context.Context) (err error) {
 	}
 	s.relays.desk, err = enrol.NewRelayDesk(ctx, enrol.RelayDeskOptions{Store: s.store, Authority: s.trust.authority,
 		Rights: s.rightsOf, Servers: s.relayServers, Refused: s.metrics.ReportRefused, Log: s.options.Log})
-	if err != nil || s.options.Relay.Listen == "" {
+	if err != nil {
 		return err
+	}
+	s.onClose("cannot close the relays", func() error { s.relays.desk.Close(); return nil })
+	if s.options.Relay.Listen == "" {
+		return nil
 	}
 
 	s.relays.door, err = relay.OpenDoor(relay.DoorOptions{Listen: s.options.Relay.Listen, Server: s.id, Desk: s.relays.desk,
