@@ -212,7 +212,14 @@ func (c *Caller) Reload(ctx context.Context, keys []gozzard.Key, hosts int) (tas
 	return answer.Data.Task, accepted, nil
 }
 
-// AwaitTask waits until all operations of a task have succeeded.
+// Incomplete is a task that ended with operations that did not succeed.
+type Incomplete struct{ Done, Targets int }
+
+func (i *Incomplete) Error() string {
+	return fmt.Sprintf("only %d of %d operations succeeded", i.Done, i.Targets)
+}
+
+// AwaitTask waits until all operations of a task have succeeded. If some have not, it returns an *Incomplete.
 func (c *Caller) AwaitTask(ctx context.Context, id string, targets int) error {
 	for {
 		var task client.Task
@@ -220,7 +227,7 @@ func (c *Caller) AwaitTask(ctx context.Context, id string, targets int) error {
 			return err
 		}
 		if task.Final && task.Counts.Done != targets {
-			return fmt.Errorf("only %d of %d operations succeeded", task.Counts.Done, targets)
+			return &Incomplete{task.Counts.Done, targets}
 		}
 		if task.Final {
 			return nil
