@@ -22,6 +22,7 @@ type Server struct {
 	Started Time     `json:"started_at"`
 	Seen    Time     `json:"seen_at"`        // when it last recorded that it runs, every few seconds
 	Silent  int      `json:"silent_seconds"` // since seen_at
+	Lag     int      `json:"lag_seconds"`    // how old the knowledge of the answering server about this one is; 0 for itself
 	Agents  int      `json:"agents"`         // that are connected to it
 	Leases  []string `json:"leases"`         // work that only one server does, and that this one does now
 	Drained bool     `json:"drained"`        // it takes no agents, for maintenance

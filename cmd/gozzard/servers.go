@@ -19,11 +19,12 @@ func newServersCommand(env *cliEnv) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "servers",
 		Short: "List the servers of the installation",
-		Long: `List the servers that share one record. SEEN is how long ago a server recorded that it runs, AGENTS
-are connected to it, and LEASES is the work that only one server may do and that this server does
-now. The server that answers has a star. A server that does not run any more is listed for a week.
-STATE is active; draining while a drained server still has agents or leases; then drained. This needs
-the role admin on everything.`,
+		Long: `List the servers that share one record. SEEN is how long ago a server recorded that it runs. LAG is
+how old the knowledge of the answering server about it is: servers send each other what their hosts
+report, at least every 2 seconds. AGENTS are connected to it, and LEASES is the work that only one
+server may do and that this server does now. STATE is active; draining while a drained server still
+has agents or leases; then drained. The server that answers has a star. A server that does not run
+any more is listed for a week. This needs the role admin on everything.`,
 		Example: `  gozzard servers
   gozzard servers -o json`,
 		Args: cobra.NoArgs,
@@ -51,18 +52,22 @@ the role admin on everything.`,
 
 // printServers prints servers as a table, and what is not in order with them.
 func (env *cliEnv) printServers(list []client.Server) error {
-	t := newTable("NAME", "ID", "VERSION", "URL", "SEEN", "AGENTS", "LEASES", "STATE")
+	t := newTable("NAME", "ID", "VERSION", "URL", "SEEN", "LAG", "AGENTS", "LEASES", "STATE")
 	for i := range list {
 		s := &list[i]
-		name := s.Name
+		name, lag := s.Name, shortDuration(time.Duration(s.Lag)*time.Second)
 		if s.Here {
-			name += "*"
+			name, lag = name+"*", "-"
 		}
 		silent := shortDuration(time.Duration(s.Silent) * time.Second)
-		t.add(name, s.ID, s.Version, s.URL, silent, strconv.Itoa(s.Agents), strings.Join(s.Leases, " "), serverState(s))
+		t.add(name, s.ID, s.Version, s.URL, silent, lag, strconv.Itoa(s.Agents), strings.Join(s.Leases, " "), serverState(s))
 		if s.Silent >= silentServer {
 			env.remark("server %s (%s) was last seen %s ago: it does not run, or does not reach the database",
 				printable(s.Name), printable(s.ID), silent)
+		} else if s.Lag >= silentServer {
+			env.remark("server %s (%s) runs, but the server that answers has not heard everything from it for %s: its hosts may be "+
+				"shown as offline here. Check that the servers reach each other at their cluster addresses",
+				printable(s.Name), printable(s.ID), lag)
 		}
 	}
 	return t.write(env.out)

@@ -37,19 +37,21 @@ func TestServersThatAreSilent(t *testing.T) {
 	err := env.printServers([]client.Server{
 		{ID: "id1", Name: "east", Here: true, Silent: 2, Leases: []string{"jobs", "prune"}},
 		{ID: "id2", Name: "we\x1b[31mst", Silent: 3700, Drained: true},
+		{ID: "id3", Name: "north", Silent: 1, Lag: 75},
 	})
 	if err != nil {
 		t.Fatal(err)
 	}
 
 	rows := strings.Split(out.String(), "\n")
-	if len(rows) != 4 || !strings.HasPrefix(rows[1], "east* ") || !strings.Contains(rows[1], " jobs prune ") ||
+	if len(rows) != 5 || !strings.HasPrefix(rows[1], "east* ") || !strings.Contains(rows[1], " jobs prune ") ||
 		!strings.Contains(rows[2], " 1h1m ") || !strings.HasSuffix(strings.TrimSpace(rows[2]), "drained") ||
 		strings.Contains(out.String(), "\x1b") {
 		t.Errorf("got\n%s", out.String())
 	}
-	if note := errs.String(); strings.Count(note, "\n") != 1 || !strings.Contains(note, "id2") ||
+	if note := errs.String(); strings.Count(note, "\n") != 2 || !strings.Contains(note, "id2") ||
 		!strings.Contains(note, "was last seen 1h1m ago: it does not run, or does not reach the database") ||
+		!strings.Contains(note, "server north (id3) runs, but the server that answers has not heard everything from it for 1m15s") ||
 		strings.Contains(note, "\x1b") {
 		t.Errorf("got the note %q", note)
 	}

@@ -25,6 +25,7 @@ const (
 	peerItems = 512                   // reports in a message, at most
 	peerBytes = 256 << 10             // of reports in a message, about, unless one is larger
 	askPause  = time.Second           // between two requests for everything
+	tellPause = 15 * time.Second      // for an answer to such a request
 )
 
 // peers is what a server knows of the others, and what it tells them. A nil *peers is that of a server that is alone.
@@ -44,6 +45,7 @@ type peers struct {
 	seq   uint64
 	news  gozzard.PeerNews // not sent yet
 	known map[string]*peer
+	away  map[string]away          // servers that are not heard
 	homes map[gozzard.AgentID]home // of agents whose home is another server
 	marks uint64                   // number of the newest snapshot
 }
@@ -52,9 +54,12 @@ type peers struct {
 type peer struct {
 	run, seq uint64
 	heard    time.Time
-	gap      bool // messages were missed, and not asked for since
+	complete time.Time // up to here, everything that it told is known
+	gap      bool      // news were missed, and everything was not told since
+	again    bool      // news were missed after the newest request for everything
 	askedAt  time.Time
-	mark     uint64 // of the snapshot that is being received; 0: none
+	part     time.Time // when the newest part of a snapshot came
+	mark     uint64    // of the snapshot that is being received; 0: none
 }
 
 // home is the home of an agent.
@@ -71,7 +76,7 @@ func newPeers(o *Options, p *Plane) *peers {
 		return nil
 	}
 	return &peers{o: o, p: p, run: rand.Uint64(), wake: make(chan struct{}, 1), wakes: make(chan gozzard.TaskSeq, 4096),
-		asked: make(chan string, 64), known: map[string]*peer{}, homes: map[gozzard.AgentID]home{}}
+		asked: make(chan string, 64), known: map[string]*peer{}, away: map[string]away{}, homes: map[gozzard.AgentID]home{}}
 }
 
 // loop tells the others what is new, until ctx ends.

@@ -65,26 +65,25 @@ func (s *peers) missed(n *gozzard.PeerNews) bool {
 	defer s.mu.Unlock()
 	k := s.known[n.From]
 	if k == nil {
-		k = &peer{}
-		s.known[n.From] = k
-		s.o.Log.Info("another server is there", "server", n.From)
+		k = s.meet(n.From, now)
 	}
 	k.heard = now
-	if n.Snapshot && k.mark == 0 {
-		s.marks++
-		k.mark = s.marks
+	if n.Snapshot {
+		k.part = now
+		if k.mark == 0 {
+			s.marks++
+			k.mark = s.marks
+		}
 	}
 	if n.Seq == 0 {
 		return false
 	}
 
-	k.gap = k.gap || k.run != n.Run || n.Seq != k.seq+1
-	k.run, k.seq = n.Run, n.Seq
-	if !k.gap || now.Sub(k.askedAt) < askPause { // the next message asks
-		return false
+	if k.run != n.Run || n.Seq != k.seq+1 {
+		k.gap, k.again = true, true
 	}
-	k.gap, k.askedAt = false, now
-	return true
+	k.run, k.seq = n.Run, n.Seq
+	return k.mustAsk(now)
 }
 
 // observe takes in a report of an agent whose home is another server.
@@ -203,6 +202,7 @@ func (s *peers) endSnapshot(server string) {
 	}
 	mark := k.mark
 	k.mark = 0
+	k.told(s.o.Now())
 	s.mu.Unlock()
 	s.lose(server, s.o.Now(), func(h home) bool { return h.mark < mark })
 }
@@ -216,6 +216,7 @@ func (s *peers) lookForGone() {
 		if now.Sub(k.heard) > s.o.Lease {
 			gone[id] = k.heard
 			delete(s.known, id)
+			s.away[id] = away{since: k.complete}
 		}
 	}
 	s.mu.Unlock()

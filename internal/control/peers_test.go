@@ -271,4 +271,46 @@ func TestPeersSeeStatus(t *testing.T) {
 	b.until("the other server does not ask for what it missed", sees(8))
 }
 
+// TestPeersLag: a server knows how old its knowledge of another one is, also if it hears that one and something is missing.
+func TestPeersLag(t *testing.T) {
+	c := newCluster(t, 10*time.Second, "a", "b")
+	a, b := c.servers["a"], c.servers["b"]
+	a.hello(me, 1, journalA)
+	c.awaitOnline("b", me, true)
+	lag := func() time.Duration {
+		l, ok := b.plane.Lag()["a"]
+		if !ok {
+			t.Fatalf("there is no lag of the other server: %v", b.plane.Lag())
+		}
+		return l
+	}
+	current := func() bool { return lag() < time.Second }
+	behind := func() bool { return lag() > 4*time.Second } // two beats
+	b.until("the server is not up to date", current)
+
+	// Everything is lost.
+	c.setLose(func(from, _ string, _ *gozzard.PeerNews) bool { return from == "a" })
+	b.until("lost news are not noticed", behind)
+
+	// The other one is heard, but what was missed is not told.
+	c.setLose(func(from, _ string, n *gozzard.PeerNews) bool { return from == "a" && n.Snapshot })
+	before := lag()
+	time.Sleep(2500 * time.Millisecond) // it beats meanwhile
+	if now := lag(); now < before+2*time.Second {
+		t.Errorf("the lag fell from %s to %s although news are missing", before, now)
+	}
+	c.setLose(nil)
+	b.until("the server does not ask again", current)
+
+	// Silence for longer than a lease.
+	c.setLose(func(from, _ string, _ *gozzard.PeerNews) bool { return from == "a" })
+	b.until("a silent server has no lag", func() bool { return lag() > 12*time.Second })
+	b.plane.Expect([]string{"a", "c"})
+	c.setLose(nil)
+	b.until("the server is not up to date again", current)
+	if l, ok := b.plane.Lag()["c"]; !ok || l <= 0 {
+		t.Errorf("a server that was never heard has the lag %s, %t", l, ok)
+	}
+}
+
 var _ control.PeerLink = clusterLink{}

@@ -26,6 +26,7 @@ const (
 	clusterEvery = 2 * time.Second  // between two looks at the other servers
 	serverAway   = time.Hour        // servers that were not seen for as long are not named to agents
 	clusterGone  = 30 * time.Second // servers that were not seen for as long are not called
+	clusterFresh = 10 * time.Second // servers that were not seen for as long may have ended
 )
 
 // checkCluster finds settings that a cluster needs.
@@ -203,12 +204,16 @@ func (c *cluster) spread(list []record.Server) {
 
 // follow opens the way to the servers that are there, if they are others than before.
 func (c *cluster) follow(list []record.Server, before string) string {
-	var routes []string
+	var routes, running []string
 	for _, v := range list {
 		if v.ID != c.id && v.Address != "" && v.Ago < clusterGone {
 			routes = append(routes, v.Address)
 		}
+		if v.ID != c.id && v.Address != "" && v.Ago < clusterFresh {
+			running = append(running, v.ID)
+		}
 	}
+	c.s.plane.Expect(running)
 	c.spread(list)
 	now := strings.Join(routes, " ")
 	if now == before {

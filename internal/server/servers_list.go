@@ -24,9 +24,14 @@ func (s *Server) listServers(ctx context.Context) ([]client.Server, error) {
 		return nil, err
 	}
 
-	list := make([]client.Server, 0, len(rows))
+	list, lag := make([]client.Server, 0, len(rows)), s.plane.Lag()
 	for i := range rows {
 		v := s.shown(&rows[i])
+		if l, ok := lag[v.ID]; ok {
+			v.Lag = int(l / time.Second)
+		} else if !v.Here { // it was gone when this server started
+			v.Lag = v.Silent
+		}
 		for _, l := range leases {
 			if l.Holder == v.ID && l.Left > 0 {
 				v.Leases = append(v.Leases, l.Name)
