@@ -34,7 +34,8 @@ func newEventsCommand(env *cliEnv) *cobra.Command {
 		Use:   "events [NAME...]",
 		Short: "List events of processes",
 		Long: `List events of processes: what started, ended, was restarted by the agent or exceeded a limit. The server
-holds the newest events in memory. NAME may be a pattern: * is any text, ? is one character.
+keeps events for a month, or as its flags --keep-events and --max-events say. NAME may be a pattern: * is any text, ? is
+one character.
 
 An event that an operation caused ends with its task and the person that asked for it, if you may read that task. The
 code of an end is left out if it is not known, and null in JSON.

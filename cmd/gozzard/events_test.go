@@ -13,12 +13,23 @@ import (
 	"github.com/gozzard/gozzard/internal/fleet"
 )
 
-// happen has a host report an event.
+// happen has a host report an event, and waits until it can be read.
 func (c *cli) happen(seq uint64, name, message string) {
-	c.receive("a1", 0, &gozzard.Report{Version: 1, Kind: gozzard.ReportEvents, Session: 1, Events: []gozzard.Event{{
-		Seq: seq, Key: gozzard.Key{Namespace: "shop", Name: name}, Kind: gozzard.EventExited, At: 1_700_000_000_000,
-		PID: 9, Code: 3, Message: message,
-	}}})
+	c.t.Helper()
+	c.event("a1", gozzard.Event{Seq: seq, Key: gozzard.Key{Namespace: "shop", Name: name}, Kind: gozzard.EventExited,
+		At: 1_700_000_000_000, PID: 9, Code: 3, Message: message})
+}
+
+// event has a host report an event, and waits until it is recorded: it is shown only then.
+func (c *cli) event(agent gozzard.AgentID, e gozzard.Event) {
+	c.t.Helper()
+	before := c.Plane.LastEvent()
+	c.receive(agent, 0, &gozzard.Report{Version: 1, Kind: gozzard.ReportEvents, Session: 1, Events: []gozzard.Event{e}})
+	for end := time.Now().Add(time.Minute); c.Plane.LastEvent() == before; time.Sleep(time.Millisecond) {
+		if time.Now().After(end) {
+			c.t.Fatalf("the event of %s is not recorded", e.Key.Name)
+		}
+	}
 }
 
 func TestEvents(t *testing.T) {
@@ -43,8 +54,8 @@ func TestEvents(t *testing.T) {
 func TestEventsByTime(t *testing.T) {
 	c := newCLI(t)
 	report := func(agent gozzard.AgentID, name string, at int64) {
-		c.receive(agent, 0, &gozzard.Report{Version: 1, Kind: gozzard.ReportEvents, Session: 1, Events: []gozzard.Event{{
-			Seq: 1, Key: gozzard.Key{Namespace: "shop", Name: name}, Kind: gozzard.EventStarted, At: at, PID: 9}}})
+		c.event(agent, gozzard.Event{Seq: 1, Key: gozzard.Key{Namespace: "shop", Name: name}, Kind: gozzard.EventStarted,
+			At: at, PID: 9})
 	}
 	report("a1", "later", 1_700_000_002_000)
 	report("a2", "earlier", 1_700_000_001_000)

@@ -89,6 +89,8 @@ func newServerCommand() *cobra.Command {
 	f.StringVar(&o.AgentListen, "agent-listen", "127.0.0.1:4230", "address that agents connect to")
 	f.DurationVar(&o.Interval, "report-interval", 30*time.Second, "how often each agent sends a full report")
 	f.DurationVar(&o.Keep, "keep-results", 24*time.Hour, "how long the results of tasks are kept")
+	f.DurationVar(&o.KeepEvents, "keep-events", 30*24*time.Hour, "how long events are kept")
+	f.IntVar(&o.MaxEvents, "max-events", 1_000_000, "`NUMBER` of events that are kept")
 	f.DurationVar(&o.Checkpoint, "audit-checkpoint", time.Hour,
 		"how often the newest row of the audit is signed and written to audit.checkpoints and the log; 0: never")
 	f.StringVar(&o.Record, "record", "",

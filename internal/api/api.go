@@ -37,8 +37,10 @@ type Plane interface {
 	Hosts(caller gozzard.Caller) []fleet.Host
 	Resolve(caller gozzard.Caller, t gozzard.Target) (fleet.Host, bool)
 	Forget(ctx context.Context, caller gozzard.Caller, host gozzard.HostRef) (record.Forgotten, error)
-	Events(caller gozzard.Caller, f record.EventFilter, limit int) record.EventPage
-	EventsAfter(caller gozzard.Caller, f record.EventFilter, id uint64, limit int) (record.EventPage, <-chan struct{})
+	LastEvent() uint64
+	Events(ctx context.Context, caller gozzard.Caller, f record.EventFilter, limit int) (record.EventPage, error)
+	EventsAfter(ctx context.Context, caller gozzard.Caller, f record.EventFilter, id uint64,
+		limit int) (record.EventPage, <-chan struct{}, error)
 	LastTaskChange() uint64
 	TasksAfter(ctx context.Context, caller gozzard.Caller, after uint64) ([]record.TaskSummary, uint64, <-chan struct{},
 		error)

@@ -28,7 +28,10 @@ func (a *api) getEvents(w http.ResponseWriter, r *http.Request, caller gozzard.C
 		limit = 0
 	}
 
-	events := a.Plane.Events(caller, f, limit)
+	events, err := a.Plane.Events(r.Context(), caller, f, limit)
+	if err != nil {
+		return err
+	}
 	say := said(r)
 	page := client.EventPage{Events: []client.Event{}, Next: events.Next}
 	for i := range events.Events {

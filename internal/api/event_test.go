@@ -16,10 +16,10 @@ import (
 )
 
 func (s *server) happen(agent gozzard.AgentID, seq uint64, name string, kind gozzard.EventKind) {
-	s.ring.Add(agent, at(0, "10.0.0.1"), []gozzard.Event{{
-		Seq: seq, Key: gozzard.Key{Namespace: "shop", Name: name}, Kind: kind,
+	s.plane.record(record.Event{Agent: agent, Addr: at(0, "10.0.0.1"), Event: gozzard.Event{
+		Key: gozzard.Key{Namespace: "shop", Name: name}, Kind: kind,
 		At: 1_700_000_000_000 + int64(seq)*1000, PID: 7, Code: 3, Message: "line\nbreak",
-	}}, nil)
+	}})
 }
 
 func TestEventsAreListed(t *testing.T) {
@@ -113,7 +113,7 @@ func next(t *testing.T, lines chan string) string {
 func TestEventsAreStreamed(t *testing.T) {
 	s := newServer(t)
 	s.happen("a1", 1, "web", gozzard.EventExited)
-	before := s.ring.Newest(record.EventFilter{}, seesAll, 1).Next
+	before := s.ring.Last()
 	lines, stop := s.open(t, "?name=web", "")
 	s.happen("a1", 2, "worker", gozzard.EventExited)
 	s.happen("a1", 3, "web", gozzard.EventStarted)

@@ -135,7 +135,7 @@ func check(t *testing.T, err error) {
 // goldenPlane is a plane with three hosts, their processes, some events, a log and two tasks.
 func goldenPlane() *plane {
 	p := newPlane()
-	p.ring = control.NewEventRing(50, goldenNow())
+	p.ring = newRing(goldenNow())
 	for _, h := range goldenHosts() {
 		p.PutHost(h)
 	}
@@ -150,17 +150,16 @@ func goldenPlane() *plane {
 	p.Apply("a3", []gozzard.Status{{Key: gozzard.Key{Namespace: "shop", Name: "web"}, State: gozzard.StateRunning,
 		PID: 5, CPU: 1e-7, Mem: 1e21}}, nil)
 
-	p.ring.Add("a1", at(0, "10.0.0.1"), []gozzard.Event{
-		{Seq: 1, Key: gozzard.Key{Namespace: "shop", Name: "web"}, Kind: gozzard.EventStarted, At: 1700000000000, PID: 77},
-		{Seq: 2, Key: gozzard.Key{Namespace: "shop", Name: "web"}, Kind: gozzard.EventExited, At: 1700000000001,
-			Code: -1, Signal: "SIGSEGV", Core: true, Message: "core <dumped>"},
-	}, nil)
-	cause := gozzard.Cause{Op: gozzard.OpID{1}, Ref: gozzard.AttemptRef{Task: 1}}
 	web := gozzard.Key{Namespace: "shop", Name: "web"}
-	p.ring.Add("a1", at(0, "10.0.0.1"), []gozzard.Event{
-		{Seq: 3, Key: web, Kind: gozzard.EventExited, At: 1700000000002, PID: 78, Known: true, Cause: cause},
-	}, map[gozzard.AttemptRef]record.EventCause{cause.Ref: {Op: cause.Op, Agent: "a1", Key: web, Task: "21260701020304:1",
-		App: "app", User: "me"}})
+	of := func(e gozzard.Event) record.Event {
+		e.Key = web
+		return record.Event{Agent: "a1", Addr: at(0, "10.0.0.1"), Event: e}
+	}
+	caused := of(gozzard.Event{Kind: gozzard.EventExited, At: 1700000000002, PID: 78, Known: true})
+	caused.Task, caused.App, caused.User = "21260701020304:1", "app", "me"
+	p.record(of(gozzard.Event{Kind: gozzard.EventStarted, At: 1700000000000, PID: 77}),
+		of(gozzard.Event{Kind: gozzard.EventExited, At: 1700000000001, Code: -1, Signal: "SIGSEGV", Core: true,
+			Message: "core <dumped>"}), caused)
 	p.log = func(gozzard.Target, gozzard.LogQuery) (gozzard.LogChunk, error) {
 		return gozzard.LogChunk{Data: []byte("one\ntwo <3>\n"), Offset: 7, Next: 19}, nil
 	}

@@ -41,7 +41,7 @@ func (a *api) streamLive(w http.ResponseWriter, r *http.Request, caller gozzard.
 		}
 	}
 	if v.events = q.serial("events"); v.events == 0 {
-		v.events = a.Plane.Events(caller, record.EventFilter{}, 0).Next
+		v.events = a.Plane.LastEvent()
 	}
 	v.tasks = a.Plane.LastTaskChange()
 	if err := q.faults.Err(); err != nil {
@@ -184,7 +184,11 @@ func (v *liveViewer) sendChanges() (changed <-chan struct{}, ok bool, err error)
 
 // sendEvents sends the events that are new.
 func (v *liveViewer) sendEvents() (<-chan struct{}, error) {
-	page, happened := v.a.Plane.EventsAfter(v.caller, record.EventFilter{}, v.events, streamPage)
+	page, happened, err := v.a.Plane.EventsAfter(v.r.Context(), v.caller, record.EventFilter{}, v.events, streamPage)
+	if err != nil { // of the record; the changes of processes go on
+		v.a.Log.DebugContext(v.r.Context(), "cannot read the events of a live stream, trying again", "err", err)
+		return nil, v.r.Context().Err()
+	}
 	v.events = page.Next
 	if len(page.Events) == 0 {
 		return happened, nil

@@ -45,7 +45,7 @@ type plane struct {
 
 func newPlane() *plane {
 	return &plane{Index: fleet.New(), results: map[gozzard.TaskID]record.TaskResults{},
-		ring: control.NewEventRing(50, time.Now()),
+		ring: newRing(time.Now()),
 		before: gozzard.EncodeSpec(&gozzard.Spec{Identity: gozzard.Identity{ProcName: "web", SetupPath: "/opt/web"},
 			Policy: gozzard.DefaultPolicy()})}
 }
@@ -146,8 +146,27 @@ func (p *plane) Find(caller gozzard.Caller, f fleet.Filter, start, limit int) (i
 
 func (p *plane) Hosts(caller gozzard.Caller) []fleet.Host { return p.Index.Hosts(caller.Rights) }
 
-func (p *plane) Events(_ gozzard.Caller, f record.EventFilter, limit int) record.EventPage {
-	return p.ring.Newest(f, seesAll, limit)
+// newRing makes a ring for 50 events. Numbers begin with the clock.
+func newRing(now time.Time) *control.EventRing {
+	ring := control.NewEventRing(50)
+	ring.Load(record.EventState{Last: uint64(now.UnixMicro())}, nil, true)
+	return ring
+}
+
+// record numbers events and adds them to those that readers see.
+func (p *plane) record(events ...record.Event) {
+	before := p.ring.Last()
+	for i := range events {
+		events[i].ID = before + 1 + uint64(i)
+	}
+	p.ring.Append(before, events)
+}
+
+func (p *plane) LastEvent() uint64 { return p.ring.Last() }
+
+func (p *plane) Events(_ context.Context, _ gozzard.Caller, f record.EventFilter, limit int) (record.EventPage, error) {
+	page, _ := p.ring.Newest(f, seesAll, limit)
+	return page, nil
 }
 
 func (p *plane) LastTaskChange() uint64 { return 0 }
@@ -157,9 +176,12 @@ func (p *plane) TasksAfter(context.Context, gozzard.Caller, uint64) ([]record.Ta
 	return nil, 0, nil, nil
 }
 
-func (p *plane) EventsAfter(_ gozzard.Caller, f record.EventFilter, id uint64, limit int) (record.EventPage,
-	<-chan struct{}) {
-	return p.ring.After(f, seesAll, id, limit)
+// EventsAfter has no record: what is not in the ring any more is lost.
+func (p *plane) EventsAfter(_ context.Context, _ gozzard.Caller, f record.EventFilter, id uint64,
+	limit int) (record.EventPage, <-chan struct{}, error) {
+	page, changed, place := p.ring.After(f, seesAll, id, limit)
+	page.Lost = place == control.EventsOlder
+	return page, changed, nil
 }
 
 func (p *plane) Log(_ context.Context, _ gozzard.Caller, t gozzard.Target, q gozzard.LogQuery) (gozzard.LogChunk,

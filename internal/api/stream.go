@@ -31,7 +31,7 @@ const (
 
 // streamEvents sends events as they happen, as server-sent events. A client that was disconnected continues after
 // Last-Event-ID, and gets an event "lost" if something may be missing. There is no buffer per client: each client
-// reads from the common ring at its own speed.
+// reads from the common ring, or what is older from the record, at its own speed.
 func (a *api) streamEvents(w http.ResponseWriter, r *http.Request, caller gozzard.Caller) error {
 	// Read the query, and where the stream starts.
 	q, err := a.readQuery(r)
@@ -42,7 +42,7 @@ func (a *api) streamEvents(w http.ResponseWriter, r *http.Request, caller gozzar
 	if none {
 		q.faults.Add("host", "no such host is known")
 	}
-	after := a.streamStart(r, caller, q, f)
+	after := a.streamStart(r, q, f)
 	if err := q.faults.Err(); err != nil {
 		return err
 	}
@@ -77,7 +77,7 @@ func (a *api) serveStream(w http.ResponseWriter, r *http.Request, caller gozzard
 }
 
 // streamStart is the id of the event after which a stream starts: now, unless the client asks for older events.
-func (a *api) streamStart(r *http.Request, caller gozzard.Caller, q *query, f record.EventFilter) uint64 {
+func (a *api) streamStart(r *http.Request, q *query, f record.EventFilter) uint64 {
 	last := r.Header.Get("Last-Event-ID")
 	switch {
 	case last != "":
@@ -89,7 +89,7 @@ func (a *api) streamStart(r *http.Request, caller gozzard.Caller, q *query, f re
 	case !f.Since.IsZero():
 		return 0
 	}
-	return a.Plane.Events(caller, f, 0).Next
+	return a.Plane.LastEvent()
 }
 
 // follow sends events until the client disconnects, the server stops, or the caller has no rights any more.
@@ -109,7 +109,10 @@ func (a *api) follow(r *http.Request, caller gozzard.Caller, s *stream, f record
 		}
 
 		// Send what there is.
-		page, changed := a.Plane.EventsAfter(caller, f, after, streamPage)
+		page, changed, err := a.Plane.EventsAfter(r.Context(), caller, f, after, streamPage)
+		if err != nil {
+			return err
+		}
 		after = page.Next
 		if page.Lost {
 			s.buf.WriteString("event: lost\ndata: {}\n\n")

@@ -65,7 +65,7 @@ func (p *Plane) noteClaims(agent gozzard.AgentID, reported, addrs []gozzard.Host
 	if len(addrs) > 0 {
 		at = addrs[0]
 	}
-	p.events.Note(agent, at, gozzard.Event{Kind: gozzard.EventForeignAddress, At: p.o.Now().UnixMilli(),
+	p.note(agent, at, gozzard.Event{Kind: gozzard.EventForeignAddress, At: p.o.Now().UnixMilli(),
 		Message: fmt.Sprintf("the agent reports %d address(es) that are not its own, they are not used: %s",
 			len(foreign), text)})
 }

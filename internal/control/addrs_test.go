@@ -35,7 +35,9 @@ func TestTS11AddressesWithoutEnrolment(t *testing.T) {
 	if _, ok := r.plane.Resolve(caller, gozzard.Target{Addr: said[40]}); ok {
 		t.Errorf("%s is an address of the host", said[40])
 	}
-	page := r.plane.Events(caller, record.EventFilter{Kinds: []gozzard.EventKind{gozzard.EventForeignAddress}}, 10)
+	foreign := record.EventFilter{Kinds: []gozzard.EventKind{gozzard.EventForeignAddress}}
+	r.until("there is no event", func() bool { return len(r.newest(caller, foreign, 1).Events) > 0 })
+	page := r.newest(caller, foreign, 10)
 	if len(page.Events) != 1 || page.Events[0].Agent != me {
 		t.Errorf("the events are %+v", page.Events)
 	}

@@ -1,150 +1,120 @@
 package control
 
 import (
-	"cmp"
 	"context"
-	"slices"
-	"strings"
-	"sync"
-	"time"
+	"fmt"
 
 	"github.com/gozzard/gozzard"
-	"github.com/gozzard/gozzard/internal/fairlist"
 	"github.com/gozzard/gozzard/internal/record"
 )
 
-// EventRing has the newest events. Namespaces share its room: when it is full, the oldest event of the namespace with the
-// most events is dropped. A reader has a place in it and no buffer, so a slow reader costs nothing.
-type EventRing struct {
-	mu      sync.Mutex
-	list    *fairlist.List[record.Event]
-	lastID  uint64
-	dropped uint64 // the highest number of a dropped event
-	seen    map[gozzard.AgentID]uint64
-	changed chan struct{} // closed when something is added; nil when no reader waits
+// EventStore has the events of the fleet.
+type EventStore interface {
+	// AddEvents records events in one transaction. It draws their numbers and fills in their IDs. An event of an agent
+	// that is recorded already, by its Seq, is left out: its ID is 0. An agent with
+	// a new journal begins again. Events with Seq 0 are the server's own. It returns
+	// the number of the newest event before them; with the first call that is the time.
+	AddEvents(ctx context.Context, events []record.Event) (before uint64, err error)
+	// EventState says which numbers there are.
+	EventState(ctx context.Context) (record.EventState, error)
+	// Events reads events, the oldest first.
+	Events(ctx context.Context, q record.EventQuery) ([]record.Event, error)
+	// PruneEvents removes events that are not kept any more, in small steps, and returns how many. It ends with the
+	// context.
+	PruneEvents(ctx context.Context, keep record.EventKeep) (int, error)
+	// EventCauses reads the attempts that events name as their causes. Those that are not recorded are left out.
+	EventCauses(ctx context.Context, refs []gozzard.AttemptRef) (map[gozzard.AttemptRef]record.EventCause, error)
 }
 
-// NewEventRing makes an empty one. Numbers begin with the clock, so that a reader's place is valid after a restart.
-func NewEventRing(most int, now time.Time) *EventRing {
-	first := uint64(max(1, now.UnixMicro()))
-	return &EventRing{list: fairlist.New[record.Event](most), lastID: first, dropped: first,
-		seen: map[gozzard.AgentID]uint64{}}
-}
+// eventReads is how many callers may read events from the record at once. The newest are in memory.
+const eventReads = 4
 
-// Add adds events of an agent; those that the agent repeats are ignored.
-func (r *EventRing) Add(agent gozzard.AgentID, addr gozzard.HostAddr, events []gozzard.Event,
-	causes map[gozzard.AttemptRef]record.EventCause) {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-
-	for _, e := range events {
-		if e.Seq <= r.seen[agent] {
-			continue
-		}
-		r.seen[agent] = e.Seq
-		// Cloned: a short string must not keep the whole message alive that it came in.
-		e.Message, e.Signal, e.Kind = strings.Clone(e.Message), strings.Clone(e.Signal),
-			gozzard.EventKind(strings.Clone(string(e.Kind)))
-		e.Key = gozzard.Key{Namespace: strings.Clone(e.Key.Namespace), Name: strings.Clone(e.Key.Name)}
-		r.put(agent, addr, e, causes[e.Cause.Ref])
-	}
-
-	r.wakeReaders()
-}
-
-// Note adds an event that the server itself has noticed about an agent.
-func (r *EventRing) Note(agent gozzard.AgentID, addr gozzard.HostAddr, e gozzard.Event) {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	r.put(agent, addr, e, record.EventCause{})
-	r.wakeReaders()
-}
-
-// put adds one event. An agent may claim any cause, so the claim counts only if the record has that very operation for
-// this agent and this process. mu is held.
-func (r *EventRing) put(agent gozzard.AgentID, addr gozzard.HostAddr, e gozzard.Event, cause record.EventCause) {
-	r.lastID++
-	ev := record.Event{ID: r.lastID, Agent: agent, Addr: addr, Event: e}
-	if !e.Cause.IsZero() && cause.Op == e.Cause.Op && cause.Agent == agent && cause.Key == e.Key {
-		ev.Task, ev.App, ev.User = cause.Task, cause.App, cause.User
-	}
-	ev.Cause = gozzard.Cause{}
-	if id, dropped := r.list.Add(e.Key.Namespace, ev.ID, ev); dropped {
-		r.dropped = max(r.dropped, id)
-	}
-}
-
-// wakeReaders lets the readers go on that wait for events. mu is held.
-func (r *EventRing) wakeReaders() {
-	if r.changed != nil {
-		close(r.changed)
-		r.changed = nil
-	}
-}
-
-// Newest gives the last events that fit and may be seen, oldest first.
-func (r *EventRing) Newest(f record.EventFilter, sees func(*record.Event) bool, limit int) record.EventPage {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	p := record.EventPage{Next: r.lastID}
-	for e := range r.list.Backward() {
-		if len(p.Events) >= limit {
-			break
-		}
-		if f.Fits(e) && sees(e) {
-			p.Events = append(p.Events, *e)
-		}
-	}
-	slices.Reverse(p.Events)
-	return p
-}
-
-// After gives the first events that fit and may be seen behind a number, and a channel that is closed when there
-// may be more.
-func (r *EventRing) After(f record.EventFilter, sees func(*record.Event) bool, id uint64,
-	limit int) (record.EventPage, <-chan struct{}) {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-
-	if id > r.lastID { // of a server whose clock was ahead: begin here
-		id = r.lastID
-	}
-
-	p := record.EventPage{Next: id, Lost: id != 0 && id < r.dropped}
-	full := false
-	for e := range r.list.After(id) {
-		if full = len(p.Events) >= limit; full {
-			break
-		}
-		if p.Next = e.ID; f.Fits(e) && sees(e) {
-			p.Events = append(p.Events, *e)
-		}
-	}
-	if !full { // what was dropped is behind the reader now
-		p.Next = r.lastID
-	}
-
-	if r.changed == nil {
-		r.changed = make(chan struct{})
-	}
-
-	return p, r.changed
-}
+// LastEvent is the number of the newest event.
+func (p *Plane) LastEvent() uint64 { return p.events.Last() }
 
 // Events gives the newest events that fit and the caller may see, oldest first.
-func (p *Plane) Events(caller gozzard.Caller, f record.EventFilter, limit int) record.EventPage {
-	page := p.events.Newest(f, p.eventSight(caller), limit)
+func (p *Plane) Events(ctx context.Context, caller gozzard.Caller, f record.EventFilter,
+	limit int) (record.EventPage, error) {
+	// Look in memory.
+	page, floor := p.events.Newest(f, p.eventSight(caller), limit)
+
+	// Look for older ones in the record.
+	if left := limit - len(page.Events); left > 0 && floor > 0 {
+		older, err := p.readEvents(ctx, caller, record.EventQuery{UpTo: floor, Filter: f, Newest: true, Limit: left})
+		if err != nil {
+			return page, err
+		}
+		page.Events = append(older, page.Events...)
+	}
+
 	hideCauses(caller, page.Events)
-	return page
+	return page, nil
 }
 
 // EventsAfter gives events that fit behind a number. The channel is closed when there may be more; with a full page
 // there may be more at once.
-func (p *Plane) EventsAfter(caller gozzard.Caller, f record.EventFilter, id uint64, limit int) (record.EventPage,
-	<-chan struct{}) {
-	page, changed := p.events.After(f, p.eventSight(caller), id, limit)
+func (p *Plane) EventsAfter(ctx context.Context, caller gozzard.Caller, f record.EventFilter, id uint64,
+	limit int) (page record.EventPage, changed <-chan struct{}, err error) {
+	page, changed, place := p.events.After(f, p.eventSight(caller), id, limit)
+	switch place {
+	case EventsOlder:
+		page, err = p.olderEvents(ctx, caller, record.EventQuery{After: id, UpTo: page.Next, Filter: f, Limit: limit})
+	case EventsAhead:
+		page, err = p.eventsAhead(ctx, id)
+	}
+
 	hideCauses(caller, page.Events)
-	return page, changed
+	return page, changed, err
+}
+
+// olderEvents answers a reader whose place is not in memory any more.
+func (p *Plane) olderEvents(ctx context.Context, caller gozzard.Caller, q record.EventQuery) (page record.EventPage,
+	err error) {
+	page.Next = q.UpTo
+	if page.Events, err = p.readEvents(ctx, caller, q); err != nil {
+		return record.EventPage{Next: q.After}, err
+	}
+	if n := len(page.Events); n > 0 && n == q.Limit {
+		page.Next = page.Events[n-1].ID
+	}
+
+	// Look which were removed after the others were read: what is removed meanwhile counts.
+	st, err := p.o.Store.EventState(ctx)
+	page.Lost = q.After != 0 && q.After < st.Removed
+	return page, err
+}
+
+// eventsAhead answers a reader that has seen a higher number than this server: another server of this record has given it
+// out just now, or the reader comes from another record and begins here.
+func (p *Plane) eventsAhead(ctx context.Context, id uint64) (record.EventPage, error) {
+	st, err := p.o.Store.EventState(ctx)
+	if err != nil {
+		return record.EventPage{Next: id}, err
+	}
+	if id > st.Last {
+		return record.EventPage{Next: st.Last, Lost: true}, nil
+	}
+	p.NotifyEvents()
+	return record.EventPage{Next: id}, nil
+}
+
+// readEvents reads events from the record, for a few callers at a time.
+func (p *Plane) readEvents(ctx context.Context, caller gozzard.Caller, q record.EventQuery) ([]record.Event, error) {
+	select {
+	case p.eventReads <- struct{}{}:
+		defer func() { <-p.eventReads }()
+	case <-ctx.Done():
+		return nil, ctx.Err()
+	}
+
+	if !caller.Rights.SeesAll() {
+		q.Sees = p.sight(caller.Rights)
+	}
+	events, err := p.o.Store.Events(ctx, q)
+	if err != nil {
+		return nil, fmt.Errorf("cannot read events: %w", err)
+	}
+	return events, nil
 }
 
 // hideCauses removes the tasks that a caller may not read (Results), and the people behind them. A task of another
@@ -161,50 +131,4 @@ func hideCauses(caller gozzard.Caller, events []record.Event) {
 func (p *Plane) eventSight(caller gozzard.Caller) func(*record.Event) bool {
 	sees := p.sight(caller.Rights)
 	return func(e *record.Event) bool { return sees(e.Agent, e.Addr, e.Key.Namespace) }
-}
-
-// receiveEvents adds events to the ring and acknowledges them.
-func (p *Plane) receiveEvents(from gozzard.AgentID, cloud int, r *gozzard.Report) {
-	if len(r.Events) == 0 || !slices.IsSortedFunc(r.Events,
-		func(a, b gozzard.Event) int { return cmp.Compare(a.Seq, b.Seq) }) {
-		p.reject("events_order", from)
-		return
-	}
-
-	addr := gozzard.HostAddr{Cloud: cloud}
-
-	if h, ok := p.o.Live.Host(from); ok && len(h.Info.Addrs) > 0 {
-		addr = h.Info.Addrs[0]
-	}
-
-	causes, err := p.eventCauses(r.Events)
-	if err != nil { // not acknowledged: the agent sends them again
-		p.o.Log.Warn("cannot read which operations caused events", "agent", from, "err", err)
-		return
-	}
-	p.events.Add(from, addr, r.Events, causes)
-	last := r.Events[len(r.Events)-1].Seq
-	p.acknowledge(from, cloud, &gozzard.Command{Session: r.Session, AckEvents: last})
-}
-
-// causeTime is how long the record may take to answer which operations caused the events of a report.
-const causeTime = 5 * time.Second
-
-// eventCauses reads what the record has about the operations that events name.
-func (p *Plane) eventCauses(events []gozzard.Event) (map[gozzard.AttemptRef]record.EventCause, error) {
-	asked := map[gozzard.AttemptRef]bool{}
-	var refs []gozzard.AttemptRef
-	for i := range events {
-		if ref := events[i].Cause.Ref; ref.Task > 0 && ref.Index >= 0 && !asked[ref] {
-			asked[ref] = true
-			refs = append(refs, ref)
-		}
-	}
-	if len(refs) == 0 {
-		return nil, nil
-	}
-
-	ctx, cancel := context.WithTimeout(context.Background(), causeTime)
-	defer cancel()
-	return p.o.Store.EventCauses(ctx, refs)
 }

@@ -29,7 +29,7 @@ func TestEventCauses(t *testing.T) {
 		caused(5, gozzard.Cause{Op: op.ID, Ref: gozzard.AttemptRef{Task: -1, Index: -1}}), caused(6, gozzard.Cause{}))
 	r.events(other, 1, caused(1, cause))
 
-	page := r.plane.Events(caller, record.EventFilter{}, 100)
+	page := r.newest(caller, record.EventFilter{}, 100)
 	if len(page.Events) != 7 {
 		t.Fatalf("%d events", len(page.Events))
 	}
@@ -61,8 +61,8 @@ func TestTI3EventCauses(t *testing.T) {
 		"the same name behind another app":   {gozzard.Caller{App: "watch", User: caller.User, Rights: viewer}, false},
 		"another app that sees all the same": {gozzard.Caller{App: "watch", Rights: gozzard.Everything()}, false},
 	} {
-		page := r.plane.Events(test.caller, record.EventFilter{}, 10)
-		stream, _ := r.plane.EventsAfter(test.caller, record.EventFilter{}, 0, 10)
+		page := r.newest(test.caller, record.EventFilter{}, 10)
+		stream, _ := r.after(test.caller, record.EventFilter{}, 0, 10)
 		for _, events := range [][]record.Event{page.Events, stream.Events} {
 			if len(events) != 1 {
 				t.Fatalf("%s sees %d events", name, len(events))

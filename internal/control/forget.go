@@ -33,6 +33,7 @@ func (p *Plane) Forget(ctx context.Context, caller gozzard.Caller, host gozzard.
 	}
 
 	p.o.Live.Forget(host.Agent)
+	p.queue.forget(host.Agent)
 	p.o.Log.Info("host forgotten", "agent", host.Agent, "app", caller.App, "user", caller.User,
 		"processes", out.Processes, "operations", out.Operations)
 	return out, nil

@@ -91,6 +91,7 @@ func (p *Plane) openSession(ctx context.Context, h hello) error {
 
 	p.launchCommitted() // delivery then knows every attempt that was recorded before this session
 	p.logLift(h.from, &rec)
+	p.queue.opened(h.from, rec.JournalSince)
 	p.noteClaims(h.from, r.Hello.Host.Addrs, info.Addrs)
 
 	// Take it into memory. What the host lost is read before the host reports, because its report removes what it does
@@ -143,7 +144,7 @@ func (p *Plane) comparePolicy(h hello, info *gozzard.HostInfo) {
 	if len(info.Addrs) > 0 {
 		addr = info.Addrs[0]
 	}
-	p.events.Note(h.from, addr, gozzard.Event{Kind: gozzard.EventPolicyChanged, At: p.o.Now().UnixMilli(),
+	p.note(h.from, addr, gozzard.Event{Kind: gozzard.EventPolicyChanged, At: p.o.Now().UnixMilli(),
 		Message: "the policy or the release key of this host was changed: digest " + now + ", before " +
 			before.Info.PolicyDigest})
 }

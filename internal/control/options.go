@@ -56,9 +56,11 @@ type Options struct {
 
 	HelloRate float64 // sessions opened in a second; 2000, below 0 no limit
 
-	Events  int           // events kept in memory, the newest; 100,000
-	Refresh time.Duration // between repeats of what agents get anyway, such as pools; 5 min
-	Answer  time.Duration // time for an agent to answer a question, such as one for a log; 10 s
+	Events     int           // events kept in memory, the newest; 20,000
+	KeepEvents time.Duration // events are kept that long; 30 days
+	MostEvents int           // events that are kept; 1,000,000
+	Refresh    time.Duration // between repeats of what agents get anyway, such as pools; 5 min
+	Answer     time.Duration // time for an agent to answer a question, such as one for a log; 10 s
 }
 
 func (o *Options) setDefaults() {
@@ -76,8 +78,13 @@ func (o *Options) setDefaults() {
 	def(&o.Refresh, 5*time.Minute)
 	def(&o.Answer, 10*time.Second)
 
+	def(&o.KeepEvents, 30*24*time.Hour)
+
 	if o.Events == 0 {
-		o.Events = 100_000
+		o.Events = 20_000
+	}
+	if o.MostEvents == 0 {
+		o.MostEvents = 1_000_000
 	}
 	if o.HelloRate == 0 {
 		o.HelloRate = 2000

@@ -169,6 +169,18 @@ func (s *peers) noteTask(seq gozzard.TaskSeq) {
 	})
 }
 
+// eventFacts is the kind of recorded facts that events are.
+const eventFacts = "events"
+
+// noteEvents tells that there are new events in the record.
+func (s *peers) noteEvents() {
+	s.note(func(n *gozzard.PeerNews) {
+		if !slices.Contains(n.Changed, eventFacts) {
+			n.Changed = append(n.Changed, eventFacts)
+		}
+	})
+}
+
 // noteSeed tells that a process was registered.
 func (s *peers) noteSeed(agent gozzard.AgentID, status gozzard.Status) {
 	s.note(func(n *gozzard.PeerNews) { n.Seeds = append(n.Seeds, gozzard.PeerSeed{Agent: agent, Status: status}) })

@@ -1,6 +1,7 @@
 package control
 
 import (
+	"slices"
 	"time"
 
 	"github.com/gozzard/gozzard"
@@ -52,6 +53,9 @@ func (p *Plane) Hear(n *gozzard.PeerNews) {
 		case s.wakes <- seq:
 		default: // the next sweep finds it
 		}
+	}
+	if slices.Contains(n.Changed, eventFacts) {
+		p.NotifyEvents()
 	}
 	if len(n.Changed) > 0 && s.o.Changed != nil {
 		s.o.Changed(n.Changed)

@@ -30,6 +30,7 @@ type Plane struct {
 	hellos    chan hello
 	protocols protocols
 	events    *EventRing
+	queue     *eventQueue
 	taskFeed  taskFeed
 	results   *taskResults
 	peers     *peers // nil: the server is alone
@@ -39,6 +40,9 @@ type Plane struct {
 
 	groupReads groupReads
 
+	eventReads      chan struct{} // has a value for each caller that reads events from the record
+	eventsElsewhere chan struct{} // has a value when another server may have recorded events
+
 	forgeries atomic.Uint64 // reports of an agent about another agent's operations
 
 	spreadUntil atomic.Int64  // until when acknowledgements name the servers, in Unix nanoseconds
@@ -46,12 +50,13 @@ type Plane struct {
 }
 
 // New makes a Plane over a record: it reads hosts and registered processes into the live index, takes up open
-// attempts, and reads businesses.
+// attempts, and reads the newest events and businesses.
 func New(ctx context.Context, o Options) (*Plane, error) {
 	o.setDefaults()
 	p := &Plane{
 		o: o, started: o.Now(), launcher: newLauncher(), limiter: newHelloLimiter(o.HelloRate),
-		hellos: make(chan hello, 1024), events: NewEventRing(o.Events, o.Now()),
+		hellos: make(chan hello, 1024), events: NewEventRing(o.Events), queue: newEventQueue(),
+		eventReads: make(chan struct{}, eventReads), eventsElsewhere: make(chan struct{}, 1),
 		questions: questions{open: map[gozzard.OpID]*question{}},
 	}
 	p.delivery = delivery.New(delivery.Options{
@@ -77,6 +82,10 @@ func New(ctx context.Context, o Options) (*Plane, error) {
 			return nil, err
 		}
 	}
+	if err := p.loadEvents(ctx); err != nil {
+		return nil, fmt.Errorf("cannot read events: %w", err)
+	}
+	p.beginEvents(ctx)
 	if err := p.businesses.start(ctx); err != nil {
 		return nil, err
 	}
@@ -148,6 +157,7 @@ func (p *Plane) Run(ctx context.Context) error {
 	}
 
 	run(p.delivery.Run)
+	run(p.eventLoop)
 	run(p.groupLoop)
 	run(p.restorer.loop)
 	run(p.protocols.loop)

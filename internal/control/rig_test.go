@@ -76,6 +76,15 @@ func newRigQuota(t *testing.T, quota int) *rig {
 	return r
 }
 
+// newRigAround gives the plane something around the record.
+func newRigAround(t *testing.T, around func(*sqlstore.Store) control.Store) *rig {
+	r := &rig{t: t, lease: time.Minute, around: around, path: filepath.Join(t.TempDir(), "gozzard.db"),
+		sent: map[gozzard.AgentID][]*gozzard.Command{}}
+	r.start()
+	t.Cleanup(func() { r.stop() })
+	return r
+}
+
 // start begins a run of the server on the same record.
 func (r *rig) start() {
 	r.t.Helper()

@@ -17,6 +17,8 @@ import (
 // ErrNotFound, ErrInvalid (an idempotency key used for another request), ErrUnavailable. A failed fsync is not an
 // error to handle: the store calls the Fatal func it was built with, and nothing is acknowledged after it.
 type Store interface {
+	EventStore
+
 	// Accept records a task, its attempts (states as given), the definitions it registers, its audit row and its
 	// idempotency key in one transaction. It draws the task's number and fills in Task.Seq, Task.ID and
 	// Attempts[i].Ref. Then it sends the task on NewTask.Committed, in the order of numbers and before any later write
@@ -50,8 +52,6 @@ type Store interface {
 	TaskItems(ctx context.Context, tasks []gozzard.TaskSeq) (map[gozzard.TaskSeq][]record.TaskItem, error)
 	TaskVerdicts(ctx context.Context, tasks []gozzard.TaskSeq) ([]record.TaskVerdict, error)
 	TaskPlaces(ctx context.Context, tasks []gozzard.TaskSeq) ([]record.TaskPlace, error)
-	// EventCauses reads the attempts that events name as their causes. Those that are not recorded are left out.
-	EventCauses(ctx context.Context, refs []gozzard.AttemptRef) (map[gozzard.AttemptRef]record.EventCause, error)
 
 	// Open lists the attempts that are not final: of one agent, or of all with "".
 	Open(ctx context.Context, agent gozzard.AgentID) ([]gozzard.Attempt, error)

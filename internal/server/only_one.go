@@ -5,6 +5,7 @@ import "context"
 // The leases of work that one server does. They are stored, and admins see them.
 const (
 	leasePrune       = "prune"       // removes old results
+	leaseEvents      = "events"      // removes old events
 	leaseJobs        = "jobs"        // runs jobs in waves, and removes old ones
 	leaseReleases    = "releases"    // brings releases to hosts
 	leaseCMDB        = "cmdb"        // reads businesses
@@ -31,7 +32,7 @@ type leasedWork struct {
 
 // works are the parts of this server that only one server runs.
 func (s *Server) works() []leasedWork {
-	list := []leasedWork{{leasePrune, s.plane.Prune}, {leaseJobs, s.jobs.Run}}
+	list := []leasedWork{{leasePrune, s.plane.Prune}, {leaseEvents, s.plane.PruneEvents}, {leaseJobs, s.jobs.Run}}
 	if s.upgrades != nil {
 		list = append(list, leasedWork{leaseReleases, s.upgrades.Run})
 	}

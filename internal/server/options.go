@@ -2,6 +2,7 @@ package server
 
 import (
 	"context"
+	"fmt"
 	"log/slog"
 	"time"
 
@@ -27,6 +28,8 @@ type Options struct {
 
 	Interval   time.Duration // how often each agent reports everything
 	Keep       time.Duration // how long results of tasks are kept at least
+	KeepEvents time.Duration // how long events are kept; 0: 30 days
+	MaxEvents  int           // how many events are kept; 0: 1,000,000
 	Checkpoint time.Duration // how often the newest row of the audit is signed; 0: never
 
 	Trust   TrustOptions
@@ -64,6 +67,17 @@ type FirstApp struct{ Code, Secret string }
 // enrols reports whether agents connect with certificates: always beyond this machine.
 func (o *Options) enrols() bool {
 	return o.AgentListen != "" && (o.Trust.Enrol || !isLoopbackAddr(o.AgentListen))
+}
+
+// checkEvents rejects settings with which no reader could follow events.
+func (o *Options) checkEvents() error {
+	if o.KeepEvents != 0 && o.KeepEvents < time.Hour {
+		return fmt.Errorf("--keep-events %s: use 1h or more", o.KeepEvents)
+	}
+	if o.MaxEvents != 0 && (o.MaxEvents < 1000 || o.MaxEvents > 100_000_000) {
+		return fmt.Errorf("--max-events %d: use 1000 to 100000000", o.MaxEvents)
+	}
+	return nil
 }
 
 // system is the caller of what the server does by itself.

@@ -84,6 +84,9 @@ func New(ctx context.Context, o Options) (_ *Server, err error) {
 	if err := errors.Join(o.SecondPerson.parse(&s.second), o.checkCluster(), o.checkRelay()); err != nil {
 		return nil, err
 	}
+	if err := o.checkEvents(); err != nil {
+		return nil, err
+	}
 	defer func() {
 		if err != nil {
 			s.Close()
@@ -252,7 +255,8 @@ func (s *Server) openPlane(ctx context.Context) (err error) {
 	s.plane.Plane, err = control.New(ctx, control.Options{
 		Peers: link, Server: s.id, Changed: heard, Servers: s.agentServers,
 		Store: s.store, Topology: s.store, Dispatch: dispatcher{s.fabric, s.metrics.ObserveFabric("send")}, Live: s.fleet,
-		Log: o.Log, Interval: o.Interval, Keep: o.Keep, Now: o.Now, Addrs: addrs, Gone: gone,
+		Log: o.Log, Interval: o.Interval, Keep: o.Keep, KeepEvents: o.KeepEvents, MostEvents: o.MaxEvents, Now: o.Now,
+		Addrs: addrs, Gone: gone,
 		Hold:   s.holdRoot,
 		Rights: s.rightsLater, FoldQuery: s.refusals.FoldQuery,
 		Quota: o.Limits.InFlight, Admit: admission{s.plane.guard}, HelloRate: offBelowZero(o.Limits.HelloRate),

@@ -203,6 +203,13 @@ func openSession(ctx context.Context, c *conn, h record.Host, info string) (now 
 		return before, false, err
 	}
 
+	// A new journal has no events of the one before, and its clock may have been set back.
+	if before.Journal.ID != h.Journal.ID && before.Journal.ID != [16]byte{} && !h.Kept {
+		if _, err := c.change(ctx, `DELETE FROM event_marks WHERE agent_id = $1`, agent); err != nil {
+			return before, false, err
+		}
+	}
+
 	return h, true, putAddrs(ctx, c, agent, before.Info.Addrs, h.Info.Addrs)
 }
 
@@ -340,7 +347,7 @@ func (s *Store) Forget(ctx context.Context, host gozzard.HostRef, audit gozzard.
 func forgetHost(ctx context.Context, c *conn, host gozzard.HostRef, audit gozzard.AuditRow) (processes int, err error) {
 	agent := text(string(host.Agent))
 	for _, table := range [...]string{"processes", "process_groups", "host_addrs", "host_journals", "host_protocols",
-		"host_generations", "hosts"} {
+		"host_generations", "event_marks", "hosts"} {
 		n, err := c.change(ctx, `DELETE FROM `+table+` WHERE agent_id = $1`, agent)
 		if err != nil {
 			return 0, err

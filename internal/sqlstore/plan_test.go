@@ -36,6 +36,9 @@ func TestPlans(t *testing.T) {
 				!strings.Contains(what, "INDEX attempts_open") && !strings.Contains(what, "INDEX attempts_waiting") && !strings.Contains(what, "INDEX jobs_open") {
 				t.Errorf("%s: %s", name, detail)
 			}
+			if (name == "events" || name == "events of one") && strings.Contains(detail, "TEMP B-TREE") {
+				t.Errorf("%s: all are read and sorted: %s", name, detail)
+			}
 			return nil
 		}); err != nil {
 			t.Fatalf("%s: %v", name, err)
@@ -48,7 +51,9 @@ func TestPlans(t *testing.T) {
 		"returned": returnProcesses, "rejected": removeRejected, "refused": selectRefused, "refused items": refusedItems,
 		"processes": selectProcesses, "groups": selectGroups, "keys": deleteTaskKeys, "tasks": deleteTaskRows,
 		"task items": selectTaskItems, "task places": selectTaskPlaces, "task verdicts": s.d.taskVerdicts,
-		"items": selectItems, "causes of events": selectCauses, "specs": selectSpecs, "services": selectServices,
+		"items": selectItems, "causes of events": selectCauses,
+		"marks of events": selectEventMarks, "sources of events": selectSources, "sources of agents": selectSourcesOf,
+		"unused sources": deleteUnused, "specs": selectSpecs, "services": selectServices,
 		"removed sets": dropSets, "removed modules": dropModules,
 		"removed services": dropServices, "removed numbers": dropNumbers,
 		"job tasks": updateJobTasks, "removed jobs": deleteJobRows} {
@@ -68,6 +73,11 @@ func TestPlans(t *testing.T) {
 	explain("ended jobs", selectEndedJobs, []any{1, 1})
 	explain("open jobs", selectOpenJobs, nil)
 	explain("counts of a job", countTasks, []any{1})
+	explain("events", selectEvents+`e.id > $1 AND e.id <= $2 ORDER BY e.id DESC LIMIT $3`, []any{1, 2, 3})
+	explain("events of many", selectEvents+`e.id > $1 AND e.id <= $2 AND +e.src IN (SELECT $3) ORDER BY e.id LIMIT $4`,
+		[]any{1, 2, 3, 4})
+	explain("events of one", selectEvents+`e.id > $1 AND e.id <= $2 AND e.src = $3 ORDER BY e.id LIMIT $4`,
+		[]any{1, 2, 3, 4})
 	explain("tasks of a job with definitions", `SELECT t.id, s.body`+fromDefinedTasks+
 		` WHERE t.job = $1 ORDER BY t.id`, []any{1})
 }

@@ -22,6 +22,9 @@ const restoreGap = 1 << 40
 // after the backup must not get another job. GSEKit's clients store these numbers in 32 bits.
 const jobGap = 1 << 24
 
+// eventGap is the same for events, whose numbers follow the clock: it counts only when the clock was set back.
+const eventGap = 1 << 32
+
 // MarkRestored prepares a record that was just read from a backup. The record does not know what the fleet did after
 // the backup was taken. So nothing that was under way is sent, hosts and their journals are treated as new, and hosts
 // wait for an admin to let them in: only an admin can know which of them were banned since.
@@ -35,6 +38,11 @@ func (s *Store) MarkRestored(ctx context.Context, taken, now time.Time) (err err
 		}{
 			{`UPDATE counters SET value = value + $1 WHERE name = 'number'`, []any{int64(restoreGap)}},
 			{`UPDATE counters SET value = value + $1 WHERE name IN ('job', 'job_task')`, []any{int64(jobGap)}},
+			// Readers of events go on behind the numbers that they have seen, and learn that some may be missing.
+			{`UPDATE counters SET value = CASE WHEN value + $1 < $2 THEN $2 ELSE value + $1 END WHERE name = 'event'`,
+				[]any{int64(eventGap), min(now.UnixMicro(), maxEventClock)}},
+			{`UPDATE counters SET value = (SELECT value FROM counters WHERE name = 'event')
+				WHERE name = 'events_removed'`, nil},
 			{`UPDATE counters SET value = $1 WHERE name = 'restored'`, []any{millis(taken)}},
 			// Session 0 is before every journal: the journal of the host decides what became of an operation. If it
 			// does not know the operation, the operation is interrupted.

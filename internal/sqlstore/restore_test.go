@@ -148,3 +148,36 @@ func TestRestoredRecordSendsNothing(t *testing.T) {
 		t.Errorf("after the restore: %+v, %v", v, err)
 	}
 }
+
+// TestRestoredEvents: the events of a backup are there after a restore. Numbers go on behind all that the server gave out
+// after the backup, also when the clock was set back, and readers learn that events may be missing.
+func TestRestoredEvents(t *testing.T) {
+	now := time.Now()
+	s := openSQLite(t, filepath.Join(t.TempDir(), "gozzard.db"), sqlstore.Options{Now: func() time.Time { return now }})
+	add := func(seq uint64) uint64 {
+		t.Helper()
+		list := []record.Event{{Agent: "a", Event: gozzard.Event{Seq: seq, Kind: gozzard.EventExited}}}
+		if _, err := s.AddEvents(t.Context(), list); err != nil {
+			t.Fatal(err)
+		}
+		return list[0].ID
+	}
+
+	first := add(1)
+	for i, later := range []time.Duration{time.Hour, -48 * time.Hour} {
+		taken := add(uint64(2 + i))
+		given := taken + 1_000_000 // after the backup
+		now = now.Add(later)
+		if err := s.MarkRestored(t.Context(), now, now); err != nil {
+			t.Fatal(err)
+		}
+		st, err := s.EventState(t.Context())
+		if err != nil || st.Last <= given || st.Removed != st.Last {
+			t.Errorf("%s later: %+v after %d, %v", later, st, given, err)
+		}
+	}
+	list, err := s.Events(t.Context(), record.EventQuery{UpTo: 1 << 60, Limit: 10})
+	if err != nil || len(list) != 3 || list[0].ID != first {
+		t.Errorf("%d events, %v", len(list), err)
+	}
+}

@@ -3,9 +3,12 @@
 package sqlstore_test
 
 import (
+	"net/netip"
 	"path/filepath"
 	"strings"
 	"testing"
+
+	"github.com/google/go-cmp/cmp"
 
 	"github.com/gozzard/gozzard/internal/record"
 	"github.com/gozzard/gozzard/internal/sqlstore"
@@ -19,6 +22,10 @@ func TestTransfer(t *testing.T) {
 	}
 	j, tasks := benchJob(3)
 	if err := from.CreateJob(t.Context(), &j, tasks); err != nil {
+		t.Fatal(err)
+	}
+	events := benchEvents(0, 300)
+	if _, err := from.AddEvents(t.Context(), events); err != nil {
 		t.Fatal(err)
 	}
 	between, err := sqlstore.OpenPostgres(t.Context(), startPostgres(t, "off"), sqlstore.Options{Sole: true})
@@ -54,9 +61,34 @@ func TestTransfer(t *testing.T) {
 		if list, err := s.Attempts(t.Context(), 1); err != nil || len(list) != 200 {
 			t.Errorf("%d attempts, %v", len(list), err)
 		}
+		wantEvents(t, s, events)
 	}
 	if _, err := sqlstore.Transfer(t.Context(), from, between, silent); err == nil ||
 		!strings.Contains(err.Error(), "has a record already") {
 		t.Errorf("a second copy: %v", err)
+	}
+}
+
+// wantEvents checks that a record has some events, does not record them again, and goes on behind them.
+func wantEvents(t *testing.T, s *sqlstore.Store, want []record.Event) {
+	t.Helper()
+	last := want[len(want)-1].ID
+	got, err := s.Events(t.Context(), record.EventQuery{UpTo: last, Limit: len(want) + 1})
+	if err != nil {
+		t.Fatal(err)
+	}
+	want = append([]record.Event(nil), want...)
+	again := append([]record.Event(nil), want...)
+	for i := range want {
+		want[i].Seq = 0
+	}
+	if diff := cmp.Diff(want, got, cmp.Comparer(func(a, b netip.Addr) bool { return a == b })); diff != "" {
+		t.Error(diff)
+	}
+
+	again = append(again, benchEvents(len(want), 1)...)
+	if before, err := s.AddEvents(t.Context(), again); err != nil || before != last || again[0].ID != 0 ||
+		again[len(want)].ID <= last {
+		t.Errorf("after number %d comes %d: %v", before, again[len(want)].ID, err)
 	}
 }

@@ -62,6 +62,11 @@ func Run(t *testing.T, open func(t *testing.T) control.Store) {
 		{"session: lifts the generations of an agent", sessionLifts},
 		{"open: of one and of all", openAttempts},
 		{"events: what caused them", eventCauses},
+		{"events: round trip", eventRoundTrip},
+		{"events: each once, also from several writers", eventOnce},
+		{"events: filters and pages", eventPages},
+		{"events: removed by age", eventsByAge},
+		{"events: hosts, namespaces and processes share the room", eventsByNumber},
 		{"processes: register and list", processesList},
 		{"processes: many pages", processesPages},
 

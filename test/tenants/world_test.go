@@ -383,9 +383,11 @@ func (w *world) populate(only string) {
 				Key: p.key, Labels: map[string]string{"tag": text}, State: gozzard.StateRunning,
 				Wanted: gozzard.StateRunning, Hosted: true, PID: 4711,
 				Version: text, Message: text, ReportedAt: 1700000000}}})
+		before := w.Plane.LastEvent()
 		w.receive(p.agent, 0, &gozzard.Report{Version: 1, Kind: gozzard.ReportEvents, Session: 1,
 			Events: []gozzard.Event{
 				{Seq: seq[p.agent], Key: p.key, Kind: gozzard.EventStarted, At: 1700000000000, Message: text}}})
+		w.until("an event is recorded", func() bool { return w.Plane.LastEvent() != before }) // so their order is known
 	}
 
 	w.settle()
