@@ -54,7 +54,7 @@ func (r row) why() string {
 	case rowStart, rowStorm, rowStormCPU:
 		return "each process gets its own cgroup and its own log and is identified after its start, and the agent has a journal to open first; small C programs fork and exec"
 	case rowIdle:
-		return "the usage of every process tree is measured every 10 s and the server hears from the agent every 5 s; the best peers measure nothing and send no reports"
+		return "the usage of every process tree is measured every 10 s and the server hears from the agent every 10 s; the best peers measure nothing and send no reports"
 	case rowPSS:
 		return "a Go program with a connection, a journal and its own measurements beside C programs without"
 	case rowCrash50, rowCrash99, rowTwice:

@@ -89,9 +89,9 @@ func (i *installation) operate(ip, name string) {
 	}
 }
 
-// C6: one of two relays of a network, the server that a relay is connected to, and both at once are killed under load. The
+// C7: one of two relays of a network, the server that a relay is connected to, and both at once are killed under load. The
 // hosts behind them go through the other relay, or through the same one to another server.
-func TestC6RelaysKilledUnderLoad(t *testing.T) {
+func TestC7RelaysKilledUnderLoad(t *testing.T) {
 	t.Parallel() // it mostly waits
 	i := newRelayed(t, 2)
 	f := &loaded{installation: i}
@@ -133,7 +133,7 @@ func TestC6RelaysKilledUnderLoad(t *testing.T) {
 		}
 	}
 	end()
-	fmt.Printf("fault C6: a relay, its server, and both killed %d times each; operations on the hosts behind two relays are "+
+	fmt.Printf("fault C7: a relay, its server, and both killed %d times each; operations on the hosts behind two relays are "+
 		"executed again after %s\n", *faultKills, spread(took))
-	f.judge("C6", ledger.Floor{OK: 40, Percent: 50})
+	f.judge("C7", ledger.Floor{OK: 40, Percent: 50})
 }
