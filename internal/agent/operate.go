@@ -257,12 +257,17 @@ func (a *Agent) handleCancel(cmd *gozzard.Command) {
 	}
 }
 
-// processesAtWork lists the processes on which an operation runs. The caller holds a.mu.
+// processesAtWork lists the processes on which an operation runs, or on which several wait: between the end of one and
+// the begin of the next none runs. The caller holds a.mu.
 func (a *Agent) processesAtWork() map[gozzard.Key]bool {
-	working := map[gozzard.Key]bool{}
+	working, waiting := map[gozzard.Key]bool{}, map[gozzard.Key]bool{}
 	for _, op := range a.state.ops {
-		if op.phase == gozzard.PhaseBegun {
+		switch op.phase {
+		case gozzard.PhaseBegun:
 			working[op.key] = true
+		case gozzard.PhaseQueued:
+			working[op.key] = working[op.key] || waiting[op.key]
+			waiting[op.key] = true
 		}
 	}
 	return working

@@ -248,6 +248,23 @@ func TestOldIntentComesTooLate(t *testing.T) {
 	})
 }
 
+// Several operations wait for one process of which none has begun yet: each of them waited for the others.
+func TestCancelBetweenTwoOperations(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		r := online(t)
+		r.set(func() { r.noAcks = true })
+		first, second := r.op(gozzard.ActionReload, ""), r.op(gozzard.ActionReload, "")
+		r.a.Receive(&gozzard.Command{Version: 1, Kind: gozzard.CommandOperate, Session: 1, Ops: []gozzard.Op{first, second}})
+		r.a.Receive(&gozzard.Command{Version: 1, Kind: gozzard.CommandCancel, Session: 1, Cancel: []gozzard.OpID{second.ID}})
+		pass(10 * time.Millisecond)
+
+		if got := r.last(second.ID); got.Phase != gozzard.PhaseNever ||
+			!strings.Contains(got.Outcome.Message, "waited for other operations on the same process") {
+			t.Errorf("said %+v", got)
+		}
+	})
+}
+
 func TestCancel(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		r := online(t)

@@ -24,8 +24,8 @@ const drainHosts = 6
 // C6: one of three servers is drained under load, killed when it is empty, started again and undrained. Nothing is lost, and
 // the agents are spread over the servers that take them.
 func TestC6Drain(t *testing.T) {
-	t.Parallel() // it mostly waits
-	f := newLoaded(t, newInstallation(t, 3))
+	t.Parallel()                                             // it mostly waits
+	f := newLoaded(t, newInstallation(t, 3, "--rate-app=0")) // the load and the checks beside it are one app
 	for n := len(f.agents); n < drainHosts; n++ {
 		f.agents = append(f.agents, f.servers[n%3].join(faultHost(n+1)))
 	}
