@@ -43,6 +43,8 @@ func TestGroupsAreReadTogether(t *testing.T) {
 	}
 	r.start()
 	t.Cleanup(func() { r.stop() })
+	goOn := sync.OnceFunc(func() { close(slow.ready) })
+	t.Cleanup(goOn) // else the server of a test that fails does not stop
 
 	// One of the hosts has a pool.
 	if err := r.store.SetGroups(t.Context(), []record.GroupLimits{{Agent: "agent-7", Namespace: "shop", Group: "web",
@@ -55,7 +57,7 @@ func TestGroupsAreReadTogether(t *testing.T) {
 	for i := 1; i <= 9; i++ {
 		r.hello(agentAt(i), 1, journalA)
 	}
-	close(slow.ready)
+	goOn()
 
 	for i := 1; i <= 9; i++ {
 		r.until("no pools", func() bool { return len(r.commands(agentAt(i), gozzard.CommandGroups)) > 0 })
