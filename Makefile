@@ -19,7 +19,7 @@ SOAK      ?= 10m
 SEED      ?= 0
 PACKAGES  ?= ./...
 # The longest packages start first. Two packages more than cores run at a time, because tests mostly wait.
-LONGEST   := $(if $(filter ./...,$(PACKAGES)),./test/faults ./test/fleettest ./cmd/gozzard ./test/identity ./test/tenants \
+LONGEST   := $(if $(filter ./...,$(PACKAGES)),./test/faults ./test/fleettest ./test/cluster ./cmd/gozzard ./test/identity ./test/tenants \
 	./test/console ./internal/host ./test/soak ./test/packages ./internal/sqlstore ./test/pages)
 ATONCE    ?= $(shell echo $$(($$(nproc 2>/dev/null || echo 2) + 2)))
 PREFIX    ?= /usr/local
