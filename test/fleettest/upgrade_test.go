@@ -162,7 +162,7 @@ func startFleet(t *testing.T, s *ft.Server, n int) *fleet {
 
 	var reqs []ft.J
 	for i := range n {
-		d := ft.NewDaemon(t, root, fmt.Sprintf("gzup%02d", i))
+		d := ft.NewDaemon(t, root, fmt.Sprintf("gztaken%02d", i))
 		f.daemons = append(f.daemons, d)
 		reqs = append(reqs, ft.J{"meta": ft.J{"namespace": "gse", "name": fmt.Sprintf("p%02d", i)}, "op_type": 0,
 			"hosts": []ft.J{ft.Host(1)}, "spec": d.Spec(nil)})
