@@ -2,12 +2,10 @@ package api
 
 import (
 	"net/http"
-	"net/netip"
 	"time"
 
 	"github.com/gozzard/gozzard"
 	"github.com/gozzard/gozzard/client"
-	"github.com/gozzard/gozzard/internal/auth"
 	"github.com/gozzard/gozzard/internal/enrol"
 	"github.com/gozzard/gozzard/internal/strictjson"
 )
@@ -122,24 +120,7 @@ func (a *api) postRelayJoin(w http.ResponseWriter, r *http.Request, _ gozzard.Ca
 	if err != nil {
 		return err
 	}
-	from, err := netip.ParseAddrPort(r.RemoteAddr)
-	if err != nil {
-		return err
-	}
-
-	var got enrol.RelayAnswer
-	err = auth.Login(r, func() (string, error) {
-		var req enrol.RelayJoinRequest
-		if err := readValue(w, r, maxShortBody, &req); err != nil {
-			return "", err
-		}
-		got, err = desk.Join(r.Context(), from.Addr().Unmap(), req)
-		return "relay", err
-	})
-	if err != nil {
-		return refusedHost(err, "relay")
-	}
-	return answer(w, http.StatusOK, got)
+	return join(w, r, "relay", desk.Join)
 }
 
 // deleteRelay removes a relay.

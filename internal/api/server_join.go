@@ -1,6 +1,7 @@
 package api
 
 import (
+	"context"
 	"net/http"
 	"net/netip"
 	"time"
@@ -73,22 +74,28 @@ func (a *api) postServerJoin(w http.ResponseWriter, r *http.Request, _ gozzard.C
 	if err != nil {
 		return err
 	}
+	return join(w, r, "server", desk.Give)
+}
+
+// join admits what comes with a token in place of a login: a wrong one counts as a failed login. role names it in the answer.
+func join[Request, Answer any](w http.ResponseWriter, r *http.Request, role string,
+	admit func(ctx context.Context, from netip.Addr, req Request) (Answer, error)) error {
 	from, err := netip.ParseAddrPort(r.RemoteAddr)
 	if err != nil {
 		return err
 	}
 
-	var got enrol.ServerJoinAnswer
+	var got Answer
 	err = auth.Login(r, func() (string, error) {
-		var req enrol.ServerJoinRequest
+		var req Request
 		if err := readValue(w, r, maxShortBody, &req); err != nil {
 			return "", err
 		}
-		got, err = desk.Give(r.Context(), from.Addr().Unmap(), req)
-		return "server", err
+		got, err = admit(r.Context(), from.Addr().Unmap(), req)
+		return role, err
 	})
 	if err != nil {
-		return refusedHost(err, "server")
+		return refusedHost(err, role)
 	}
 	return answer(w, http.StatusOK, got)
 }

@@ -49,7 +49,6 @@ type clusterFabric interface {
 	Tell(peer string, payload []byte) error
 	SetRoutes(addresses []string) error
 	ClusterAddr() string
-	Peers() []string
 }
 
 // cluster is the server's part in a cluster.

@@ -142,9 +142,6 @@ func (f *natsFabric) SetRoutes(addresses []string) error { return f.broker.SetRo
 // ClusterAddr implements clusterFabric.
 func (f *natsFabric) ClusterAddr() string { return f.broker.ClusterAddr() }
 
-// Peers implements clusterFabric.
-func (f *natsFabric) Peers() []string { return f.broker.Peers() }
-
 // Cut implements Fabric.
 func (f *natsFabric) Cut(agent gozzard.AgentID, cloud int) { f.broker.Cut(agent, cloud) }
 
