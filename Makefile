@@ -17,6 +17,7 @@ SCALE     ?= 10
 CYCLES    ?= 100000
 SOAK      ?= 10m
 SEED      ?= 0
+ROUNDS    ?= 5
 PACKAGES  ?= ./...
 # The longest packages start first. Two packages more than cores run at a time, because tests mostly wait.
 LONGEST   := $(if $(filter ./...,$(PACKAGES)),./test/faults ./test/fleettest ./test/cluster ./cmd/gozzard ./test/identity ./test/tenants \
@@ -212,6 +213,10 @@ faults-postgres: ## the tests of faults and of the fleet again, with the record 
 faults-cluster: ## several servers on one record: 20 kills, freezes of 60 s, crashes of PostgreSQL, cut cluster ports, with 10,000 operations under each
 	GOZZARD_TEST_POSTGRES=require go test -count=1 -parallel 1 -timeout 120m -v -run 'TestC[0-9]' ./test/cluster -cluster.kills=20 -cluster.operations=10000 \
 		-cluster.times=3 -cluster.frozen=60s
+
+.PHONY: try-cluster
+try-cluster: deps-test ## docs/try-several-servers.md: three servers, HAProxy, a relay and five hosts, each part killed ROUNDS (5) times under load (needs root)
+	GOZZARD_TEST_POSTGRES=require go test -count=1 -timeout 60m -v -run TestTrySeveralServers ./test/pages -try.rounds=$(ROUNDS)
 
 .PHONY: soak
 soak: deps-test ## hundreds of odd daemons, callers on every door and random faults for SOAK (10m), and a table that must be all zeros; SEED repeats a plan

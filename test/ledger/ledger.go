@@ -3,6 +3,7 @@
 package ledger
 
 import (
+	"cmp"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -33,6 +34,8 @@ type Ledger struct {
 	Addr func(host int) string
 	// Cloud is the cloud area of the hosts.
 	Cloud int
+	// User is the account of the operations, "" for root.
+	User string
 	// Notes is the file with the effects of a simulated fleet, "" for real hosts.
 	Notes string
 	// Within is how long Collect waits for all verdicts.
@@ -90,8 +93,9 @@ func (l *Ledger) Operation(mark string, host, proc int) ft.J {
 	if l.Notes != "" {
 		command = "note " + mark
 	}
+	user := cmp.Or(l.User, "root")
 	spec := ft.J{
-		"identity": ft.J{"proc_name": "gzledger", "setup_path": l.Dir, "pid_path": l.Dir + "/none.pid", "user": "root"},
+		"identity": ft.J{"proc_name": "gzledger", "setup_path": l.Dir, "pid_path": l.Dir + "/none.pid", "user": user},
 		"control":  ft.J{"reload_cmd": command},
 	}
 

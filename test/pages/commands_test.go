@@ -27,7 +27,18 @@ func (c command) prints() string {
 var (
 	blockBegin = regexp.MustCompile("^ *```(\\w*)$")
 	remark     = regexp.MustCompile(`^(.*?)(?:^|\s+)#\s+(.*)$`)
+	document   = regexp.MustCompile(`<<'?([A-Z]+)'?(?:$|\s)`)
 )
+
+// open reports whether the next line belongs to the command, too: it ends with a backslash, or has a here document that
+// did not end.
+func (c command) open() bool {
+	first, rest, _ := strings.Cut(c.text, "\n")
+	if m := document.FindStringSubmatch(first); m != nil {
+		return rest != m[1] && !strings.HasSuffix(rest, "\n"+m[1])
+	}
+	return strings.HasSuffix(c.text, "\\")
+}
 
 // readPage returns the commands of a page and its YAML examples. Only blocks that are marked as sh count: other blocks
 // are output, drawings or files.
@@ -59,7 +70,7 @@ func readPage(t *testing.T, page string) (commands []command, examples []string)
 
 // addLine adds a line of a block to its commands.
 func addLine(commands []command, n int, line string) []command {
-	if last := len(commands) - 1; last >= 0 && strings.HasSuffix(commands[last].text, "\\") {
+	if last := len(commands) - 1; last >= 0 && commands[last].open() {
 		commands[last].text += "\n" + line
 		return commands
 	}
@@ -77,10 +88,12 @@ func addLine(commands []command, n int, line string) []command {
 // TestReadPage shows how commands are taken from a page.
 func TestReadPage(t *testing.T) {
 	var all []command
-	for i, line := range []string{"# on the server", "a b   # prints: x y", "c \\", "  d", "gse x '{#}'", ""} {
+	for i, line := range []string{"# on the server", "a b   # prints: x y", "c \\", "  d", "gse x '{#}'", "", "cat >f <<'END'",
+		"# a comment of f", "", "END", "e"} {
 		all = addLine(all, i+1, line)
 	}
-	want := []command{{2, "a b", "prints: x y"}, {3, "c \\\n  d", ""}, {5, "gse x '{#}'", ""}}
+	want := []command{{2, "a b", "prints: x y"}, {3, "c \\\n  d", ""}, {5, "gse x '{#}'", ""},
+		{7, "cat >f <<'END'\n# a comment of f\n\nEND", ""}, {11, "e", ""}}
 	if len(all) != len(want) {
 		t.Fatalf("%d commands: %+v", len(all), all)
 	}

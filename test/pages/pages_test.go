@@ -5,6 +5,7 @@ package pages_test
 import (
 	"context"
 	"fmt"
+	"maps"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -23,25 +24,36 @@ func TestCommandsOfPages(t *testing.T) {
 	if os.Getuid() != 0 {
 		t.Skip("needs root for a machine of its own")
 	}
-	program := ft.Binary(t)
+	ft.Binary(t) // all pages use it
 
 	for _, p := range pages() {
 		t.Run(strings.NewReplacer("/", "_", ".md", "").Replace(p.file), func(t *testing.T) {
 			t.Parallel()
-			stage := t.TempDir()
-			script, run, left := p.script(t)
-			write(t, filepath.Join(stage, "page.sh"), script)
-			for i, example := range p.examples(t) {
-				write(t, filepath.Join(stage, fmt.Sprintf("example-%d.yaml", i)), example)
-			}
-			if out, err := exec.Command("cp", program, filepath.Join(stage, "gozzard")).CombinedOutput(); err != nil {
-				t.Fatalf("%v: %s", err, out)
-			}
-
-			out := inWorld(t, stage)
-			t.Logf("%d commands were run, %d are left to other tests:\n%s", run, left, out)
+			p.run(t, 5*time.Minute, nil)
 		})
 	}
+}
+
+// run runs the commands of a page by its rules. programs are further files for /stage, by name.
+func (p page) run(t *testing.T, limit time.Duration, programs map[string]string) {
+	t.Helper()
+	stage := t.TempDir()
+	script, run, left := p.script(t)
+	write(t, filepath.Join(stage, "page.sh"), script)
+	for i, example := range p.examples(t) {
+		write(t, filepath.Join(stage, fmt.Sprintf("example-%d.yaml", i)), example)
+	}
+
+	all := map[string]string{"gozzard": ft.Binary(t)}
+	maps.Copy(all, programs)
+	for name, from := range all {
+		if out, err := exec.Command("cp", from, filepath.Join(stage, name)).CombinedOutput(); err != nil {
+			t.Fatalf("%v: %s", err, out)
+		}
+	}
+
+	out := inWorld(t, stage, limit)
+	t.Logf("%d commands were run, %d are left to other tests:\n%s", run, left, out)
 }
 
 func write(t *testing.T, file, text string) {
@@ -52,19 +64,19 @@ func write(t *testing.T, file, text string) {
 }
 
 // inWorld runs the script of a page on a machine of its own.
-func inWorld(t *testing.T, stage string) string {
+func inWorld(t *testing.T, stage string, limit time.Duration) string {
 	t.Helper()
 	testdata, err := filepath.Abs("testdata")
 	if err != nil {
 		t.Fatal(err)
 	}
 
-	ctx, cancel := context.WithTimeout(t.Context(), 5*time.Minute)
+	ctx, cancel := context.WithTimeout(t.Context(), limit)
 	defer cancel()
 	cmd := exec.CommandContext(ctx, "unshare", "--mount", "--pid", "--net", "--ipc", "--fork", "--kill-child",
 		"--propagation", "private", "bash", filepath.Join(testdata, "world.sh"), t.TempDir(), testdata, stage, "page.sh")
 	cmd.Env = []string{"PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin:/usr/local/go/bin", "LC_ALL=C",
-		"HOME=/root"}
+		"HOME=/root", "GORACE=atexit_sleep_ms=50"} // else each program waits for a second at its end
 	out, err := cmd.CombinedOutput()
 	if err != nil {
 		t.Fatalf("%v\n%s", err, out)

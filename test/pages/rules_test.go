@@ -155,3 +155,27 @@ func troubleshoot() page {
 			then: "soon gozzard agent ps --socket /run/gozzard/agent.sock"},
 	}}
 }
+
+// trySeveralServers runs the shell commands of load before it removes everything.
+func trySeveralServers(load string) page {
+	return page{file: "docs/try-several-servers.md", before: `PATH=$PATH:/src/bin
+five_online() { [ "$(on me gozzard hosts | grep -c ' yes ')" = 5 ]; }
+known_to() { [ "$(on me gozzard ps web --url "https://10.77.1.1$1:8443" | grep -c web)" = 5 ]; }
+starts() {
+	counts=$(sort web/starts | uniq -c)
+	[ "$(awk '{ print $1 }' <<<"$counts" | uniq -c | xargs)" = "5 $1" ] || fail "starts: $counts"
+}
+nothing_left() {
+	[ ! -e /srv/try ] || fail "the folder is left"
+	! ls /run/netns/gz-* 2>/dev/null || fail "namespaces are left"
+	for name in gozzard haproxy postgres sleep; do ! pgrep -x $name || fail "$name is left"; done
+}`, rules: []rule{
+		{begins: "apt-get", how: elsewhere, why: ".ci/deps installs them for all tests"},
+		{begins: "on me gozzard hosts", first: "soon five_online"},
+		{begins: "on me gozzard ps", then: "for n in 1 2 3; do soon known_to $n; done"},
+		{begins: "sort web/starts", then: "starts 4"},
+		{begins: "sort web/starts", then: "starts 9"},
+		{begins: "on me gozzard stop", first: load},
+		{begins: "cd /; rm", then: "nothing_left"},
+	}}
+}

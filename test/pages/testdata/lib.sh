@@ -6,7 +6,7 @@ cd /src
 
 fail() {
 	echo "FAILED: $*"
-	for f in /tmp/*.log; do
+	for f in /tmp/*.log /srv/try/*.log; do
 		[ ! -e "$f" ] || { echo "-- $f"; tail -n 15 "$f"; }
 	done
 	exit 1
