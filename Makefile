@@ -96,7 +96,7 @@ install: $(if $(BINARY),,build) ## program, manual, units, settings, completion;
 		chmod 0644 "$(DESTDIR)$(PREFIX)/lib/systemd/system/$${unit##*/}"; \
 	done
 	@install -D -m 0644 packaging/gozzard.sysusers '$(DESTDIR)$(PREFIX)/lib/sysusers.d/gozzard.conf'
-	@for f in server.yaml agent.yaml; do \
+	@for f in server.yaml agent.yaml relay.yaml; do \
 		[ -e "$(DESTDIR)/etc/gozzard/$$f" ] || install -D -m 0644 packaging/$$f "$(DESTDIR)/etc/gozzard/$$f"; \
 	done
 	@for f in LICENSE NOTICE packaging/policy.yaml; do install -D -m 0644 $$f "$(DESTDIR)$(PREFIX)/share/doc/gozzard/$${f##*/}"; done

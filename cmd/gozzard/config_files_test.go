@@ -28,6 +28,9 @@ var configFiles = map[string]struct{ file, text string }{
 # (gozzard agent join). A host that has joined none belongs to the server on the same machine, if there is one.
 # Change a line, then run: systemctl restart gozzard-agent. Processes keep running meanwhile.
 `},
+	"relay": {"relay.yaml", `# Settings of gozzard-relay.service. As shipped, the relay listens on all addresses of this machine.
+# Change a line, then run: systemctl restart gozzard-relay. Hosts connect again by themselves.
+`},
 }
 
 // TestReferenceConfigFiles compares the shipped configuration files with the flags; -update writes them. Every setting is

@@ -82,6 +82,12 @@ func TestUnits(t *testing.T) {
 			"User":          "gozzard-server", "Group": "gozzard-server",
 			"StateDirectory": "gozzard", "StateDirectoryMode": "0700", "SystemCallArchitectures": "native",
 		},
+		"gozzard-relay.service": {
+			"Restart": "always", "RestartSec": "2", "LimitNOFILE": "131072", "UMask": "0077", "NoNewPrivileges": "yes",
+			"ProtectSystem": "strict", "CapabilityBoundingSet": "",
+			"User": "gozzard-relay", "Group": "gozzard-relay",
+			"StateDirectory": "gozzard-relay", "StateDirectoryMode": "0700", "SystemCallArchitectures": "native",
+		},
 	} {
 		t.Run(name, func(t *testing.T) {
 			unit := unitFile(t, name)
@@ -139,7 +145,7 @@ func TestPackagedPolicy(t *testing.T) {
 // less: its services are arbitrary programs. Half a point of the other agents is RestrictNamespaces, which an agent
 // cannot have.
 var mostExposed = map[string]string{"gozzard-agent.service": "75", "gozzard-agent-cap.service": "54",
-	"gozzard-agent-user.service": "49", "gozzard-server.service": "20"}
+	"gozzard-agent-user.service": "49", "gozzard-server.service": "20", "gozzard-relay.service": "20"}
 
 // checkExposure asks systemd, where it is installed, how much a unit leaves open.
 func checkExposure(t *testing.T, name string) {

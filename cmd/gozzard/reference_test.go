@@ -244,7 +244,7 @@ func configurationReference(root *cobra.Command) []byte {
 	var b bytes.Buffer
 	b.WriteString(`# Configuration reference
 
-` + generated + `Every setting of ` + "`gozzard server`, `gozzard agent`, `gozzard dev` and `gozzard sim`" + `.
+` + generated + `Every setting of ` + "`gozzard server`, `gozzard agent`, `gozzard relay`, `gozzard dev` and `gozzard sim`" + `.
 A setting can be given in three places:
 
 1. as a flag: ` + "`--agent-listen 127.0.0.1:4230`" + `
@@ -259,7 +259,7 @@ The settings of the policy of a host are in [people-and-rights.md](people-and-ri
 The limits are explained in [limits-and-quotas.md](limits-and-quotas.md).
 `)
 
-	for _, name := range []string{"server", "agent", "dev", "sim"} {
+	for _, name := range []string{"server", "agent", "relay", "dev", "sim"} {
 		c, _, err := root.Find([]string{name})
 		if err != nil {
 			panic(err) // the test fails

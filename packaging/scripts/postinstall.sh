@@ -11,6 +11,7 @@ account() {
 
 account gozzard-server /var/lib/gozzard "Gozzard server"
 account gozzard /var/lib/gozzard-agent "Gozzard agent"
+account gozzard-relay /var/lib/gozzard-relay "Gozzard relay"
 
 # The folder for backups that root makes by hand. The server writes to it, so it must not be root's.
 install -d -m 0700 -o gozzard-server -g gozzard-server /var/backups/gozzard
@@ -32,9 +33,11 @@ esac
 # Running units take over the new program. Processes keep running.
 if [ -d /run/systemd/system ]; then
 	systemctl daemon-reload
-	if systemctl --quiet is-active gozzard-server.service; then
-		systemctl restart gozzard-server.service
-	fi
+	for unit in gozzard-server gozzard-relay; do
+		if systemctl --quiet is-active "$unit.service"; then
+			systemctl restart "$unit.service"
+		fi
+	done
 	for unit in gozzard-agent gozzard-agent-cap gozzard-agent-user; do
 		if systemctl --quiet is-active "$unit.service"; then
 			systemctl reload "$unit.service"

@@ -1,5 +1,5 @@
 #!/bin/sh
-# Runs after the package is removed. Only a purge of Debian removes settings and the state of the agent. The data of a
+# Runs after the package is removed. Only a purge of Debian removes settings and the state of agent and relay. The data of a
 # server stays in every case: without it, every host of the fleet would have to join again.
 set -eu
 if [ -d /run/systemd/system ]; then
@@ -7,7 +7,7 @@ if [ -d /run/systemd/system ]; then
 fi
 [ "${1:-}" = purge ] || exit 0
 
-rm -rf /var/lib/gozzard-agent
+rm -rf /var/lib/gozzard-agent /var/lib/gozzard-relay
 rm -f /etc/gozzard/policy.yaml /etc/gozzard/release.pub
 if [ -d /etc/gozzard ]; then
 	rmdir --ignore-fail-on-non-empty /etc/gozzard

@@ -8,7 +8,7 @@ esac
 
 # The end of an agent touches no process: they keep running, without supervision.
 if [ -d /run/systemd/system ]; then
-	for unit in gozzard-agent gozzard-agent-cap gozzard-agent-user gozzard-server; do
+	for unit in gozzard-agent gozzard-agent-cap gozzard-agent-user gozzard-relay gozzard-server; do
 		systemctl --quiet disable --now "$unit.service" || true # it may have been removed by hand
 	done
 fi

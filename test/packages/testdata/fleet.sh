@@ -4,7 +4,7 @@ export GOZZARD_CREDENTIALS=/var/lib/gozzard/credentials.json
 say "install"
 install_old
 has 1.0.0 gozzard version
-for name in gozzard gozzard-server; do getent passwd $name >/dev/null || fail "no account $name"; done
+for name in gozzard gozzard-server gozzard-relay; do getent passwd $name >/dev/null || fail "no account $name"; done
 unit gozzard-server
 server=$pid
 soon gozzard hosts

@@ -1,7 +1,7 @@
 say "a fresh Debian"
 dpkg -i /dist/*.deb >/tmp/dpkg.log 2>&1 || fail "dpkg -i"
 has 1.0.0 gozzard version
-for name in gozzard gozzard-server; do getent passwd $name >/dev/null || fail "no account $name"; done
+for name in gozzard gozzard-server gozzard-relay; do getent passwd $name >/dev/null || fail "no account $name"; done
 export GOZZARD_CREDENTIALS=/var/lib/gozzard/credentials.json
 unit gozzard-server
 server=$pid

@@ -4,7 +4,7 @@ export GOZZARD_CREDENTIALS=/var/lib/gozzard/credentials.json
 say "accounts"
 sh /packaging/scripts/postinstall.sh configure
 sh /packaging/scripts/postinstall.sh configure # again, as an upgrade does
-for name in gozzard gozzard-server; do
+for name in gozzard gozzard-server gozzard-relay; do
 	getent passwd $name >/dev/null || fail "no account $name"
 done
 
@@ -80,6 +80,33 @@ rm -rf /var/lib/gozzard-agent
 say "the agent of one account, as shipped, after the join"
 joined gozzard-agent-user gozzard 10.9.0.3
 end "$pid"
+rm -rf /var/lib/gozzard-agent /etc/gozzard/policy.yaml
+
+say "the relay, as shipped, after the join, and a host behind it"
+unit gozzard-relay
+same "pid of a relay that has not joined" "$pid" ""
+end "$server"
+echo "relay-listen: 127.0.0.1:4250" >>/etc/gozzard/server.yaml
+printf 'listen: 127.0.0.1:4330\napi-listen: 127.0.0.1:8543\n' >>/etc/gozzard/relay.yaml
+unit gozzard-server
+server=$pid
+soon gozzard token list
+(umask 077; gozzard relays token plant --areas 3 >/tmp/relay.token)
+gozzard relay join --server https://127.0.0.1:8443 --token-file /tmp/relay.token --data /var/lib/gozzard-relay >/tmp/join.out 2>&1 ||
+	fail "relay join: $(cat /tmp/join.out)"
+chown -R gozzard-relay: /var/lib/gozzard-relay # systemd does it, because another account has the folder of StateDirectory=
+unit gozzard-relay
+relay=$pid
+soon sh -c "gozzard relays | grep 'plant .* 3 *active *[0-9]'" # and when it was seen
+same "account of the relay" "$(stat -c %U "/proc/$relay")" gozzard-relay
+install -d -m 0700 /var/lib/gozzard-agent
+(umask 077; gozzard token create --cloud 3 >/var/lib/gozzard-agent/token)
+gozzard agent join --server https://127.0.0.1:8543 --ip 10.9.0.5 --token-file /var/lib/gozzard-agent/token --data /var/lib/gozzard-agent >/tmp/join.out 2>&1 ||
+	fail "join through the relay: $(cat /tmp/join.out)"
+unit gozzard-agent
+soon sh -c "gozzard hosts | grep '3:10.9.0.5 *yes'"
+end "$pid"
+end "$relay"
 rm -rf /var/lib/gozzard-agent /etc/gozzard/policy.yaml
 
 say "the script of the server, on a host that has no program yet"
