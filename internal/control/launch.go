@@ -85,9 +85,9 @@ func (p *Plane) launch(t *record.NewTask) {
 	}
 }
 
-// seed adds a registered process that no host has reported yet, and reports whether it was new.
+// seed adds a registered process, and reports whether it was new. What its host has reported of it stays.
 func (p *Plane) seed(agent gozzard.AgentID, s gozzard.Status) bool {
-	if _, ok := p.o.Live.Get(agent, s.Key); ok {
+	if p.o.Live.IsSeeded(agent, s.Key) {
 		return false
 	}
 	p.o.Live.Seed(agent, s)

@@ -22,6 +22,7 @@ const (
 	peerPause = 10 * time.Millisecond // news that come together leave together
 	peerBeat  = 2 * time.Second       // a server that has no news says that it lives
 	peerSweep = 5 * time.Second       // between two comparisons of memory and record
+	peerShare = 10                    // reading all registered processes may take this part of the time
 	peerItems = 512                   // reports in a message, at most
 	peerBytes = 256 << 10             // of reports in a message, about, unless one is larger
 	askPause  = time.Second           // between two requests for everything
@@ -41,13 +42,18 @@ type peers struct {
 	wakes chan gozzard.TaskSeq // tasks with attempts for agents of this server
 	asked chan string          // servers that want everything
 
+	// Held while news are sent, and while a part of a snapshot is made and sent: no status in it may be older than one
+	// that was sent before.
+	telling sync.Mutex
+
 	mu    sync.Mutex
 	seq   uint64
-	news  gozzard.PeerNews // not sent yet
+	out   outbox
 	known map[string]*peer
 	away  map[string]away          // servers that are not heard
 	homes map[gozzard.AgentID]home // of agents whose home is another server
 	marks uint64                   // number of the newest snapshot
+	stale bool                     // registrations may have been missed
 }
 
 // peer is another server.
@@ -107,12 +113,12 @@ func (s *peers) loop(ctx context.Context) {
 }
 
 // note adds news.
-func (s *peers) note(add func(n *gozzard.PeerNews)) {
+func (s *peers) note(add func(o *outbox)) {
 	if s == nil {
 		return
 	}
 	s.mu.Lock()
-	add(&s.news)
+	add(&s.out)
 	s.mu.Unlock()
 	select {
 	case s.wake <- struct{}{}:
@@ -122,7 +128,8 @@ func (s *peers) note(add func(n *gozzard.PeerNews)) {
 
 // noteReport tells what an agent of this server reported.
 func (s *peers) noteReport(agent gozzard.AgentID, cloud int, r *gozzard.Report) {
-	s.note(func(n *gozzard.PeerNews) {
+	s.note(func(o *outbox) {
+		n := o.of(agent)
 		n.Reports = append(n.Reports, gozzard.PeerReport{Agent: agent, Cloud: cloud, Report: r})
 	})
 }
@@ -155,14 +162,16 @@ func helloReport(session uint64, info *gozzard.HostInfo) *gozzard.Report {
 
 // noteSilent tells that an agent went silent.
 func (s *peers) noteSilent(agent gozzard.AgentID, session uint64, since time.Time) {
-	s.note(func(n *gozzard.PeerNews) {
+	s.note(func(o *outbox) {
+		n := o.endOf(agent)
 		n.Silent = append(n.Silent, gozzard.PeerSilent{Agent: agent, Session: session, Since: since})
 	})
 }
 
 // noteTask tells that a task got verdicts.
 func (s *peers) noteTask(seq gozzard.TaskSeq) {
-	s.note(func(n *gozzard.PeerNews) {
+	s.note(func(o *outbox) {
+		n := &o.news
 		if len(n.Tasks) == 0 || n.Tasks[len(n.Tasks)-1] != seq { // the verdicts of one task often come together
 			n.Tasks = append(n.Tasks, seq)
 		}
@@ -174,21 +183,27 @@ const eventFacts = "events"
 
 // noteEvents tells that there are new events in the record.
 func (s *peers) noteEvents() {
-	s.note(func(n *gozzard.PeerNews) {
-		if !slices.Contains(n.Changed, eventFacts) {
-			n.Changed = append(n.Changed, eventFacts)
+	s.note(func(o *outbox) {
+		if !slices.Contains(o.news.Changed, eventFacts) {
+			o.news.Changed = append(o.news.Changed, eventFacts)
 		}
 	})
 }
 
 // noteSeed tells that a process was registered.
 func (s *peers) noteSeed(agent gozzard.AgentID, status gozzard.Status) {
-	s.note(func(n *gozzard.PeerNews) { n.Seeds = append(n.Seeds, gozzard.PeerSeed{Agent: agent, Status: status}) })
+	s.note(func(o *outbox) {
+		n := o.of(agent)
+		n.Seeds = append(n.Seeds, gozzard.PeerSeed{Agent: agent, Status: status})
+	})
 }
 
 // noteRemoved tells that a process was removed.
 func (s *peers) noteRemoved(id gozzard.ProcID) {
-	s.note(func(n *gozzard.PeerNews) { n.Removed = append(n.Removed, id) })
+	s.note(func(o *outbox) {
+		n := o.endOf(id.Agent)
+		n.Removed = append(n.Removed, id)
+	})
 }
 
 // passOn hands an answer that this server did not ask for to the others: one of them may have asked.
@@ -203,52 +218,21 @@ func (s *peers) passOn(agent gozzard.AgentID, cloud int, id gozzard.OpID, r *goz
 // tellAll sends what is new to all others, in messages that are not too large. The last one may be empty.
 func (s *peers) tellAll() {
 	for more := true; more; {
-		var n gozzard.PeerNews
-		n, more = s.take()
-		s.send("", &n)
+		more = s.tellSome()
 	}
 }
 
-// take takes news for one message.
-func (s *peers) take() (n gozzard.PeerNews, more bool) {
+// tellSome sends one message to all others, and reports whether there is more.
+func (s *peers) tellSome() (more bool) {
+	s.telling.Lock()
+	defer s.telling.Unlock()
 	s.mu.Lock()
-	defer s.mu.Unlock()
-	n = s.news
-	s.news = gozzard.PeerNews{}
-	if fit := fitting(n.Reports); fit < len(n.Reports) {
-		s.news.Reports = slices.Clone(n.Reports[fit:])
-		n.Reports, more = n.Reports[:fit], true
-	}
-	if len(n.Seeds) > peerItems {
-		s.news.Seeds = slices.Clone(n.Seeds[peerItems:])
-		n.Seeds, more = n.Seeds[:peerItems], true
-	}
-	n.Tasks = sorted(n.Tasks)
+	n, more := s.out.take()
 	s.seq++
 	n.Seq = s.seq
-	return n, more
-}
-
-// fitting is how many reports fit into a message.
-func fitting(list []gozzard.PeerReport) int {
-	bytes := 0
-	for i := range min(len(list), peerItems) {
-		r := list[i].Report
-		bytes += 100 + 200*len(r.Statuses)
-		if r.Logs != nil || r.History != nil {
-			bytes += peerBytes
-		}
-		if i > 0 && bytes > peerBytes {
-			return i
-		}
-	}
-	return min(len(list), peerItems)
-}
-
-// sorted sorts numbers and leaves each out that is there twice.
-func sorted(list []gozzard.TaskSeq) []gozzard.TaskSeq {
-	slices.Sort(list)
-	return slices.Compact(list)
+	s.mu.Unlock()
+	s.send("", &n)
+	return more
 }
 
 func (s *peers) send(to string, n *gozzard.PeerNews) {

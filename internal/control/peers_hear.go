@@ -206,6 +206,7 @@ func (s *peers) endSnapshot(server string) {
 	}
 	mark := k.mark
 	k.mark = 0
+	s.stale = s.stale || k.gap // a snapshot has no registrations
 	k.told(s.o.Now())
 	s.mu.Unlock()
 	s.lose(server, s.o.Now(), func(h home) bool { return h.mark < mark })

@@ -33,8 +33,11 @@ func (s *peers) snapshotLoop(ctx context.Context) {
 	}
 }
 
-// tellEverything tells a server what this one knows of its agents.
+// tellEverything tells a server what this one knows of its agents. News are sent only between two messages that are
+// whole, because they are newer.
 func (s *peers) tellEverything(ctx context.Context, to string) {
+	s.telling.Lock()
+	defer s.telling.Unlock()
 	n := &gozzard.PeerNews{Snapshot: true}
 	statuses := 0
 	flush := func() {
@@ -50,16 +53,19 @@ func (s *peers) tellEverything(ctx context.Context, to string) {
 		if !ok {
 			continue
 		}
-		reports, rows := s.everythingOf(agent, session, &h.Info)
-		if len(n.Reports) > 0 && statuses+rows > snapshotStatuses {
-			flush()
+		for _, r := range s.everythingOf(agent, session, &h.Info) {
+			if len(n.Reports) > 0 && statuses+len(r.Report.Statuses) > snapshotStatuses {
+				flush()
+			}
+			n.Reports, statuses = append(n.Reports, r), statuses+len(r.Report.Statuses)
 		}
-		n.Reports, statuses = append(n.Reports, reports...), statuses+rows
 		if !h.Online {
 			n.Silent = append(n.Silent, gozzard.PeerSilent{Agent: agent, Session: session.ID, Since: h.LastSeen})
 		}
-		if len(n.Reports) >= peerItems {
+		if len(n.Reports) >= peerItems || statuses >= snapshotStatuses*9/10 {
 			flush()
+			s.telling.Unlock()
+			s.telling.Lock()
 		}
 	}
 	n.Last = true
@@ -68,7 +74,7 @@ func (s *peers) tellEverything(ctx context.Context, to string) {
 
 // everythingOf describes a host and its processes.
 func (s *peers) everythingOf(agent gozzard.AgentID, session delivery.Session, info *gozzard.HostInfo) (
-	list []gozzard.PeerReport, rows int) {
+	list []gozzard.PeerReport) {
 	add := func(r *gozzard.Report) {
 		list = append(list, gozzard.PeerReport{Agent: agent, Cloud: session.Cloud, Report: r})
 	}
@@ -76,7 +82,7 @@ func (s *peers) everythingOf(agent gozzard.AgentID, session delivery.Session, in
 
 	statuses, whole := s.o.Live.Statuses(agent)
 	if !whole { // the host has not reported all since it opened its session
-		return list, 0
+		return list
 	}
 	s.mu.Lock()
 	s.marks++
@@ -88,7 +94,7 @@ func (s *peers) everythingOf(agent gozzard.AgentID, session delivery.Session, in
 		add(&gozzard.Report{Version: gozzard.ProtocolVersion, Kind: gozzard.ReportStatus, Session: session.ID,
 			Round: round, Part: uint32(i), Parts: uint32(parts), Statuses: part})
 	}
-	return list, len(statuses)
+	return list
 }
 
 // wakeLoop looks at the agents of tasks that other servers accepted for agents of this one.
@@ -98,9 +104,9 @@ func (s *peers) wakeLoop(ctx context.Context) {
 		case <-ctx.Done():
 			return
 		case seq := <-s.wakes:
-			list, err := s.o.Store.Attempts(ctx, seq)
+			list, err := s.o.Store.OpenOps(ctx, seq)
 			if err == nil {
-				err = s.p.delivery.LookAt(ctx, agentsOf(slices.DeleteFunc(list, s.isElsewhere)))
+				err = s.p.delivery.LookAt(ctx, s.ownAgents(list))
 			}
 			if err != nil && ctx.Err() == nil {
 				s.o.Log.Warn("cannot read a task that another server accepted; the server tries again soon", "task", seq,
@@ -110,20 +116,52 @@ func (s *peers) wakeLoop(ctx context.Context) {
 	}
 }
 
-// isHere reports whether an attempt belongs to an agent with a session at this server.
-func (s *peers) isHere(a *gozzard.Attempt) bool {
-	own, _, _ := s.p.delivery.Session(a.Agent)
+// isHere reports whether an agent has a session at this server.
+func (s *peers) isHere(agent gozzard.AgentID) bool {
+	own, _, _ := s.p.delivery.Session(agent)
 	return own.ID != 0
 }
 
-func (s *peers) isElsewhere(a gozzard.Attempt) bool { return !s.isHere(&a) }
+// ownAgents lists the agents of this server among those of attempts.
+func (s *peers) ownAgents(list []record.OpenOp) []gozzard.AgentID {
+	var agents []gozzard.AgentID
+	for i := range list {
+		agents = append(agents, list[i].Agent)
+	}
+	slices.Sort(agents)
+	return slices.DeleteFunc(slices.Compact(agents), func(agent gozzard.AgentID) bool { return !s.isHere(agent) })
+}
 
 // sweepLoop sweeps from time to time, beside the loop that tells: while the record does not answer, the others must hear that
 // this server lives.
 func (s *peers) sweepLoop(ctx context.Context) {
+	var next time.Time // of a reading of all registered processes
 	for pace.Sleep(ctx, peerSweep) == nil {
 		s.sweep(ctx)
+		if began := time.Now(); began.After(next) && s.reload(ctx) {
+			next = time.Now().Add(peerShare * time.Since(began))
+		}
 	}
+}
+
+// reload reads all registered processes, if news of some may have been missed.
+func (s *peers) reload(ctx context.Context) (done bool) {
+	s.mu.Lock()
+	stale := s.stale
+	s.stale = false
+	s.mu.Unlock()
+	if !stale {
+		return false
+	}
+
+	err := s.p.ReloadHosts(ctx)
+	if err != nil {
+		s.mu.Lock()
+		s.stale = true
+		s.mu.Unlock()
+		s.sweepFailed(ctx, err)
+	}
+	return err == nil
 }
 
 // sweep compares what this server has in memory with the record. It drops what another server decided, looks at its agents
@@ -131,7 +169,7 @@ func (s *peers) sweepLoop(ctx context.Context) {
 func (s *peers) sweep(ctx context.Context) {
 	// Drop what is decided.
 	held := s.p.delivery.Held()
-	open, err := s.o.Store.Open(ctx, "")
+	open, err := s.o.Store.OpenOps(ctx, 0)
 	if err != nil {
 		s.sweepFailed(ctx, err)
 		return
@@ -142,20 +180,30 @@ func (s *peers) sweep(ctx context.Context) {
 	s.p.delivery.Drop(slices.Collect(maps.Keys(held)))
 
 	// Look at what is missing.
-	missing := s.p.delivery.Missing(open)
-	here := agentsOf(slices.DeleteFunc(slices.Clone(missing), s.isElsewhere))
-	if err := s.p.delivery.LookAt(ctx, here); err != nil {
+	missing := s.missing(open)
+	if err := s.p.delivery.LookAt(ctx, s.ownAgents(missing)); err != nil {
 		s.sweepFailed(ctx, err)
 	}
 	if s.o.Now().Sub(s.p.started) <= s.o.Lease {
 		return // agents are about to come back
 	}
-	err = s.takeUp(ctx, slices.DeleteFunc(missing, func(a gozzard.Attempt) bool {
-		return s.isHere(&a) || !s.hasNoHome(a.Agent)
-	}))
-	if err != nil {
+	homeless := slices.DeleteFunc(missing, func(a record.OpenOp) bool { return s.isHere(a.Agent) || !s.hasNoHome(a.Agent) })
+	if err := s.takeUp(ctx, homeless); err != nil {
 		s.sweepFailed(ctx, err)
 	}
+}
+
+// missing keeps the attempts that this server does not have.
+func (s *peers) missing(open []record.OpenOp) []record.OpenOp {
+	ids := make([]gozzard.OpID, len(open))
+	for i := range open {
+		ids[i] = open[i].Op
+	}
+	lacks := map[gozzard.OpID]bool{}
+	for _, id := range s.p.delivery.MissingOps(ids) {
+		lacks[id] = true
+	}
+	return slices.DeleteFunc(open, func(a record.OpenOp) bool { return !lacks[a.Op] })
 }
 
 func (s *peers) sweepFailed(ctx context.Context, err error) {
@@ -173,7 +221,19 @@ func (s *peers) hasNoHome(agent gozzard.AgentID) bool {
 }
 
 // takeUp takes up attempts that no server has.
-func (s *peers) takeUp(ctx context.Context, list []gozzard.Attempt) error {
+func (s *peers) takeUp(ctx context.Context, ops []record.OpenOp) error {
+	if len(ops) == 0 {
+		return nil
+	}
+	wanted := make(map[gozzard.OpID]bool, len(ops))
+	for i := range ops {
+		wanted[ops[i].Op] = true
+	}
+	list, err := s.o.Store.Open(ctx, "")
+	if err != nil {
+		return err
+	}
+	list = slices.DeleteFunc(list, func(a gozzard.Attempt) bool { return !wanted[a.Op] })
 	apps, err := s.p.appsOf(ctx, list)
 	if err != nil {
 		return err
@@ -190,7 +250,7 @@ func (s *peers) split(list []gozzard.Attempt) (own []gozzard.Attempt, others map
 	own = make([]gozzard.Attempt, 0, len(list))
 	for i := range list {
 		server := ""
-		if a := &list[i]; a.State == gozzard.AttemptPending && !s.isHere(a) {
+		if a := &list[i]; a.State == gozzard.AttemptPending && !s.isHere(a.Agent) {
 			server, _ = s.homeOf(a.Agent)
 		}
 		if server == "" {

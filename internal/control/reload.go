@@ -2,16 +2,14 @@ package control
 
 import (
 	"context"
-	"math"
 	"slices"
 
 	"github.com/gozzard/gozzard"
-	"github.com/gozzard/gozzard/internal/fleet"
 )
 
 // TellChanged tells all other servers that this one changed recorded facts of these kinds.
 func (p *Plane) TellChanged(kinds []string) {
-	p.peers.note(func(news *gozzard.PeerNews) { news.Changed = append(news.Changed, kinds...) })
+	p.peers.note(func(o *outbox) { o.news.Changed = append(o.news.Changed, kinds...) })
 }
 
 // ReloadGroups sends the limits of process groups to the agents of this server: another server changed some.
@@ -29,7 +27,7 @@ func (p *Plane) ReloadBusinesses(ctx context.Context) error { return p.businesse
 func (p *Plane) ReloadHosts(ctx context.Context) error {
 	// Look into memory before the record: what is in memory by now and not in the record then was removed from it.
 	before := p.o.Live.Hosts(gozzard.Everything())
-	_, rows := p.o.Live.Find(gozzard.Everything(), fleet.Filter{}, 0, math.MaxInt)
+	registered := p.o.Live.Seeded()
 	hosts, err := p.o.Store.Hosts(ctx)
 	if err != nil {
 		return err
@@ -46,8 +44,8 @@ func (p *Plane) ReloadHosts(ctx context.Context) error {
 		}
 	}
 
-	// The processes. A host that is online says itself which ones it has.
-	processes := make(map[gozzard.ProcID]bool, len(rows))
+	// The processes.
+	processes := make(map[gozzard.ProcID]bool, len(registered))
 	for rec, err := range p.o.Store.Processes(ctx, nil) {
 		if err != nil {
 			return err
@@ -55,9 +53,25 @@ func (p *Plane) ReloadHosts(ctx context.Context) error {
 		processes[rec.ID] = true
 		p.seed(rec.ID.Agent, seedStatus(&rec))
 	}
-	for i := range rows {
-		id := gozzard.ProcID{Agent: rows[i].Agent, Key: rows[i].Status.Key}
-		if h, known := p.o.Live.Host(id.Agent); known && !h.Online && !processes[id] {
+	return p.unregister(ctx, slices.DeleteFunc(registered, func(id gozzard.ProcID) bool { return processes[id] }))
+}
+
+// unregister takes away processes that are not in the record any more. No task is launched meanwhile: one that registers such a
+// process again adds it again. A host that is online says itself which processes it has.
+func (p *Plane) unregister(ctx context.Context, ids []gozzard.ProcID) error {
+	p.launcher.order.Lock()
+	defer p.launcher.order.Unlock()
+	recs, err := recorded(ctx, p.o.Store, ids)
+	if err != nil {
+		return err
+	}
+	for _, id := range ids {
+		if _, ok := recs[id]; ok {
+			continue
+		}
+		if h, known := p.o.Live.Host(id.Agent); known && h.Online {
+			p.o.Live.Unseed(id.Agent, id.Key)
+		} else {
 			p.o.Live.Remove(id.Agent, id.Key)
 		}
 	}

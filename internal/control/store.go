@@ -56,6 +56,9 @@ type Store interface {
 	// Open lists the attempts that are not final: of one agent, or of all with "".
 	Open(ctx context.Context, agent gozzard.AgentID) ([]gozzard.Attempt, error)
 
+	// OpenOps names the attempts that are not final, in no order: of one task, or of all with 0. It costs less than Open.
+	OpenOps(ctx context.Context, seq gozzard.TaskSeq) ([]record.OpenOp, error)
+
 	// OpenSession registers a session and the host's description if the session is newer than the one recorded
 	// (gozzard.MayOpenSession). It records since which session the agent has this journal (gozzard.JournalSince)
 	// and returns the host as it is recorded now; when the session was not registered, as it was. A new host

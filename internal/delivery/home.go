@@ -26,8 +26,20 @@ func (e *Engine) Missing(list []gozzard.Attempt) (missing []gozzard.Attempt) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	for i := range list {
-		if e.isMissing(&list[i]) {
+		if e.isMissing(list[i].Op) {
 			missing = append(missing, list[i])
+		}
+	}
+	return missing
+}
+
+// MissingOps lists the operations that this server does not have, and whose verdicts it did not record lately.
+func (e *Engine) MissingOps(list []gozzard.OpID) (missing []gozzard.OpID) {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	for _, id := range list {
+		if e.isMissing(id) {
+			missing = append(missing, id)
 		}
 	}
 	return missing

@@ -174,7 +174,7 @@ func (e *Engine) follow(id gozzard.AgentID, v *view, now time.Time) {
 		switch {
 		case a != nil:
 			e.catchUp(a, row, own, now)
-		case e.isMissing(row) && (own == 0 || holds(own, row)):
+		case e.isMissing(row.Op) && (own == 0 || holds(own, row)):
 			e.add(row, v.apps[row.Ref.Task], own, now)
 		}
 	}
@@ -235,10 +235,10 @@ func (e *Engine) add(row *gozzard.Attempt, app string, own uint64, now time.Time
 	e.queue.addFound(row, app, kind, now)
 }
 
-// isMissing reports whether this server does not have an attempt and did not record its verdict lately. The lock is held.
-func (e *Engine) isMissing(row *gozzard.Attempt) bool {
-	_, decided := e.queue.recent.owner(row.Op)
-	return e.queue.attempts[row.Op] == nil && !decided
+// isMissing reports whether this server does not have an operation and did not record its verdict lately. The lock is held.
+func (e *Engine) isMissing(id gozzard.OpID) bool {
+	_, decided := e.queue.recent.owner(id)
+	return e.queue.attempts[id] == nil && !decided
 }
 
 // lateOf lists what a former home recorded for a session that was over. The lock is held.
@@ -246,7 +246,7 @@ func (e *Engine) lateOf(own uint64, open []gozzard.Attempt, now time.Time) (late
 	for i := range open {
 		row := &open[i]
 		do, to := gozzard.OnLook(own, own, gozzard.Sighting{State: row.State, Session: row.Session,
-			Held: !e.isMissing(row), Late: !row.Deadline.After(now)})
+			Held: !e.isMissing(row.Op), Late: !row.Deadline.After(now)})
 		if do == gozzard.LookSettle {
 			late = append(late, Settlement{Ref: row.Ref, Op: row.Op, Agent: row.Agent, Action: row.Action, Key: row.Key,
 				To: to, FromSession: row.Session, Outcome: reconciledOutcome(to, &gozzard.OpReport{})})

@@ -4,6 +4,7 @@ import (
 	"path"
 	"reflect"
 	"slices"
+	"strings"
 	"testing"
 	"time"
 
@@ -53,6 +54,17 @@ func (m *model) find(agent gozzard.AgentID, k gozzard.Key) *modelRow {
 
 func (m *model) remove(row *modelRow) {
 	m.rows = slices.DeleteFunc(m.rows, func(r *modelRow) bool { return r == row })
+}
+
+func (m *model) unseed(agent gozzard.AgentID, k gozzard.Key) {
+	r := m.find(agent, k)
+	if r == nil {
+		return
+	}
+	r.seeded = false
+	if !r.seen {
+		m.remove(r)
+	}
 }
 
 func (m *model) put(agent gozzard.AgentID, s gozzard.Status) *modelRow {
@@ -388,6 +400,11 @@ func TestIndexAgainstModel(t *testing.T) {
 					m.remove(r)
 				}
 			},
+			"unseed": func(t *rapid.T) {
+				agent, k := genAgent.Draw(t, "agent"), genKey.Draw(t, "key")
+				x.Unseed(agent, k)
+				m.unseed(agent, k)
+			},
 			"forget": func(t *rapid.T) {
 				agent := genAgent.Draw(t, "agent")
 				x.Forget(agent)
@@ -401,6 +418,13 @@ func TestIndexAgainstModel(t *testing.T) {
 			"": func(t *rapid.T) { compare(t, x, m) },
 		})
 	})
+}
+
+func sortedIDs(list []gozzard.ProcID) []gozzard.ProcID {
+	slices.SortFunc(list, func(a, b gozzard.ProcID) int {
+		return strings.Compare(string(a.Agent)+" "+a.Key.String(), string(b.Agent)+" "+b.Key.String())
+	})
+	return list
 }
 
 func compare(t *rapid.T, x *fleet.Index, m *model) {
@@ -428,14 +452,19 @@ func compare(t *rapid.T, x *fleet.Index, m *model) {
 	same("found", wantRows, rows)
 
 	counts := map[gozzard.Condition]int{}
+	var seeded []gozzard.ProcID
 	for _, r := range m.rows {
 		counts[m.condition(r)]++
+		if same("seeded", r.seeded, x.IsSeeded(r.agent, r.s.Key)); r.seeded {
+			seeded = append(seeded, gozzard.ProcID{Agent: r.agent, Key: r.s.Key})
+		}
 		got, ok := x.Get(r.agent, r.s.Key)
 		same("known", true, ok)
 		same("row", m.row(r), got)
 	}
 
 	same("length", len(m.rows), x.Len())
+	same("all seeded", sortedIDs(seeded), sortedIDs(x.Seeded()))
 	same("states", counts, x.CountByCondition())
 	online := 0
 	for _, h := range m.hosts {

@@ -311,6 +311,43 @@ func (q *query) hitsOn(at uint32, hits []hit) []hit {
 	return hits
 }
 
+// Seeded lists the rows that the record has, in no order.
+func (x *Index) Seeded() (list []gozzard.ProcID) {
+	for at, more := 0, true; more; at++ {
+		list, more = x.seededOf(at, list)
+	}
+	return list
+}
+
+// seededOf appends the rows of one host. The lock is held for one host only, so that it does not block others for long.
+func (x *Index) seededOf(at int, list []gozzard.ProcID) (_ []gozzard.ProcID, more bool) {
+	x.mu.RLock()
+	defer x.mu.RUnlock()
+	if at >= len(x.hosts) {
+		return list, false
+	}
+	e := x.hosts[at]
+	for _, id := range e.rows {
+		if r := x.rows.at(id); r.flags&rowSeeded != 0 {
+			list = append(list, gozzard.ProcID{Agent: e.Info.Agent, Key: x.keyOf(r)})
+		}
+	}
+	return list, true
+}
+
+// IsSeeded reports whether the record has a row.
+func (x *Index) IsSeeded(agent gozzard.AgentID, key gozzard.Key) bool {
+	x.mu.RLock()
+	defer x.mu.RUnlock()
+	at, ok := x.byAgent[agent]
+	if !ok {
+		return false
+	}
+	e := x.hosts[at]
+	i, ok := x.locate(e, key)
+	return ok && x.rows.at(e.rows[i]).flags&rowSeeded != 0
+}
+
 // Statuses lists what a host reported of its processes; whole is false while it has not reported all of them in its present
 // session.
 func (x *Index) Statuses(agent gozzard.AgentID) (list []gozzard.Status, whole bool) {

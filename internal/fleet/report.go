@@ -114,6 +114,26 @@ func (x *Index) Seed(agent gozzard.AgentID, s gozzard.Status) {
 	}
 }
 
+// Unseed says that the record does not have a row any more. It stays if its host reports it, and as long as it does.
+func (x *Index) Unseed(agent gozzard.AgentID, key gozzard.Key) {
+	x.mu.Lock()
+	defer x.mu.Unlock()
+	at, ok := x.byAgent[agent]
+	if !ok {
+		return
+	}
+	e := x.hosts[at]
+	i, ok := x.locate(e, key)
+	if !ok {
+		return
+	}
+	r := x.rows.at(e.rows[i])
+	r.set(rowSeeded, false)
+	if r.flags&rowSeen == 0 {
+		x.discard(e, i)
+	}
+}
+
 // Remove removes a row, also one that Seed added.
 func (x *Index) Remove(agent gozzard.AgentID, key gozzard.Key) {
 	x.mu.Lock()

@@ -100,6 +100,12 @@ type TaskPlace struct {
 	Addr  gozzard.HostAddr
 }
 
+// OpenOp is an attempt that is not final.
+type OpenOp struct {
+	Op    gozzard.OpID
+	Agent gozzard.AgentID
+}
+
 // TaskCounts are the numbers of attempts by verdict. Noted ones are among those done.
 type TaskCounts struct {
 	Done, Noted, Failed, Running int

@@ -69,6 +69,8 @@ func TestPlans(t *testing.T) {
 	explain("tasks of an app", selectTasksOfApp, []any{"a", 1, 1})
 	explain("tasks of a user", selectTasksOfUser, []any{"a", "u", 1, 1})
 	explain("open attempts", selectAttempts+ofAll, nil)
+	explain("open operations", selectOpenOps, nil)
+	explain("open operations of a task", selectTasksOpen, []any{1})
 	explain("agents on which attempts wait", selectWaitingAgents, nil)
 	explain("ended jobs", selectEndedJobs, []any{1, 1})
 	explain("open jobs", selectOpenJobs, nil)

@@ -8,6 +8,7 @@ import (
 	"slices"
 
 	"github.com/gozzard/gozzard"
+	"github.com/gozzard/gozzard/internal/record"
 )
 
 const taskColumns = `t.seq, t.task_id, t.app, t.caller, t.asserted, t.door, t.accepted_at, t.targets`
@@ -64,6 +65,11 @@ const (
 	ofAll   = `state < 4`
 )
 
+const (
+	selectOpenOps   = `SELECT op_id, agent_id FROM attempts WHERE ` + ofAll
+	selectTasksOpen = selectOpenOps + ` AND task_seq = CAST($1 AS BIGINT)`
+)
+
 // Attempts implements control.Store. Attempts of one item share their labels and their definition, so callers must not
 // change those.
 func (s *Store) Attempts(ctx context.Context, seq gozzard.TaskSeq) (list []gozzard.Attempt, err error) {
@@ -89,6 +95,25 @@ func (s *Store) Open(ctx context.Context, agent gozzard.AgentID) (list []gozzard
 	} else {
 		list, _, err = s.readAttempts(ctx, ofAgent, text(string(agent)))
 	}
+	return list, s.readError("open attempts", err)
+}
+
+// OpenOps implements control.Store.
+func (s *Store) OpenOps(ctx context.Context, seq gozzard.TaskSeq) (list []record.OpenOp, err error) {
+	defer s.timed("open_ops", &err)()
+	query, args := selectOpenOps, []any(nil)
+	if seq != 0 {
+		query, args = selectTasksOpen, []any{int64(seq)}
+	}
+	err = s.read.each(ctx, query, args, func(r *sql.Rows) error {
+		var op, agent string
+		if err := r.Scan(&op, &agent); err != nil {
+			return err
+		}
+		id, err := gozzard.ParseOpID(op)
+		list = append(list, record.OpenOp{Op: id, Agent: gozzard.AgentID(agent)})
+		return err
+	})
 	return list, s.readError("open attempts", err)
 }
 

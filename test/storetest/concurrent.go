@@ -30,6 +30,7 @@ func contexts(t *testing.T, s control.Store) {
 		"task":     func() error { _, err := s.Task(ended, 1); return err },
 		"attempts": func() error { _, err := s.Attempts(ended, 1); return err },
 		"open":     func() error { _, err := s.Open(ended, ""); return err },
+		"open ops": func() error { _, err := s.OpenOps(ended, 0); return err },
 		"hosts":    func() error { _, err := s.Hosts(ended); return err },
 		"audit":    func() error { _, err := s.Audit(ended, 1); return err },
 		"ping":     func() error { return s.Ping(ended) },

@@ -1,6 +1,7 @@
 package storetest
 
 import (
+	"fmt"
 	"slices"
 	"testing"
 	"time"
@@ -334,4 +335,27 @@ func openAttempts(t *testing.T, s control.Store) {
 	open, err = s.Open(t.Context(), "unknown")
 	must(t, err)
 	equal(t, "open attempts of an unknown agent", len(open), 0)
+
+	for seq, want := range map[gozzard.TaskSeq][]gozzard.Attempt{0: append(slices.Clone(first.Attempts[:3]), second.Attempts...),
+		first.Task.Seq: first.Attempts[:3], second.Task.Seq: second.Attempts, 4711: nil} {
+		ops, err := s.OpenOps(t.Context(), seq)
+		must(t, err)
+		equal(t, fmt.Sprintf("open operations of task %d", seq), byOp(ops), byOp(opsOf(want)))
+	}
+}
+
+// opsOf names attempts as OpenOps does.
+func opsOf(list []gozzard.Attempt) (ops []record.OpenOp) {
+	for i := range list {
+		ops = append(ops, record.OpenOp{Op: list[i].Op, Agent: list[i].Agent})
+	}
+	return ops
+}
+
+func byOp(ops []record.OpenOp) map[record.OpenOp]int {
+	counts := map[record.OpenOp]int{}
+	for _, o := range ops {
+		counts[o]++
+	}
+	return counts
 }
