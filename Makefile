@@ -262,10 +262,19 @@ tenants: ## threats TI3 and TE6: 10,000 random requests of one tenant beside ano
 	go test -count=1 -timeout 30m -v -run 'TestTI3|TestJudge' ./test/tenants -requests 10000 -shared.requests 10000
 
 .PHONY: bench
-bench: ## figures beside those of peers: the path of an operation, businesses, and the agent beside other supervisors (an hour and a quarter)
+bench: ## figures beside those of peers: the path of an operation, businesses, and the agent beside other supervisors (an hour and three quarters)
 	go run ./bench/spine
 	go run ./bench/topology
 	go run ./bench/supervisors
+	go run ./bench/supervisors -single
+
+.PHONY: bench-before
+bench-before: ## the path of an operation with the program of the commit BEFORE and with that of this tree, in turns (20 minutes)
+	@test -n "$(BEFORE)" || { echo "usage: make bench-before BEFORE=COMMIT" >&2; exit 2; }
+	dir=$$(mktemp -d); trap 'git worktree remove --force $$dir/tree; rm -rf $$dir' EXIT; \
+	git worktree add -q --detach $$dir/tree $(BEFORE) && \
+	(cd $$dir/tree && CGO_ENABLED=0 go build -trimpath -o ../before ./cmd/gozzard) && \
+	go run ./bench/spine -before $$dir/before -only single,ingest,fanout,large -out bench/spine/BEFORE.md
 
 .PHONY: bench-fleet
 bench-fleet: ## 1,000, 10,000 and 19,000 simulated agents, plain and over TLS, beside bare NATS (half an hour; QUICK=-quick for 1,000 in four minutes)
@@ -288,8 +297,9 @@ first-hour: ## the first steps of a new user in a fresh Debian, beside pm2's, wi
 	go run ./bench/firsthour
 
 .PHONY: bench-supervisors
-bench-supervisors: ## the agent beside other supervisors, which it installs, with many processes, and its profiles (an hour, at most 100 minutes)
+bench-supervisors: ## the agent beside other supervisors, which it installs, with many processes, and its profiles (an hour and a half)
 	go run ./bench/supervisors
+	go run ./bench/supervisors -single
 
 .PHONY: fuzz
 fuzz: ## every fuzz target for FUZZTIME, guided by coverage

@@ -11,6 +11,7 @@ import (
 	"flag"
 	"fmt"
 	"os"
+	"time"
 
 	"github.com/gozzard/gozzard/bench/sheet"
 )
@@ -25,10 +26,12 @@ func main() {
 	binary := flag.String("binary", os.Getenv("GOZZARD_BINARY"), "a gozzard that is built already; default: build one")
 	only := flag.String("only", "", "measure only these, by commas: single,fanout,ingest,pages,large; pages has large")
 	profiles := flag.String("profiles", "", "folder for profiles of the server, which is then a part of this program; default: none")
+	before := flag.String("before", "", "another gozzard that is built already: measure both in turns, and compare them")
+	times := flag.Int("times", 3, "how often each is measured with -before")
 	flag.Parse()
 
-	if flag.NArg() > 0 {
-		fmt.Fprintln(os.Stderr, "spine: no arguments are taken")
+	if flag.NArg() > 0 || *times < 1 {
+		fmt.Fprintln(os.Stderr, "spine: no arguments are taken, and -times is at least 1")
 		os.Exit(2)
 	}
 
@@ -39,9 +42,14 @@ func main() {
 	}
 
 	path := *out
-	if path == "" && !*quick && *only == "" && *profiles == "" {
+	if path == "" && !*quick && *only == "" && *profiles == "" && *before == "" {
 		path = "bench/spine/RESULTS.md"
 	}
 
-	os.Exit(sheet.Command("spine", path, o.size.limit, func(ctx context.Context) (*results, error) { return run(ctx, o) }))
+	limit, measure := o.size.limit, func(ctx context.Context) (*results, error) { return run(ctx, o) }
+	if *before != "" {
+		limit *= time.Duration(2 * *times)
+		measure = func(ctx context.Context) (*results, error) { return beside(ctx, o, *before, *times) }
+	}
+	os.Exit(sheet.Command("spine", path, limit, measure))
 }

@@ -13,7 +13,8 @@ import (
 // results is the result of the run.
 type results struct {
 	sheet.Sheet
-	size size
+	size   size
+	beside bool // it compares two programs
 }
 
 func newResults(s size) *results { return &results{size: s, Sheet: sheet.Sheet{At: time.Now()}} }
@@ -22,6 +23,11 @@ func (r *results) Text() string {
 	command := "go run ./bench/spine"
 	if r.size.name != "full" {
 		command += " -" + r.size.name
+	}
+	if r.beside {
+		return r.Markdown(sheet.Head{Title: "The spine before and now", Command: command + " -before FILE",
+			Shared: " (server, hosts, callers)", Versions: sheet.Versions(""),
+			Read: "Read the ratios: now to before. Each figure is the median of several runs, with the least and the greatest."})
 	}
 	return r.Markdown(sheet.Head{
 		Title: "The spine beside its limits", Command: command, Shared: " (server, hosts, callers, peers), loopback",

@@ -8,6 +8,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/gozzard/gozzard/bench/child"
 )
 
 // The parts that are measured as separate processes are this program, also when it is a test.
@@ -79,5 +81,26 @@ func TestMissedGoals(t *testing.T) {
 	b.missLarge(largeTargets, 3*goalAcceptLarge, goalAcceptLarge, time.Millisecond)
 	if missed := b.res.Missed(); len(missed) != 4 || !strings.Contains(missed[1], "20 % above") {
 		t.Errorf("missed %q", missed)
+	}
+}
+
+// TestQuickBeside compares a program with itself.
+func TestQuickBeside(t *testing.T) {
+	binary := os.Getenv("GOZZARD_BINARY")
+	if binary == "" {
+		var err error
+		if binary, err = child.Build(t.Context(), t.TempDir(), "gozzard", "./cmd/gozzard"); err != nil {
+			t.Fatal(err)
+		}
+	}
+	res, err := beside(t.Context(), options{size: quickSize(), binary: binary, only: "single", progress: t.Output()}, binary, 1)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := res.Fault(); err != nil {
+		t.Error(err)
+	}
+	if text := res.Text(); !strings.Contains(text, "| now | before | ratio |") || !strings.Contains(text, "operations a second") {
+		t.Errorf("the results have no figures side by side:\n%s", text)
 	}
 }

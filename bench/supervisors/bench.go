@@ -46,7 +46,7 @@ type size struct {
 
 func fullSize() size {
 	return size{
-		name: "full", counts: []int{1, 100, 1000}, limit: 100 * time.Minute, settle: 2 * time.Second,
+		name: "full", counts: []int{100, 1000}, limit: 100 * time.Minute, settle: 2 * time.Second,
 		idle: 20 * time.Second, crashes: 100, twice: 10,
 		budget: 20 * time.Second, storms: 3, repeats: 3, defaults: 100, large: []int{5000, 15_000}, profiled: []int{1000}, profile: time.Minute, statuses: 20, calm: 4 * time.Second,
 		rest: 1100 * time.Millisecond, quiet: 3 * time.Second,
@@ -65,6 +65,9 @@ func quickSize() size {
 		patience: 5 * time.Second,
 	}
 }
+
+// singleOnly leaves out everything but one process.
+func (s *size) singleOnly() { s.counts, s.defaults, s.large, s.profiled = []int{1}, 0, nil, nil }
 
 // lifeOnly leaves out the deaths of supervisors, daemons, default settings and repetitions.
 func (s *size) lifeOnly() {
@@ -158,9 +161,10 @@ func (b *bench) alone(ctx context.Context) {
 // noteFailure notes what could not be measured.
 func (b *bench) noteFailure(ctx context.Context, what string, err error) {
 	if err != nil && ctx.Err() == nil {
-		words := plain(strings.ReplaceAll(err.Error(), b.dir+"/", ""))
-		b.res.note("%s: %s", what, words)
-		b.say("%s: %s", what, words)
+		words := []rune(plain(strings.ReplaceAll(err.Error(), b.dir+"/", "")))
+		words = words[:min(len(words), 200)] // the output of a supervisor may be in it
+		b.res.note("%s: %s", what, string(words))
+		b.say("%s: %s", what, string(words))
 	}
 }
 

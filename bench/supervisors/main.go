@@ -7,7 +7,8 @@
 // the time of their begin into memory that the observer reads.
 //
 // It ends after an hour, and after 100 minutes at the latest; then it writes what it has. In the end it measures the agent alone
-// with 5,000 and 15,000 processes, and profiles it at rest and in a storm.
+// with 5,000 and 15,000 processes, and profiles it at rest and in a storm. With -single it measures every supervisor with a
+// single process, which takes a quarter of an hour and has its own page.
 //
 // As root the command installs missing Debian packages. It gets pm2 and Pebble into a temporary folder. The results
 // name a peer that it could not get.
@@ -40,7 +41,8 @@ func main() {
 		"N = 1 and 20 with few samples, to see that everything works; the figures mean nothing")
 	life := flag.Bool("life", false,
 		"measure only supervisors at work with their fastest settings, once: for use while you change the agent")
-	counts := flag.String("n", "1,100,1000", "how many processes are supervised, by commas")
+	single := flag.Bool("single", false, "measure only with a single process; the table is in bench/supervisors/SINGLE.md")
+	counts := flag.String("n", "100,1000", "how many processes are supervised, by commas")
 	only := flag.String("only", "", "measure only these, by commas: "+strings.Join(peerNames(), ","))
 	out := flag.String("out", "", "file for the table; default bench/supervisors/RESULTS.md, none with -quick, -life, -large, -profiles or -only")
 	binary := flag.String("binary", os.Getenv("GOZZARD_BINARY"), "a gozzard that is built already; default: build one")
@@ -71,6 +73,9 @@ func main() {
 	if *quick {
 		o.size = quickSize()
 	}
+	if *single {
+		o.size.singleOnly()
+	}
 	if *life {
 		o.size.lifeOnly()
 	}
@@ -86,6 +91,9 @@ func main() {
 	path := *out
 	if path == "" && !*quick && !*life && !*large && *only == "" && o.keep == "" {
 		path = "bench/supervisors/RESULTS.md"
+		if *single {
+			path = "bench/supervisors/SINGLE.md"
+		}
 	}
 
 	os.Exit(sheet.Command("supervisors", path, o.size.limit, func(ctx context.Context) (*results, error) { return run(ctx, o) }))

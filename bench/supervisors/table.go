@@ -57,8 +57,10 @@ func (r row) why() string {
 		return "the usage of every process tree is measured every 10 s and the server hears from the agent every 10 s; the best peers measure nothing and send no reports"
 	case rowPSS:
 		return "a Go program with a connection, a journal and its own measurements beside C programs without"
-	case rowCrash50, rowCrash99, rowTwice:
+	case rowCrash50, rowCrash99:
 		return "the agent checks what is left of the dead process before it starts another"
+	case rowTwice:
+		return "by default the agent waits 10 s before it starts a process again that it has just started, so that one that always ends does not occupy the machine"
 	case rowStatus:
 		return "the answer comes from the server over HTTP with credentials, and has everything that is known about each process"
 	case rowStop:
