@@ -1,7 +1,6 @@
 package nats
 
 import (
-	"context"
 	"crypto/tls"
 	"errors"
 	"fmt"
@@ -10,7 +9,6 @@ import (
 	"time"
 
 	"github.com/nats-io/nats-server/v2/server"
-	"golang.org/x/time/rate"
 
 	"github.com/gozzard/gozzard"
 )
@@ -30,16 +28,6 @@ const (
 	// The broker has one bound for all connections. It is sized for the hub, which receives from every agent. Only
 	// the hub sends to agents, so their pending messages are under our control.
 	maxPending = 64 << 20
-
-	// When a fleet reconnects at once, the broker does this many handshakes per second. Without a limit the
-	// handshakes of all agents would time out together.
-	handshakeRate  = 500
-	handshakeBurst = 1000
-
-	// The limit of one address. A banned agent that retries without end, or a client without a certificate, must not
-	// use up the handshakes of all. Many agents can share one address, so its limit is a fifth of the whole.
-	handshakesPerAddr = handshakeRate / 5
-	addrBurst         = 2 * handshakesPerAddr
 
 	// A link has one subscription and the hub has up to four. Without a limit an agent could fill the broker's memory with
 	// copies of its subscription.
@@ -173,7 +161,7 @@ func brokerOptions(o BrokerOptions, auth *authenticator) (*server.Options, error
 	}
 
 	if o.TLS != nil {
-		opts.TLSConfig, opts.TLSTimeout, opts.TLSHandshakeFirst = limitedTLS(o.TLS, o.Through), dialTimeout.Seconds(), true
+		opts.TLSConfig, opts.TLSTimeout, opts.TLSHandshakeFirst = limitedTLS(o.TLS, o.Through, o.Cluster != nil), dialTimeout.Seconds(), true
 	}
 	if o.Cluster != nil {
 		if err := o.Cluster.apply(opts); err != nil {
@@ -216,22 +204,17 @@ func (b *Broker) Close() {
 	b.server.WaitForShutdown()
 }
 
-// limitedTLS requires TLS 1.3 and a certificate, and limits the handshakes per second.
-func limitedTLS(base *tls.Config, through Through) *tls.Config {
+// limitedTLS requires TLS 1.3 and a certificate, and limits the handshakes.
+func limitedTLS(base *tls.Config, through Through, peers bool) *tls.Config {
 	c := base.Clone()
 	c.MinVersion, c.ClientAuth = tls.VersionTLS13, tls.RequireAndVerifyClientCert
 	inner := c.Clone()
 	var strict sharedTLS
 
-	all, perAddr := rate.NewLimiter(handshakeRate, handshakeBurst), newHandshakeLimits(through)
+	door := newEntrance(through, peers)
 	c.GetConfigForClient = func(hello *tls.ClientHelloInfo) (*tls.Config, error) {
-		ctx, cancel := context.WithTimeout(hello.Context(), dialTimeout)
-		defer cancel()
-		if err := perAddr.of(hello.Conn.RemoteAddr()).Wait(ctx); err != nil {
-			return nil, fmt.Errorf("too many agents connect at once from one address: %w", err)
-		}
-		if err := all.Wait(ctx); err != nil {
-			return nil, fmt.Errorf("too many agents connect at once: %w", err)
+		if err := door.enter(hello.Context(), hello.Conn.RemoteAddr()); err != nil {
+			return nil, err
 		}
 		if base.GetConfigForClient == nil {
 			return inner, nil
