@@ -40,12 +40,16 @@ func NewDaemon(t testing.TB, root, name string) *Daemon {
 	d.Script("version.sh", "echo 1.2.19")
 
 	t.Cleanup(func() {
-		// The agent ends later, and must not bring it back.
+		// Several definitions may have started it, and the pid file knows the last one only. The agent ends later, and must
+		// not bring one back.
+		copies := d.pids(func(pid int) bool { return exeOf(pid) == filepath.Join(d.Dir, name) })
 		for _, file := range []string{"start.sh", "restart.sh", name} {
 			_ = os.Remove(filepath.Join(d.Dir, file)) // the test may have removed it
 		}
-		if p := d.PID(); p > 1 {
-			_ = syscall.Kill(p, syscall.SIGKILL)
+		for _, pid := range append(copies, d.PID()) {
+			if pid > 1 {
+				_ = syscall.Kill(pid, syscall.SIGKILL) // it may have ended
+			}
 		}
 	})
 
@@ -97,18 +101,29 @@ func (d *Daemon) is(pid int) bool {
 }
 
 // Copies counts live copies of the daemon on this machine.
-func (d *Daemon) Copies() int {
+func (d *Daemon) Copies() int { return len(d.pids(d.is)) }
+
+// pids lists the processes of this machine that match.
+func (d *Daemon) pids(match func(pid int) bool) (list []int) {
 	dirs, err := os.ReadDir("/proc")
 	if err != nil {
 		d.t.Fatal(err)
 	}
-	n := 0
 	for _, e := range dirs {
-		if pid, err := strconv.Atoi(e.Name()); err == nil && d.is(pid) {
-			n++
+		if pid, err := strconv.Atoi(e.Name()); err == nil && match(pid) {
+			list = append(list, pid)
 		}
 	}
-	return n
+	return list
+}
+
+// exeOf is the program of a process, "" if it cannot be read.
+func exeOf(pid int) string {
+	exe, err := os.Readlink(fmt.Sprintf("/proc/%d/exe", pid))
+	if err != nil {
+		return ""
+	}
+	return exe
 }
 
 // Calls lists which scripts ran, in order.
