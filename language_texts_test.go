@@ -66,9 +66,10 @@ var textFolders = []struct {
 		"log.go", "operate.go", "question.go"}},
 	{folder: "internal/enrol", files: []string{"registry.go", "registry_addrs.go", "registry_authority.go", "registry_join.go",
 		"registry_state.go", "registry_tokens.go", "restore.go", "return.go", "token.go"}, calls: true},
-	{folder: "internal/sqlstore", files: []string{"business.go", "release.go", "request.go", "restore.go", "server.go", "upgrade.go"},
+	{folder: "internal/sqlstore", files: []string{"business.go", "release.go", "request.go", "restore.go", "server.go", "signing.go", "upgrade.go"},
 		calls: true},
-	{folder: "internal/server", files: []string{"drain.go"}, calls: true},
+	{folder: "internal/server", files: []string{"drain.go", "keysync_rotate.go"}, calls: true},
+	{folder: "internal/server", files: []string{"keysync.go"}},
 	{folder: "internal/upgrade", files: []string{"create.go", "releases.go", "upgrade.go"}, calls: true},
 	{folder: "client"},
 }

@@ -21,6 +21,25 @@ type PeerNews struct {
 	Tasks   []TaskSeq // tasks that got verdicts
 	Wake    []TaskSeq // tasks with attempts that wait for agents of the receiver
 	Changed []string  // kinds of recorded facts that changed
+
+	Key *PeerKey `json:",omitempty"` // about the signing key; then there is nothing else in the message
+}
+
+// The messages between servers about a signing key, in the order in which two servers exchange them.
+const (
+	PeerKeyOffer = "offer" // the sender has the key, and its receivers should ask for it
+	PeerKeyAsk   = "ask"   // the sender wants the key, sealed for Public
+	PeerKeyGive  = "give"  // the key, sealed for the server that asked
+	PeerKeyKept  = "kept"  // the sender has stored it, or says in Fault why not
+)
+
+// PeerKey is a message about a signing key. The secret part is in Sealed only.
+type PeerKey struct {
+	What   string
+	Key    string // the public part
+	Public []byte `json:",omitempty"` // X25519 of the sender
+	Sealed []byte `json:",omitempty"`
+	Fault  string `json:",omitempty"`
 }
 
 // PeerReport is a report of an agent.
@@ -45,6 +64,6 @@ type PeerSeed struct {
 
 // Empty reports whether the news say nothing beyond that the server lives.
 func (n *PeerNews) Empty() bool {
-	return !n.Want && !n.Snapshot && len(n.Reports)+len(n.Silent)+len(n.Seeds)+len(n.Removed)+len(n.Tasks)+len(n.Wake)+
+	return !n.Want && !n.Snapshot && n.Key == nil && len(n.Reports)+len(n.Silent)+len(n.Seeds)+len(n.Removed)+len(n.Tasks)+len(n.Wake)+
 		len(n.Changed) == 0
 }

@@ -14,7 +14,8 @@ const keyRotateHelp = `Replace a key of a server by a new one. Processes are not
 
 signing: the running server makes a new key and uses it at once. The key before signs the new one,
 and then its secret is deleted. Agents accept the new key with their next command, offline agents
-when they come back, and reject the old key from then on.
+when they come back, and reject the old key from then on. Servers that share a record all get it
+first.
 
 authority: the running server makes the next authority. Agents move to it by themselves when they
 renew their certificates, within a day. "gozzard key status" shows how far they are. Then

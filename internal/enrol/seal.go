@@ -84,3 +84,18 @@ func (k joinKey) box(id string, mine *ecdh.PrivateKey, theirs, asker, giver []by
 	box, err := cipher.NewGCM(block)
 	return box, about[:], err
 }
+
+// SealForPeer encrypts a text for a server of the installation that has sent a public key. Only servers reach each other, so
+// the key needs no further proof. It returns the public key of this end.
+func SealForPeer(about string, theirs, text []byte) (ours, sealed []byte, err error) {
+	return joinKey{}.seal("peer "+about, theirs, text)
+}
+
+// OpenFromPeer decrypts what SealForPeer made for the public key of mine.
+func OpenFromPeer(about string, mine *ecdh.PrivateKey, theirs, sealed []byte) ([]byte, error) {
+	text, err := joinKey{}.open("peer "+about, mine, theirs, sealed)
+	if err != nil {
+		return nil, errors.New("it was not sealed for this server")
+	}
+	return text, nil
+}

@@ -17,7 +17,8 @@ func sampleNews() *gozzard.PeerNews {
 		Silent:  []gozzard.PeerSilent{{Agent: "b", Session: 2, Since: time.UnixMilli(1_700_000_000_000).UTC()}},
 		Seeds:   []gozzard.PeerSeed{{Agent: "c", Status: gozzard.Status{Key: key, PID: -1}}},
 		Removed: []gozzard.ProcID{{Agent: "d", Key: key}},
-		Tasks:   []gozzard.TaskSeq{5}, Wake: []gozzard.TaskSeq{6}, Changed: []string{"accounts"}}
+		Tasks:   []gozzard.TaskSeq{5}, Wake: []gozzard.TaskSeq{6}, Changed: []string{"accounts"},
+		Key: &gozzard.PeerKey{What: gozzard.PeerKeyGive, Key: "k", Public: []byte{1}, Sealed: []byte{2}, Fault: "none"}}
 }
 
 func TestNews(t *testing.T) {

@@ -26,6 +26,7 @@ type Kind string
 
 // The kinds.
 const (
+	KindSigning  Kind = "signing"  // the key that signs commands
 	KindReleases Kind = "releases" // published releases and upgrades, as people change them
 	KindAccounts Kind = "accounts" // apps, users, groups and tokens
 	KindEnrol    Kind = "enrol"    // the members of the fleet

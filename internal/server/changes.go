@@ -51,7 +51,10 @@ func (s *Server) openChanges(ctx context.Context) error {
 	c.read[record.KindGroups] = s.plane.ReloadGroups
 	c.read[record.KindTopology] = s.plane.ReloadBusinesses
 	c.read[record.KindHosts] = s.plane.ReloadHosts
-	return nil
+	if s.keySync != nil {
+		c.read[record.KindSigning] = s.keySync.changed
+	}
+	return s.keySync.open(ctx)
 }
 
 // changed is called after this server changed recorded facts. If nobody else changed them meanwhile, it has them already.

@@ -142,6 +142,10 @@ func (s *Server) hearPeer(from string, payload []byte) {
 		s.options.Log.Warn("cannot read a message of another server, which may have another version", "server", from, "err", err)
 		return
 	}
+	if n.Key != nil {
+		s.keySync.hear(n)
+		return
+	}
 	if s.plane != nil && s.plane.Plane != nil { // else it is about to start, and asks for everything
 		s.plane.Hear(n)
 	}

@@ -73,7 +73,7 @@ func (s *Server) openFabric(context.Context) (err error) {
 	}
 	s.onClose("cannot close the fabric", func() error { s.fabric.Close(); return nil })
 	if f, ok := s.fabric.(clusterFabric); ok && o.Cluster != nil {
-		s.cluster = newCluster(s, f)
+		s.cluster, s.keySync = newCluster(s, f), newKeySync(s)
 	}
 
 	// The two need each other: the fabric asks the registry which agents to accept, and the registry cuts connections.
@@ -94,6 +94,10 @@ func (s *Server) cut(agent gozzard.AgentID, cloud int) {
 func (s *Server) receive(from gozzard.AgentID, cloud int, r *gozzard.Report) {
 	if s.restore.Holds() { // the agent sends HELLO again
 		s.metrics.ReportRefused("restored")
+		return
+	}
+	if s.keySync.isBehind() { // agents that know the newer key would not understand the answer
+		s.metrics.ReportRefused("old_key")
 		return
 	}
 	s.plane.Receive(from, cloud, r)

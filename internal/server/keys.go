@@ -117,6 +117,9 @@ func (d keyDesk) move(m enrol.AuthorityMove, online func(gozzard.AgentID) bool) 
 // RotateSigning implements api.Keys.
 func (d keyDesk) RotateSigning(ctx context.Context, caller gozzard.Caller) (out client.RotatedKey, err error) {
 	s := d.s
+	if s.keySync != nil {
+		return s.keySync.rotate(ctx, caller)
+	}
 	old, next, err := s.signer.Rotate(func(k signing.Key) error {
 		if s.joinFile == "" {
 			return nil

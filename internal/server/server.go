@@ -49,6 +49,7 @@ type Server struct {
 	restore     *enrol.Restore
 	fabric      Fabric
 	cluster     *cluster // nil: the server is alone
+	keySync     *keySync // nil: the server is alone
 	changes     *changes // by other servers; nil: the server is alone
 	fleet       *fleet.Index
 	live        *live.Hub
@@ -177,7 +178,7 @@ func (s *Server) parts() []func(context.Context) error {
 
 	parts = append(parts, s.leases.Run, s.keepServer, s.changes.Run)
 	if s.cluster != nil {
-		parts = append(parts, s.cluster.Run)
+		parts = append(parts, s.cluster.Run, s.keySync.Run)
 	}
 	if s.upgrades != nil {
 		parts = append(parts, s.upgrades.Follow)

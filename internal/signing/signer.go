@@ -215,7 +215,15 @@ func (s *Signer) Rotate(saved func(Key) error) (old, next Key, err error) {
 		return Key{}, Key{}, fmt.Errorf("cannot use the new signing key: %w", err)
 	}
 
-	// Keep the one before in memory, for commands that were begun with it.
+	// Use it. Agents of this machine that start from now on must know it.
+	err = saved(f.newest())
+	s.change(&f, sign)
+	return old, f.newest(), err
+}
+
+// change signs with the newest key of a file from now on. It keeps the one before in memory, for commands that were begun
+// with it.
+func (s *Signer) change(f *signerFile, sign signFunc) {
 	have, now := s.state.Load(), s.o.Now()
 	st := f.state(sign)
 	st.since, st.until = have.key.Epoch, now.Add(introduceFor)
@@ -225,11 +233,7 @@ func (s *Signer) Rotate(saved func(Key) error) (old, next Key, err error) {
 	before := *have
 	before.before = nil
 	st.before = &before
-
-	// Use it. Agents of this machine that start from now on must know it.
-	err = saved(st.key)
 	s.state.Store(st)
-	return old, st.key, err
 }
 
 // Rotate creates the next key of a data folder. The current key signs the hand-over, and its secret part is deleted. A

@@ -148,10 +148,8 @@ func readSigner(path string) (signerFile, error) {
 		return signerFile{}, err
 	}
 
-	d := json.NewDecoder(bytes.NewReader(b))
-	d.DisallowUnknownFields()
-	var f signerFile
-	if err := d.Decode(&f); err != nil {
+	f, err := decodeSigner(b)
+	if err != nil {
 		return signerFile{}, fmt.Errorf("cannot read the signing key in %s: %w", path, err)
 	}
 	if err := f.check(); err != nil {
@@ -159,6 +157,14 @@ func readSigner(path string) (signerFile, error) {
 	}
 
 	return f, nil
+}
+
+// decodeSigner reads the content of a file. check must follow.
+func decodeSigner(b []byte) (f signerFile, err error) {
+	d := json.NewDecoder(bytes.NewReader(b))
+	d.DisallowUnknownFields()
+	err = d.Decode(&f)
+	return f, err
 }
 
 // check verifies the hand-overs and parses the keys.

@@ -30,6 +30,9 @@ type ServerRecord interface {
 	Leases(ctx context.Context) ([]lease.Lease, error)
 
 	Versions(ctx context.Context) (map[record.Kind]int64, error)
+
+	SigningKey(ctx context.Context) (string, error)
+	SetSigningKey(ctx context.Context, from, to string, audit enrol.AuditEntry) error
 }
 
 // RunServers runs the contract of servers and their leases. open returns a new, empty store and closes it at the end of
@@ -37,7 +40,7 @@ type ServerRecord interface {
 func RunServers(t *testing.T, open func(*testing.T) ServerRecord) {
 	for name, f := range map[string]func(*testing.T, ServerRecord){
 		"servers": servers, "servers: drain": drains, "leases: one holder": leaseHolders, "leases: an earlier run of the holder": leaseOfEarlierRun,
-		"leases: fences of writes": leaseFences, "versions": versions,
+		"leases: fences of writes": leaseFences, "versions": versions, "signing key": signingKeys,
 	} {
 		t.Run(name, func(t *testing.T) { f(t, open(t)) })
 	}
@@ -308,4 +311,35 @@ func versions(t *testing.T, s ServerRecord) {
 	equal(t, "the version", read(), int64(3))
 	must(t, s.RemoveRelease(t.Context(), "1.0.0", releaseAudit("release:remove:1.0.0")))
 	equal(t, "the version", read(), int64(4))
+}
+
+// signingKeys: a key follows the recorded one, whichever server is first. A repeated try changes nothing.
+func signingKeys(t *testing.T, s ServerRecord) {
+	ctx := t.Context()
+	set := func(from, to string) error { return s.SetSigningKey(ctx, from, to, enrol.AuditEntry{}) }
+	is := func(want string) {
+		t.Helper()
+		got, err := s.SigningKey(ctx)
+		must(t, err)
+		equal(t, "the key", got, want)
+	}
+	is("")
+	wantKind(t, set("k1", "k2"), gozzard.ErrConflict)
+	must(t, set("", "k1"))
+	is("k1")
+
+	results := make(chan error, 2)
+	for _, key := range []string{"k2a", "k2b"} {
+		go func() { results <- set("k1", key) }()
+	}
+	if x, y := <-results, <-results; (x == nil) == (y == nil) {
+		t.Errorf("two keys follow one: %v, %v", x, y)
+	}
+	got, err := s.SigningKey(ctx)
+	must(t, err)
+	must(t, set("k1", got))
+	is(got)
+	all, err := s.Versions(ctx)
+	must(t, err)
+	equal(t, "the version", all[record.KindSigning], int64(2))
 }
