@@ -2,6 +2,7 @@ package control
 
 import (
 	"context"
+	"errors"
 	"sync"
 
 	"github.com/gozzard/gozzard"
@@ -15,12 +16,38 @@ const TopologyDoor = "topology"
 // Admission decides whether an operation may be recorded, by what it would do. It is asked after every target is
 // resolved, so that only attempts count that will be made.
 type Admission interface {
-	// Spend counts an operation. undo takes the count back.
-	Spend(op *gozzard.Operation, c Cost) (undo func(), err error)
-	// SpendDefinitions counts bytes of definitions that a caller brings with a business. undo takes the count back.
-	SpendDefinitions(caller gozzard.Caller, bytes int) (undo func(), err error)
+	// Spend counts an operation.
+	Spend(op *gozzard.Operation, c Cost) (Admitted, error)
+	// SpendDefinitions counts bytes of definitions that a caller brings with a business.
+	SpendDefinitions(caller gozzard.Caller, bytes int) (Admitted, error)
 	// Counts reports whether attempts with an action count.
 	Counts(a gozzard.Action) bool
+}
+
+// Admitted is a request that may be recorded, as far as this server knows.
+type Admitted struct {
+	Undo func() // takes the count back if the request is not recorded; nil: nothing was counted
+
+	// Charge is what the record counts together with the request, for all servers that share it. Above is the error of a request
+	// for which too little is left.
+	Charge []gozzard.Spending
+	Above  func(*gozzard.OverQuota) error
+}
+
+// undo takes the count of a request back that was not recorded.
+func (a *Admitted) undo() {
+	if a.Undo != nil {
+		a.Undo()
+	}
+}
+
+// why is the error of a request that the record has rejected with an error.
+func (a *Admitted) why(err error) error {
+	var over *gozzard.OverQuota
+	if a.Above != nil && errors.As(err, &over) {
+		return a.Above(over)
+	}
+	return err
 }
 
 // Cost is what an operation counts against the quotas of its caller.
@@ -78,9 +105,9 @@ func (p *Plane) enqueue(ctx context.Context, op *gozzard.Operation) (q delivery.
 }
 
 // admit asks whether a draft may be recorded. A repeated request is answered with its task, whatever the limits are.
-func (p *Plane) admit(ctx context.Context, op *gozzard.Operation, d *draft) (undo func(), err error) {
+func (p *Plane) admit(ctx context.Context, op *gozzard.Operation, d *draft) (Admitted, error) {
 	if p.o.Admit == nil {
-		return func() {}, nil
+		return Admitted{}, nil
 	}
 
 	c := Cost{NewBytes: d.task.NewBytes}
@@ -93,11 +120,11 @@ func (p *Plane) admit(ctx context.Context, op *gozzard.Operation, d *draft) (und
 		}
 	}
 
-	undo, err = p.o.Admit.Spend(op, c)
+	admitted, err := p.o.Admit.Spend(op, c)
 	if err != nil && p.repeated(ctx, op) {
-		return func() {}, nil
+		return Admitted{}, nil
 	}
-	return undo, err
+	return admitted, err
 }
 
 // foreign reports whether an attempt with a verdict was rejected, is on a host that the caller does not know, or is about

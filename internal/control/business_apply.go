@@ -190,7 +190,7 @@ func rejectChange(req *record.ApplyRequest, old *record.Business, d *change) err
 func (t *businesses) recordChange(ctx context.Context, req *record.ApplyRequest, d *change) error {
 	b, now := req.Business, t.o.Now()
 	plan := &d.answer.Plan
-	undo, err := t.admitChange(req, d)
+	admitted, err := t.admitChange(req, d)
 	if err != nil {
 		return err
 	}
@@ -203,13 +203,13 @@ func (t *businesses) recordChange(ctx context.Context, req *record.ApplyRequest,
 		Targets: len(plan.Added) + len(plan.Changed) + len(plan.Removed),
 	}
 	if err := audit.SetText(planText(plan)); err != nil {
-		undo()
+		admitted.undo()
 		return err
 	}
 	version, err := t.o.Topology.SaveBusiness(ctx, d.topo, req.Source, audit)
 	if err != nil {
-		undo()
-		return err
+		admitted.undo()
+		return admitted.why(err)
 	}
 
 	d.answer.Version, d.answer.Applied = version, true
@@ -219,12 +219,13 @@ func (t *businesses) recordChange(ctx context.Context, req *record.ApplyRequest,
 }
 
 // admitChange counts the document against the quota of definitions of its caller.
-func (t *businesses) admitChange(req *record.ApplyRequest, d *change) (undo func(), err error) {
+func (t *businesses) admitChange(req *record.ApplyRequest, d *change) (Admitted, error) {
 	if t.o.Admit == nil || req.Caller.Rights.All() {
-		return func() {}, nil
+		return Admitted{}, nil
 	}
-	d.topo.NewBytes = req.Size
-	return t.o.Admit.SpendDefinitions(req.Caller, req.Size)
+	admitted, err := t.o.Admit.SpendDefinitions(req.Caller, req.Size)
+	d.topo.NewBytes, d.topo.Charge = req.Size, admitted.Charge
+	return admitted, err
 }
 
 // planText lists what a change adds, changes and removes, for the audit.

@@ -58,30 +58,30 @@ func (p *Plane) operate(ctx context.Context, op *gozzard.Operation) (gozzard.Tas
 	}
 
 	// Reject what the quotas of the caller do not allow.
-	undo, err := p.admit(ctx, op, d)
+	admitted, err := p.admit(ctx, op, d)
 	if err != nil {
 		return gozzard.Task{}, err
 	}
 	open := d.open()
 	if err := p.delivery.Reserve(op.Caller.App, open); err != nil {
 		p.o.Observe.rejected("attempts_in_flight")
-		undo()
+		admitted.undo()
 		return gozzard.Task{}, err
 	}
 	leave() // its attempts are counted by Reserve now
 
 	// Record it.
-	d.task.InOrder = p.peers != nil
+	d.task.InOrder, d.task.Charge = p.peers != nil, admitted.Charge
 	if readOnly(op) {
 		d.task.FoldAudit = p.o.FoldQuery
 	}
 	acc, err := p.accept(ctx, d.task)
 	if err != nil || acc.Known {
 		p.delivery.Unreserve(op.Caller.App, open)
-		undo()
+		admitted.undo()
 	}
 	if err != nil {
-		return gozzard.Task{}, err
+		return gozzard.Task{}, admitted.why(err)
 	}
 	p.taskFeed.note(acc.Task.Seq)
 	if !acc.Known && p.o.Observe.Accepted != nil {

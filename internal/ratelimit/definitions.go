@@ -21,15 +21,19 @@ func (g *Guard) SpendDefinitions(c gozzard.Caller, bytes int) (undo func(), err 
 	if g.defined.allow(c.App, bytes, now) {
 		return func() { g.defined.giveBack(c.App, bytes, g.o.Now()) }, nil
 	}
+	return nil, g.aboveDefinitions(c.App, bytes, g.defined.wait(c.App, bytes, now))
+}
 
+// aboveDefinitions is the error of a request that brings too many bytes.
+func (g *Guard) aboveDefinitions(app string, bytes int, wait time.Duration) error {
 	text := fmt.Sprintf("the request brings %s of new or changed definitions, and app %s may bring %d MiB an hour",
-		amount(bytes), c.App, g.o.DefinitionQuota)
-	if bytes > quota { // waiting does not help
+		amount(bytes), app, g.o.DefinitionQuota)
+	if bytes > g.o.definitionBytes() { // waiting does not help
 		g.o.Refused(RuleDefinitions)
-		return nil, &gozzard.Error{Kind: gozzard.ErrRateLimited, Retry: time.Hour, Refusal: overLimit(text),
+		return &gozzard.Error{Kind: gozzard.ErrRateLimited, Retry: time.Hour, Refusal: overLimit(text),
 			Message: text + ": bring fewer or smaller ones at once, or have the quota raised (--definition-quota of the server)"}
 	}
-	return nil, gozzard.Refused(g.reject(RuleDefinitions, g.defined.wait(c.App, bytes, now), text), overLimit(text))
+	return gozzard.Refused(g.reject(RuleDefinitions, wait, text), overLimit(text))
 }
 
 // RememberDefinitions counts bytes that an app brought before the server started. The calls are in the order of time.

@@ -43,6 +43,11 @@ const (
 	AboveCount                // it is accepted: it completes a change that was checked before
 )
 
+// accepts reports whether an operation is accepted above the quota.
+func (a Above) accepts(op *gozzard.Operation, admin bool) bool {
+	return a == AboveCount || a == AboveConfirm && op.Confirm != 0 || a == AboveReject && admin
+}
+
 // Spend counts an operation that is about to be recorded. It ends, interrupts or leaves n processes. rejected attempts
 // of it are recorded although nothing is done. undo takes the count back, if the operation is not recorded after all.
 func (g *Guard) Spend(op *gozzard.Operation, n, rejected int, above Above) (undo func(), err error) {
@@ -51,15 +56,7 @@ func (g *Guard) Spend(op *gozzard.Operation, n, rejected int, above Above) (undo
 	// Count what is rejected.
 	if q := g.o.RefusedQuota; q > 0 && rejected > 0 && !admin && above != AboveCount {
 		if !g.refused.allow(op.Caller.App, rejected, now) {
-			text := fmt.Sprintf("%d entries of the request name hosts that are not known or not permitted, and of app %s "+
-				"at most %d an hour are recorded", rejected, op.Caller.App, q)
-			if rejected > q { // waiting does not help
-				g.o.Refused(RuleRefused)
-				return nil, &gozzard.Error{Kind: gozzard.ErrRateLimited, Retry: time.Hour, Refusal: overLimit(text),
-					Message: text + ": send fewer of them in one request"}
-			}
-			return nil, gozzard.Refused(g.reject(RuleRefused, g.refused.wait(op.Caller.App, min(rejected, q), now), text),
-				overLimit(text))
+			return nil, g.aboveRefused(op.Caller.App, rejected, g.refused.wait(op.Caller.App, min(rejected, q), now))
 		}
 	}
 
@@ -73,9 +70,21 @@ func (g *Guard) Spend(op *gozzard.Operation, n, rejected int, above Above) (undo
 	return func() { g.giveBack(op.Caller, n) }, nil
 }
 
+// aboveRefused is the error of an operation with too many attempts that are rejected.
+func (g *Guard) aboveRefused(app string, rejected int, wait time.Duration) error {
+	text := fmt.Sprintf("%d entries of the request name hosts that are not known or not permitted, and of app %s "+
+		"at most %d an hour are recorded", rejected, app, g.o.RefusedQuota)
+	if rejected > g.o.RefusedQuota { // waiting does not help
+		g.o.Refused(RuleRefused)
+		return &gozzard.Error{Kind: gozzard.ErrRateLimited, Retry: time.Hour, Refusal: overLimit(text),
+			Message: text + ": send fewer of them in one request"}
+	}
+	return gozzard.Refused(g.reject(RuleRefused, wait, text), overLimit(text))
+}
+
 // spendQuota counts processes against the quotas of the app and the user: against both or none.
 func (g *Guard) spendQuota(op *gozzard.Operation, n int, above Above, admin bool, now time.Time) error {
-	free := above == AboveCount || above == AboveConfirm && op.Confirm != 0 || above == AboveReject && admin
+	free := above.accepts(op, admin)
 	list := g.o.Blast.holders(op.Caller)
 	g.spending.Lock()
 	defer g.spending.Unlock()
@@ -85,7 +94,7 @@ func (g *Guard) spendQuota(op *gozzard.Operation, n int, above Above, admin bool
 		if free || quota <= 0 || g.quotas.has(h, n, now) {
 			continue
 		}
-		return g.aboveQuota(op, h, n, quota, above, now)
+		return g.aboveQuota(op, h, n, quota, above, g.quotas.wait(h, n, now))
 	}
 
 	for _, h := range list {
@@ -97,7 +106,7 @@ func (g *Guard) spendQuota(op *gozzard.Operation, n int, above Above, admin bool
 }
 
 // aboveQuota is the error of an operation that exceeds the quota of its app or user.
-func (g *Guard) aboveQuota(op *gozzard.Operation, h holder, n, quota int, above Above, now time.Time) error {
+func (g *Guard) aboveQuota(op *gozzard.Operation, h holder, n, quota int, above Above, wait time.Duration) error {
 	_, verb := destructive(op)
 	name := "app " + string(h)
 	if user, ok := strings.CutPrefix(string(h), userHolder); ok {
@@ -115,7 +124,7 @@ func (g *Guard) aboveQuota(op *gozzard.Operation, h holder, n, quota int, above 
 		return &gozzard.Error{Kind: gozzard.ErrRateLimited, Retry: time.Hour, Refusal: overLimit(text),
 			Message: text + ": ask for fewer at once, or have its quota raised"}
 	}
-	return gozzard.Refused(g.reject(RuleQuota, g.quotas.wait(h, n, now), text), overLimit(text))
+	return gozzard.Refused(g.reject(RuleQuota, wait, text), overLimit(text))
 }
 
 // giveBack takes the count of an operation back.

@@ -30,6 +30,9 @@ type NewTask struct {
 	// InOrder says that several servers accept tasks. An attempt that is given as dispatched is recorded as pending while an
 	// older one on its agent is pending: the agent would reject the older one.
 	InOrder bool
+	// Charge is what counts in the transaction of the task. If too little is left of a quota, nothing is recorded, and the error
+	// of Accept is a *gozzard.OverQuota. A task that is known counts nothing.
+	Charge []gozzard.Spending
 }
 
 // Accepted is the answer of Accept.

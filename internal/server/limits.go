@@ -74,7 +74,10 @@ func (p *Plane) Operate(ctx context.Context, op *gozzard.Operation) (gozzard.Tas
 }
 
 // admission counts operations against the quotas of their callers.
-type admission struct{ guard *ratelimit.Guard }
+type admission struct {
+	guard  *ratelimit.Guard
+	shared bool // the record counts the quotas of an hour, for all servers
+}
 
 // Counts implements control.Admission.
 func (a admission) Counts(act gozzard.Action) bool {
@@ -83,43 +86,58 @@ func (a admission) Counts(act gozzard.Action) bool {
 
 // Spend implements control.Admission. Only callers of the native API can confirm. What follows from a topology was
 // checked with its document, and what the server does by itself has no quota.
-func (a admission) Spend(op *gozzard.Operation, c control.Cost) (undo func(), err error) {
+func (a admission) Spend(op *gozzard.Operation, c control.Cost) (control.Admitted, error) {
 	above := ratelimit.AboveReject
 	switch {
 	case op.Caller.App == system().App:
-		return func() {}, nil
+		return control.Admitted{}, nil
 	case op.Door == control.TopologyDoor:
 		above = ratelimit.AboveCount
 	case op.Door == api.Door:
 		above = ratelimit.AboveConfirm
 	}
+	if a.shared {
+		return charged(a.guard.Charge(op, c.Processes, c.Rejected, c.NewBytes, above)), nil
+	}
 
 	forget, err := a.guard.SpendDefinitions(op.Caller, c.NewBytes)
 	if err != nil {
-		return nil, err
+		return control.Admitted{}, err
 	}
 	giveBack, err := a.guard.Spend(op, c.Processes, c.Rejected, above)
 	if err != nil {
 		forget()
-		return nil, err
+		return control.Admitted{}, err
 	}
-	return func() {
+	return control.Admitted{Undo: func() {
 		forget()
 		giveBack()
-	}, nil
+	}}, nil
+}
+
+// charged is a request that the record counts.
+func charged(c *ratelimit.Charge) control.Admitted {
+	return control.Admitted{Charge: c.List, Above: c.Above}
 }
 
 // SpendDefinitions implements control.Admission.
-func (a admission) SpendDefinitions(caller gozzard.Caller, bytes int) (undo func(), err error) {
-	if caller.App == system().App {
-		return func() {}, nil
+func (a admission) SpendDefinitions(caller gozzard.Caller, bytes int) (control.Admitted, error) {
+	switch {
+	case caller.App == system().App:
+		return control.Admitted{}, nil
+	case a.shared:
+		return charged(a.guard.ChargeDefinitions(caller, bytes)), nil
 	}
-	return a.guard.SpendDefinitions(caller, bytes)
+	undo, err := a.guard.SpendDefinitions(caller, bytes)
+	return control.Admitted{Undo: undo}, err
 }
 
 // rememberQuota counts what callers did before the server started. An hour fills a quota again; twice that time also
-// has what was spent before.
+// has what was spent before. Quotas that the record counts need none of this.
 func (s *Server) rememberQuota(ctx context.Context) error {
+	if s.options.shared {
+		return nil
+	}
 	since := time.Now().Add(-2 * time.Hour)
 	list, err := s.store.Spent(ctx, since, ratelimit.DestructiveActions())
 	if err != nil {

@@ -260,7 +260,7 @@ func (s *Server) openPlane(ctx context.Context) (err error) {
 		Addrs: addrs, Gone: gone,
 		Hold:   s.holdRoot,
 		Rights: s.rightsLater, FoldQuery: s.refusals.FoldQuery,
-		Quota: o.Limits.InFlight, Admit: admission{s.plane.guard}, HelloRate: offBelowZero(o.Limits.HelloRate),
+		Quota: o.Limits.InFlight, Admit: admission{s.plane.guard, o.shared}, HelloRate: offBelowZero(o.Limits.HelloRate),
 		Observe: control.Observer{Accepted: s.metrics.TaskAccepted, Settled: s.metrics.AttemptSettled,
 			Refused: s.metrics.ReportRefused, Update: s.updateAnswered, Downgraded: s.downgraded},
 	})

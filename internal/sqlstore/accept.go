@@ -242,7 +242,10 @@ func (a *acceptance) run(ctx context.Context, c *conn) error {
 		}
 	}
 
-	// Record the task.
+	// Record the task, unless it is above a quota.
+	if err := spendQuotas(ctx, c, a.t.Charge); err != nil {
+		return err
+	}
 	if err := a.findWaiting(ctx, c); err != nil {
 		return err
 	}

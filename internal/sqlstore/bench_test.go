@@ -95,7 +95,14 @@ func BenchmarkSettle500(b *testing.B) {
 	})
 }
 
-func BenchmarkAcceptSingle8Callers(b *testing.B) {
+func BenchmarkAcceptSingle8Callers(b *testing.B) { acceptSingle(b, nil) }
+
+// BenchmarkAcceptCharged8Callers is BenchmarkAcceptSingle8Callers with tasks that count against two quotas, as at several servers.
+func BenchmarkAcceptCharged8Callers(b *testing.B) {
+	acceptSingle(b, []gozzard.Spending{{Name: "app", N: 1, Quota: 1 << 40}, {Name: "user", N: 1, Quota: 1 << 40}})
+}
+
+func acceptSingle(b *testing.B, charge []gozzard.Spending) {
 	databases(b, func(b *testing.B, s *sqlstore.Store) {
 		var failed atomic.Int64
 		b.SetParallelism(4) // of two cores
@@ -103,7 +110,9 @@ func BenchmarkAcceptSingle8Callers(b *testing.B) {
 
 		b.RunParallel(func(pb *testing.PB) {
 			for pb.Next() {
-				if _, err := s.Accept(b.Context(), benchTask(1)); err != nil {
+				task := benchTask(1)
+				task.Charge = charge
+				if _, err := s.Accept(b.Context(), task); err != nil {
 					failed.Add(1)
 				}
 			}

@@ -82,6 +82,9 @@ func (b *businessChange) run(ctx context.Context, c *conn) error {
 	if err := b.putHead(ctx, c); err != nil {
 		return err
 	}
+	if err := spendQuotas(ctx, c, b.c.Charge); err != nil {
+		return err
+	}
 
 	// Record the change in the audit and in the history of the business.
 	n, err := nextNumber(ctx, c)

@@ -91,6 +91,7 @@ func TestPostgres(t *testing.T) {
 
 	t.Run("two servers", func(t *testing.T) { twoServers(t, address) })
 	t.Run("events of two servers", func(t *testing.T) { twoServersEvents(t, address) })
+	t.Run("quotas of two servers", func(t *testing.T) { twoServersQuota(t, address) })
 
 	t.Run("newer schema", func(t *testing.T) {
 		s := openPostgres(t, address, "newer", sqlstore.Options{})

@@ -83,3 +83,49 @@ func (s *Store) DefinitionBytes(ctx context.Context, since time.Time) (list []re
 	})
 	return list, s.readError("how many bytes of definitions apps brought", err)
 }
+
+// quotaHour is the time in which a quota fills up. The record has when it is full again, in microseconds of the clock of the
+// database, so there is nothing to count meanwhile.
+const quotaHour = int64(time.Hour / time.Microsecond)
+
+// spendQuotas counts amounts in the transaction of what they are for. When a quota has too little left, the error is a
+// *gozzard.OverQuota: the call is rolled back, and so is what it counted before. Write transactions of several servers run one
+// after the other, so no other server counts at the same time.
+func spendQuotas(ctx context.Context, c *conn, list []gozzard.Spending) error {
+	for i := range list {
+		p := &list[i]
+		cost := max(1, int64(float64(quotaHour)*float64(p.N)/float64(p.Quota)))
+		var used int64
+		if _, err := c.oneNow(ctx, c.d.spendQuota(), []any{text(p.Name), cost}, &used); err != nil {
+			return fmt.Errorf("a quota: %w", err)
+		}
+
+		switch over := used - quotaHour; {
+		case over <= 0:
+		case p.Force: // it takes what is left
+			if err := c.execNow(ctx, stmtKey{text: c.d.emptyQuota()}, []any{text(p.Name)}); err != nil {
+				return fmt.Errorf("a quota: %w", err)
+			}
+		default:
+			wait := time.Duration(over) * time.Microsecond
+			return &gozzard.Error{Kind: gozzard.ErrRateLimited, Message: "a quota has too little left", Retry: wait,
+				Cause: &gozzard.OverQuota{Index: i, Wait: wait}}
+		}
+	}
+	return nil
+}
+
+// spendQuota is the statement that spends a part of a quota, and says how much of it is used. A time that is too late to be
+// right is from before the clock was set back.
+func (d *dialect) spendQuota() string {
+	now := "(" + d.now + ") * 1000"
+	return `INSERT INTO quotas (name, full_at) VALUES ($1, ` + now + ` + $2) ON CONFLICT (name) DO UPDATE SET full_at = $2 +
+		CASE WHEN quotas.full_at BETWEEN ` + now + ` AND ` + now + ` + ` + fmt.Sprint(2*quotaHour) + ` THEN quotas.full_at
+		ELSE ` + now + ` END
+		RETURNING full_at - ` + now
+}
+
+// emptyQuota is the statement that takes all of a quota.
+func (d *dialect) emptyQuota() string {
+	return `UPDATE quotas SET full_at = (` + d.now + `) * 1000 + ` + fmt.Sprint(quotaHour) + ` WHERE name = $1`
+}

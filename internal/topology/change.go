@@ -1,5 +1,7 @@
 package topology
 
+import "github.com/gozzard/gozzard"
+
 // Change is the difference between two states of a business, as the record needs it. Lists are sorted by id.
 type Change struct {
 	Biz  int
@@ -21,7 +23,8 @@ type Change struct {
 	PutNumbers  []Numbers
 	DropNumbers []int // process ids
 
-	NewBytes int // what the change counts against the quota of definitions of its caller
+	NewBytes int                // what the change counts against the quota of definitions of its caller
+	Charge   []gozzard.Spending // what the record counts with the change, if several servers share it
 }
 
 // PlacedModule is a module without its instances, and the id of its set.

@@ -40,6 +40,10 @@ func Run(t *testing.T, open func(t *testing.T) control.Store) {
 		{"idempotency: scope is app and user", idempotencyScope},
 		{"idempotency: 50 at once", idempotencyConcurrent},
 
+		{"quotas: 40 calls at once", quotaConcurrent},
+		{"quotas: all of a task or nothing", quotaTogether},
+		{"quotas: a repeated request", quotaKnown},
+
 		{"settle: every state to every state", settleStates},
 		{"settle: wrong operation, agent, session or reference", settleGuards},
 		{"settle: from one state only", settleFrom},

@@ -34,6 +34,7 @@ func RunTopology(t *testing.T, open func(t *testing.T) TopologyRecord) {
 		{"business: many", businessMany},
 		{"conflict: nothing is changed", businessConflict},
 		{"conflict: 20 at once", businessConcurrent},
+		{"above a quota", businessCharge},
 		{"modules need a set, services a module", businessOrphans},
 		{"readers see one version", businessOneVersion},
 		{"services", services},
