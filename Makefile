@@ -218,6 +218,15 @@ faults-cluster: ## several servers on one record: 20 kills, freezes of 60 s, cra
 try-cluster: deps-test ## docs/try-several-servers.md: three servers, HAProxy, a relay and five hosts, each part killed ROUNDS (5) times under load (needs root)
 	GOZZARD_TEST_POSTGRES=require go test -count=1 -timeout 60m -v -run TestTrySeveralServers ./test/pages -try.rounds=$(ROUNDS)
 
+PREVIOUS ?= $(shell git describe --tags --abbrev=0 2>/dev/null)
+.PHONY: upgrade-cluster
+upgrade-cluster: ## servers on one record are upgraded one by one under load, from PREVIOUS (a tag or commit) to this version
+	@test -n "$(PREVIOUS)" || { echo "make upgrade-cluster PREVIOUS=COMMIT"; exit 2; }
+	@dir=$$(mktemp -d) && trap 'git worktree remove --force "$$dir/source"; rm -rf "$$dir"' EXIT && \
+	git worktree add -q --detach "$$dir/source" $(PREVIOUS) && \
+	(cd "$$dir/source" && CGO_ENABLED=0 go build -trimpath -o "$$dir/gozzard" ./cmd/gozzard) && \
+	GOZZARD_TEST_POSTGRES=require go test -count=1 -timeout 30m -v -run 'TestC8' ./test/cluster -cluster.previous="$$dir/gozzard"
+
 .PHONY: soak
 soak: deps-test ## hundreds of odd daemons, callers on every door and random faults for SOAK (10m), and a table that must be all zeros; SEED repeats a plan
 	go test -count=1 -timeout 12h -v -run TestSoak ./test/soak -soak.for=$(SOAK) -soak.seed=$(SEED) -soak.processes=250 -soak.callers=24

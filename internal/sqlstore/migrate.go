@@ -32,25 +32,44 @@ func schema() (int64, error) {
 	return max(newest, auditVersion), err
 }
 
+// schemaVersions are the version of the schema of a database, and the newest one that this program knows.
+func schemaVersions(ctx context.Context, db *sql.DB) (have, known int64, err error) {
+	known, err = schema()
+	if err != nil {
+		return 0, 0, err
+	}
+	var newest sql.NullInt64
+	err = db.QueryRowContext(ctx, `SELECT MAX(version_id) FROM `+versionTable+` WHERE is_applied`).Scan(&newest)
+	if err != nil {
+		return 0, 0, fmt.Errorf("cannot read the schema version: %w", err)
+	}
+	return newest.Int64, known, nil
+}
+
 // checkVersion rejects a database that a newer program has written. It changes nothing.
 func checkVersion(ctx context.Context, db *sql.DB) error {
-	known, err := schema()
+	have, known, err := schemaVersions(ctx, db)
+	if err == nil && have > known {
+		err = fmt.Errorf("the database has schema version %d, this program knows only %d: "+
+			"use a newer version of gozzard; nothing was changed", have, known)
+	}
+	return err
+}
+
+// fits reports whether a newer program has written a database and says that this one can use it: servers are upgraded one after
+// the other, and an older one may have to start again in between.
+func fits(ctx context.Context, db *sql.DB) (bool, error) {
+	have, known, err := schemaVersions(ctx, db)
+	if err != nil || have <= known {
+		return false, err
+	}
+	var at, from sql.NullInt64
+	err = db.QueryRowContext(ctx, `SELECT (SELECT value FROM counters WHERE name = 'compatible_at'),
+		(SELECT value FROM counters WHERE name = 'compatible_from')`).Scan(&at, &from)
 	if err != nil {
-		return err
+		return false, fmt.Errorf("cannot read which programs can use the database: %w", err)
 	}
-
-	var have sql.NullInt64
-	if err := db.QueryRowContext(ctx, `SELECT MAX(version_id) FROM `+versionTable+
-		` WHERE is_applied`).Scan(&have); err != nil {
-		return fmt.Errorf("cannot read the schema version: %w", err)
-	}
-
-	if have.Int64 > known {
-		return fmt.Errorf("the database has schema version %d, this program knows only %d: "+
-			"use a newer version of gozzard; nothing was changed", have.Int64, known)
-	}
-
-	return nil
+	return at.Valid && at.Int64 == have && from.Valid && from.Int64 <= known, nil
 }
 
 // migrate brings the schema to the newest version, each migration in a transaction. The migrations are written for

@@ -130,6 +130,9 @@ func preparePostgres(ctx context.Context, db *sql.DB) error {
 		return fmt.Errorf("cannot open the database: %w", err)
 	}
 	if ours > 0 {
+		if newer, err := fits(ctx, db); err != nil || newer {
+			return err
+		}
 		if err := checkVersion(ctx, db); err != nil {
 			return err
 		}

@@ -103,6 +103,22 @@ func TestPostgres(t *testing.T) {
 		if err == nil || !strings.Contains(err.Error(), "schema version 999") {
 			t.Fatalf("a newer schema was opened: %v", err)
 		}
+
+		// It says from which program on it can be used.
+		for from, fits := range map[int]bool{1: true, 998: false} {
+			execPostgres(t, address, fmt.Sprintf(`UPDATE newer.counters SET value = CASE name WHEN 'compatible_at' THEN 999 ELSE %d END
+				WHERE name IN ('compatible_at', 'compatible_from')`, from))
+			s, err := sqlstore.OpenPostgres(t.Context(), address+" search_path=newer", sqlstore.Options{})
+			if (err == nil) != fits {
+				t.Errorf("a schema that fits programs of %d: %v", from, err)
+			}
+			if err == nil {
+				err = s.Close()
+			}
+			if err != nil && fits {
+				t.Error(err)
+			}
+		}
 	})
 
 	t.Run("connections cut", func(t *testing.T) { connectionsCut(t, address) })

@@ -3,6 +3,7 @@
 package cluster_test
 
 import (
+	"cmp"
 	"crypto/tls"
 	"crypto/x509"
 	"encoding/json"
@@ -31,6 +32,7 @@ type installation struct {
 	folders map[*ft.Program]string // of agents
 	flags   []string               // of all servers
 	cloud   int                    // cloud area of the hosts
+	program string                 // of servers and agents that are started from now on; "": the one that is tested
 }
 
 // member is one of the servers.
@@ -39,6 +41,7 @@ type member struct {
 	*ft.API
 	i             *installation
 	data          string
+	file          string // its program, which an upgrade replaces; "": the one that is tested
 	credentials   string // file of the admin
 	listen, agent string
 }
@@ -70,7 +73,14 @@ func (i *installation) add(extra ...string) *member {
 		m.getKeys(i.servers[0])
 	}
 	args := []string{"server", "--data", m.data, "--listen", m.listen, "--agent-listen", m.agent, "--enrol", "--record", i.pg.URL("fleet")}
-	m.Program = ft.Start(i.t, "server", nil, slices.Concat(args, extra, i.flags)...)
+	args = slices.Concat(args, extra, i.flags)
+	if i.program == "" {
+		m.Program = ft.Start(i.t, "server", nil, args...)
+	} else {
+		m.file = filepath.Join(i.t.TempDir(), "gozzard")
+		m.install(i.program)
+		m.Program = ft.StartFile(i.t, "server", m.file, args...)
+	}
 	m.await()
 	i.servers = append(i.servers, m)
 	return m
@@ -160,7 +170,7 @@ func (m *member) join(ip string) *ft.Program {
 		m.i.t.Fatal(err)
 	}
 	m.cliLocal("agent", "join", "--server", m.Cred.URL, "--token-file", token, "--data", dir, "--ip", ip)
-	p := ft.Start(m.i.t, "agent-"+ip, nil, "agent", "--data", dir)
+	p := ft.StartFile(m.i.t, "agent-"+ip, cmp.Or(m.i.program, ft.Binary(m.i.t)), "agent", "--data", dir)
 	m.i.folders[p] = dir
 	ft.Until(m.i.t, time.Minute, p.Output, func() bool { return p.Sessions() > 0 })
 	return p
@@ -169,7 +179,7 @@ func (m *member) join(ip string) *ft.Program {
 // cliLocal runs a command that calls no API.
 func (m *member) cliLocal(args ...string) {
 	m.i.t.Helper()
-	if out, err := exec.Command(ft.Binary(m.i.t), args...).CombinedOutput(); err != nil {
+	if out, err := exec.Command(cmp.Or(m.i.program, ft.Binary(m.i.t)), args...).CombinedOutput(); err != nil {
 		m.i.t.Fatalf("gozzard %v: %v: %s", args, err, out)
 	}
 }
