@@ -193,6 +193,27 @@ func TestFaultsAreBounded(t *testing.T) {
 	}
 }
 
+// TestCut: faults of one part can be taken back, and the others stay.
+func TestCut(t *testing.T) {
+	var f strictjson.Faults
+	f.Add("a", "first")
+	if err := f.Cut(1); err != nil || f.Len() != 1 {
+		t.Fatalf("%v, %d", err, f.Len())
+	}
+	f.Add("b", "second")
+	f.Add("c", "third")
+	if err := f.Cut(1); err == nil || err.Error() != "b: second; c: third" || f.Len() != 1 || f.Err().Error() != "a: first" {
+		t.Errorf("%v, then %v", err, f.Err())
+	}
+
+	for range 150 {
+		f.Add("d", "many")
+	}
+	if err := f.Cut(1); err == nil || !strings.Contains(err.Error(), "and 51 more") || f.Len() != 1 {
+		t.Errorf("%v, then %d", err, f.Len())
+	}
+}
+
 // TestAgreesWithTheStandardLibrary compares the scanner with encoding/json on mutated documents: encoding/json accepts
 // everything that the scanner accepts, with the same strings.
 func TestAgreesWithTheStandardLibrary(t *testing.T) {

@@ -3,6 +3,7 @@ package strictjson
 import (
 	"fmt"
 	"math"
+	"slices"
 	"strconv"
 	"strings"
 	"unicode/utf8"
@@ -30,6 +31,17 @@ func (f *Faults) Add(path, format string, args ...any) {
 
 // Len is the number of faults.
 func (f *Faults) Len() int { return len(f.list) + f.more }
+
+// Cut removes the faults that came after the first n, and returns them as one error, nil if there are none: for a reader
+// that answers for one part of a request by itself.
+func (f *Faults) Cut(n int) error {
+	if n >= len(f.list) {
+		return nil
+	}
+	cut := Faults{list: slices.Clone(f.list[n:]), more: f.more}
+	f.list, f.more = f.list[:n], 0
+	return cut.Err()
+}
 
 // Err is all faults as one error, nil if there are none.
 func (f *Faults) Err() error {

@@ -152,6 +152,30 @@ func TestSeveralItems(t *testing.T) {
 	}
 }
 
+// TestD1ItemsWithFaults: what is wrong with one item is its verdict.
+func TestD1ItemsWithFaults(t *testing.T) {
+	item := func(name, identity string) string {
+		return fmt.Sprintf(`{"meta":{"namespace":"GSEKIT_BIZ_3","name":%q},"op_type":2,"agent_id_list":["%s"],"spec":{"identity":{%s}}}`, name,
+			agentA, identity)
+	}
+	h, plane := newDoor(t)
+	e := send(t, h, bus+"operate_proc_multi/", `{`+cred+`,"proc_operate_req":[`+item("a_1", `"proc_name":"p"`)+`,`+item("a;b_1", `"proc_name":"p"`)+
+		`,`+item("b_1", `"proc_name":""`)+`,`+item("c_1", `"proc_name":"p"`)+`]}`)
+	if *e.Code != 0 || len(plane.last.Items) != 4 {
+		t.Fatalf("%d %s", *e.Code, *e.Message)
+	}
+	for i, want := range []string{"", "proc_operate_req[1].meta.name: ';' may not stand at byte 1", "proc_operate_req[2].spec.identity.proc_name: required", ""} {
+		it := plane.last.Items[i]
+		if refused := it.Refused; (refused == nil) != (want == "") || refused != nil && (refused.Code != gozzard.CodeRefused ||
+			!strings.HasPrefix(refused.Message, want) || it.Spec != nil) {
+			t.Errorf("item %d: %+v, want %q", i, it, want)
+		}
+	}
+	if key := plane.last.Items[1].Targets[0].ResultKey; key != agentA+":GSEKIT_BIZ_3:a;b_1" {
+		t.Errorf("the key of the result is %s", key)
+	}
+}
+
 func hostList(n int) string {
 	var b strings.Builder
 	for i := range n {

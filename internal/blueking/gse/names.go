@@ -19,6 +19,27 @@ func readName(v strictjson.Value) string {
 	return s
 }
 
+// maxNamed bounds a name that is answered for although it cannot be used.
+const maxNamed = 1024
+
+// readNamed reads the process of an item that gets a verdict of its own: names of any form that the answer and the
+// record can hold.
+func readNamed(v strictjson.Value) gozzard.Key {
+	if !v.Object() {
+		return gozzard.Key{}
+	}
+
+	read := func(name string) string {
+		part := v.Get(name)
+		s := part.Str()
+		if len(s) > maxNamed || !gozzard.IsPlainLine(s) {
+			readName(part) // adds the fault
+		}
+		return s
+	}
+	return gozzard.Key{Namespace: read("namespace"), Name: read("name")}
+}
+
 // meta is the process of a call, with its labels.
 type meta struct {
 	key    gozzard.Key

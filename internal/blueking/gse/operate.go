@@ -19,6 +19,9 @@ const (
 	doorUnregister = "gse.unregister"
 )
 
+// maxVerdict bounds the text about what is wrong with one item of many.
+const maxVerdict = 2048
+
 type taskData struct {
 	TaskID string `json:"task_id"`
 }
@@ -66,7 +69,8 @@ func (s *server) readSingle(c *blueking.Call, f form,
 	}
 }
 
-// operateMulti is operate_proc_multi: several items, each with an action, a process and hosts.
+// operateMulti is operate_proc_multi: several items, each with an action, a process and hosts. An item that cannot be
+// accepted gets its own verdict, and the others run.
 func (s *server) operateMulti(ctx context.Context, c *blueking.Call) (any, error) {
 	list := c.Body.Get("proc_operate_req")
 	m := multi{s: s, c: c, seen: make(map[procOnHost]int64)}
@@ -94,36 +98,53 @@ type procOnHost struct {
 	key  gozzard.Key
 }
 
+// read reads one item. What the answer needs must be there: the process, its hosts, the action and a definition. A fault
+// in them is one of the whole request. Any other fault is the verdict on this item alone: clients send a thousand
+// processes of a business at once, and one odd name must not keep the others from being operated.
 func (m *multi) read(v *strictjson.Value) {
 	if !v.Object() {
 		return
 	}
 
-	// Read the item.
+	// Read what the answer needs.
 	before := m.c.Faults.Len()
-	process := readMeta(v.Get("meta"), true)
+	key := readNamed(v.Get("meta"))
 	n, action, ok := readOpType(v, m.c.App)
-	places := m.s.readPlaces(v)
-	it := gozzard.Item{Action: action, Key: process.key, Labels: process.labels}
-
-	if ok {
-		it.Spec = mustSpec(v.Get("spec"), action.RunsCommand())
-	} else {
-		it.Refused = &gozzard.Outcome{Code: gozzard.CodeUnknownAction, Message: "op_type " + unknownOpType(n)}
+	places, spec := m.s.readPlaces(v), v.Get("spec")
+	if ok && (!spec.IsObject() || spec.Hollow()) {
+		mustSpec(spec, false) // adds the fault
 	}
-
 	if m.c.Faults.Len() > before {
 		return
 	}
 
 	// Leave out repetitions, and count the hosts.
-	places = m.once(v, places, process.key, n)
+	places = m.once(v, places, key, n)
 	if m.total += len(places); m.total > m.s.maxHosts || len(places) == 0 {
 		return // the caller of read reports too many hosts
 	}
 
-	it.Targets = targets(places, formV2, process.key)
+	// Read the rest of the item.
+	it := m.readItem(v, action, n, ok)
+	it.Key, it.Targets = key, targets(places, formV2, key)
 	m.items = append(m.items, it)
+}
+
+// readItem reads an item without its hosts. A fault becomes its verdict.
+func (m *multi) readItem(v *strictjson.Value, action gozzard.Action, opType int64, known bool) gozzard.Item {
+	before := m.c.Faults.Len()
+	it := gozzard.Item{Action: action, Labels: readMeta(v.Get("meta"), true).labels}
+	if known {
+		it.Spec = mustSpec(v.Get("spec"), action.RunsCommand())
+	} else {
+		it.Refused = &gozzard.Outcome{Code: gozzard.CodeUnknownAction, Message: "op_type " + unknownOpType(opType)}
+	}
+
+	if err := m.c.Faults.Cut(before); err != nil {
+		it.Labels, it.Spec = nil, nil
+		it.Refused = &gozzard.Outcome{Code: gozzard.CodeRefused, Message: gozzard.Clip(blueking.Text(err), maxVerdict)}
+	}
+	return it
 }
 
 // once leaves out the places that an earlier item has for the same process and action: one client repeats itself. Two
