@@ -31,6 +31,9 @@ func (a *Agent) handleOperate(cmd *gozzard.Command) {
 	a.mu.Unlock()
 
 	for _, op := range start {
+		if op.Action == gozzard.ActionUnhost && a.forbids(op.Key.Namespace, op.Spec) {
+			op.Spec = nil // nothing of it is stored; the process is let go by the definition that is there
+		}
 		a.sup.Apply(op)
 	}
 }
@@ -148,7 +151,12 @@ func (a *Agent) supervisorOp(op *operation, in *gozzard.Op) supervise.Op {
 	// A query needs no journal.
 	if op.action.ReadOnly() {
 		t.Begin = func() error { return a.checkPolicy(op, spec, account) }
-		t.Done = func(out gozzard.Outcome, _ *supervise.Record, _ bool) { a.finishQuery(op, out) }
+		t.Done = func(out gozzard.Outcome, _ *supervise.Record, _ bool) {
+			if op.veiled && out.Detail != nil {
+				out.Detail.Cmdline = ""
+			}
+			a.finishQuery(op, out)
+		}
 		return t
 	}
 

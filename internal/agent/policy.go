@@ -13,7 +13,9 @@ var errForbidden = errors.New("not allowed by local policy")
 // use. A rejected operation gets a tombstone: it never happened, and its definition is not stored.
 //
 // If the policy forbids something only after it was done, nothing is undone. A running process keeps running and can
-// be queried, unregistered, or removed from supervision. But Gozzard does not start, stop or probe it any more.
+// be queried, unregistered, or removed from supervision. But Gozzard does not start, stop or probe it any more. A query
+// and the end of supervision are never rejected because of a definition: they run nothing, and a caller that syncs
+// its states would go on with old ones.
 //
 // An operation of another account than the one that its caller has a right to is rejected in the same way.
 func (a *Agent) checkPolicy(op *operation, given []byte, account string) error {
@@ -60,14 +62,16 @@ func (a *Agent) policyError(op *operation, given []byte) error {
 	switch op.action {
 	case gozzard.ActionUnregister:
 		return nil
-	case gozzard.ActionUnhost: // runs nothing, but a definition that comes with it would be stored
-		if len(given) == 0 || a.sup.Keeps(op.key, op.action, given) {
+	case gozzard.ActionUnhost: // it only lets go; handleOperate has removed a definition that is forbidden
+		if present != nil || len(given) == 0 || a.forbids(op.key.Namespace, given) {
 			return nil
 		}
+		return a.countProcess(op.key)
 	case gozzard.ActionQuery:
-		if present != nil { // the query uses the present definition
-			return nil
+		if present == nil { // the query uses the present definition if there is one
+			op.veiled = a.forbids(op.key.Namespace, given)
 		}
+		return nil
 	}
 
 	// Find the definition that the operation would use. The supervisor rejects an operation without a definition, or
@@ -85,9 +89,6 @@ func (a *Agent) policyError(op *operation, given []byte) error {
 
 	// A definition without an account can be recorded and looked for. What runs or signals something needs an account.
 	if spec.Identity.User == "" && a.defaultAccount() == "" && runsNothing(op.action) {
-		if op.action.ReadOnly() {
-			return nil
-		}
 		return a.countProcess(op.key)
 	}
 
@@ -95,15 +96,26 @@ func (a *Agent) policyError(op *operation, given []byte) error {
 	if err := a.o.Policy.Definition(op.key.Namespace, spec); err != nil {
 		return err
 	}
-	if op.action.ReadOnly() {
-		return nil
-	}
 	return a.countProcess(op.key)
+}
+
+// forbids reports whether the policy forbids a definition that came with a query or with the end of supervision. The
+// answer to a query then says whether the process runs, but not its command line, which may have what only its account
+// may know.
+func (a *Agent) forbids(namespace string, given []byte) bool {
+	if len(given) == 0 || a.o.Policy == nil {
+		return false
+	}
+	spec, err := gozzard.DecodeSpec(given)
+	if err != nil || spec.Identity.User == "" && a.defaultAccount() == "" { // it may be any account's
+		return false
+	}
+	return a.o.Policy.Definition(namespace, spec) != nil
 }
 
 // runsNothing reports whether an action runs no command and sends no signal.
 func runsNothing(a gozzard.Action) bool {
-	return a == gozzard.ActionRegister || a == gozzard.ActionUpdate || a == gozzard.ActionQuery
+	return a == gozzard.ActionRegister || a == gozzard.ActionUpdate
 }
 
 // countProcess counts a process that is new on this host against the limit of the policy.

@@ -113,8 +113,7 @@ func TestTE5RefusedOperationsNeverBegin(t *testing.T) {
 
 		for _, a := range []gozzard.Action{
 			gozzard.ActionStart, gozzard.ActionStop, gozzard.ActionRestart, gozzard.ActionReload, gozzard.ActionHost,
-			gozzard.ActionUnhost, gozzard.ActionRegister,
-			gozzard.ActionUpdate,
+			gozzard.ActionRegister, gozzard.ActionUpdate,
 		} {
 			r.wantVerdict(a, specOf("root", "ok"), gozzard.PhaseNever, gozzard.CodeRefused,
 				"no account root (allow_root in policy.yaml)")
@@ -122,8 +121,10 @@ func TestTE5RefusedOperationsNeverBegin(t *testing.T) {
 
 		r.wantVerdict(gozzard.ActionKill, specOf("svc", "ok"), gozzard.PhaseNever, gozzard.CodeRefused,
 			"no kill (ops in policy.yaml)")
-		r.wantVerdict(gozzard.ActionQuery, specOf("root", "ok"), gozzard.PhaseDone, gozzard.CodeRefused,
-			"no account root")
+
+		// What runs nothing is answered, and nothing of it is stored either.
+		r.wantVerdict(gozzard.ActionQuery, specOf("root", "ok"), gozzard.PhaseDone, gozzard.CodeOK, "")
+		r.wantVerdict(gozzard.ActionUnhost, specOf("root", "ok"), gozzard.PhaseDone, gozzard.CodeNoDefinition, "")
 
 		if n := r.a.Processes(); n != 0 {
 			t.Errorf("%d processes are kept", n)

@@ -28,6 +28,7 @@ type operation struct {
 	// when the operation has ended.
 	first *supervise.Record
 
+	veiled     bool // a query whose answer has no command line; only its own goroutine uses this
 	unrecorded bool // its end is not durable, because the state folder cannot be written
 
 	arrived time.Time // at this run of the agent; zero when an earlier run received it

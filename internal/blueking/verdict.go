@@ -71,10 +71,10 @@ func (w Words) Verdict(a *gozzard.Attempt, procName string) (number int, text st
 }
 
 // forgiven reports whether callers of this API expect success for an outcome: the query or the removal of a process
-// that is not registered.
+// that is not registered, or the end of its supervision.
 func forgiven(action gozzard.Action, code gozzard.Code) bool {
 	switch action {
-	case gozzard.ActionQuery:
+	case gozzard.ActionQuery, gozzard.ActionUnhost:
 		return code == gozzard.CodeNoDefinition
 	case gozzard.ActionUnregister:
 		return code == gozzard.CodeNoDefinition || code == gozzard.CodeNotRunning
