@@ -20,6 +20,8 @@ type Blast struct {
 	Percent int
 	Quota   int            // processes per hour of one app, and of one user
 	Quotas  map[string]int // of apps and users (user:NAME) with another quota; 0: no quota
+
+	Platform map[string]bool // apps with PlatformQuota, unless Quotas has them
 }
 
 // Operation checks an operation of the native API before it is accepted: the caller must confirm a large number. visible

@@ -19,7 +19,7 @@ const userHolder = "user:"
 // the quota of a user of another app.
 func (b *Blast) holders(c gozzard.Caller) []holder {
 	app, user := holder(c.App), holder(userHolder+c.User)
-	if _, own := b.Quotas[c.App]; own || c.User == "" || app == user || c.Asserted {
+	if _, own := b.ownQuota(c.App); own || c.User == "" || app == user || c.Asserted {
 		return []holder{app}
 	}
 	return []holder{app, user}
@@ -27,7 +27,7 @@ func (b *Blast) holders(c gozzard.Caller) []holder {
 
 // quota is the number per hour of an app or a user.
 func (b *Blast) quota(h holder) int {
-	if n, ok := b.Quotas[string(h)]; ok {
+	if n, ok := b.ownQuota(string(h)); ok {
 		return n
 	}
 	return b.Quota

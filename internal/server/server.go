@@ -15,6 +15,7 @@ import (
 	"github.com/gozzard/gozzard/internal/auditexport"
 	"github.com/gozzard/gozzard/internal/auth"
 	"github.com/gozzard/gozzard/internal/backup"
+	"github.com/gozzard/gozzard/internal/blueking"
 	"github.com/gozzard/gozzard/internal/blueking/gsekit"
 	"github.com/gozzard/gozzard/internal/cmdb"
 	"github.com/gozzard/gozzard/internal/control"
@@ -241,6 +242,7 @@ func (s *Server) openPlane(ctx context.Context) (err error) {
 	limits.Refused = s.metrics.ReportRefused
 
 	s.fleet = fleet.New()
+	limits.Blast.Platform = blueking.PlatformApps()
 	s.plane = &Plane{guard: ratelimit.New(limits)}
 	var addrs func(gozzard.AgentID, []gozzard.HostAddr) []gozzard.HostAddr
 	var gone func(gozzard.AgentID) bool
