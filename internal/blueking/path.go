@@ -8,8 +8,11 @@ import (
 	"strings"
 )
 
-// paths is the table of routes by path, with {} for every part that is a number.
+// paths is the table of routes by path, with {} for every part that is a number and * for one that may be any word.
 type paths map[string]served
+
+// anyWord is the place of the only part that may be any word: the stage of a gateway, as in /api/bk-gse/prod/api.
+const anyWord = 2
 
 type served struct {
 	routes  []*Route // one for each method
@@ -23,8 +26,11 @@ func (t paths) add(p Prefix, r *Route) {
 	whole := p.Path + "/" + cmp.Or(r.Path, r.Name)
 	var path strings.Builder
 	s := served{gateway: p.Gateway}
-	for part := range strings.SplitSeq(strings.Trim(whole, "/"), "/") {
+	for i, part := range strings.Split(strings.Trim(whole, "/"), "/") {
 		path.WriteByte('/')
+		if part == "*" && i != anyWord {
+			panic("blueking: a * at another place in " + whole)
+		}
 		if name, ok := strings.CutPrefix(part, "{"); ok {
 			s.names = append(s.names, strings.TrimSuffix(name, "}"))
 			path.WriteString("{}")
@@ -57,7 +63,7 @@ func (t paths) find(r *http.Request) (served, []number, bool) {
 		return served{}, nil, false
 	}
 
-	var path strings.Builder
+	var parts []string
 	var numbers []number
 	for part := range strings.SplitSeq(escaped, "/") {
 		switch n, ok := parseNumber(part); {
@@ -66,15 +72,18 @@ func (t paths) find(r *http.Request) (served, []number, bool) {
 			return served{}, nil, false
 		case ok:
 			numbers = append(numbers, number{value: n})
-			path.WriteString("/{}")
+			parts = append(parts, "{}")
 		default:
-			path.WriteByte('/')
-			path.WriteString(part)
+			parts = append(parts, part)
 		}
 	}
 
-	s, ok := t[path.String()]
-	if !ok {
+	s, ok := t["/"+strings.Join(parts, "/")]
+	if !ok && len(parts) > anyWord {
+		parts[anyWord] = "*"
+		s, ok = t["/"+strings.Join(parts, "/")]
+	}
+	if !ok || len(s.names) != len(numbers) {
 		return served{}, nil, false
 	}
 

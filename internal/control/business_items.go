@@ -45,7 +45,7 @@ func (t *businesses) TopologyItems(ctx context.Context, biz int, rows []topology
 		}
 		labels := map[string]string{processNameLabel: r.Name, processLabel: strconv.Itoa(r.Process)}
 		for j, in := range r.Instances {
-			it := record.TopologyItem{Row: r, Instance: j, Missing: missing,
+			it := record.TopologyItem{Row: r, Instance: j, Process: def, Missing: missing,
 				Item: gozzard.Item{Action: a, Key: topology.Key(biz, r.Name, in.Local), Labels: labels}}
 			it.Item.Targets = []gozzard.Target{t.targetOn(r.Host, it.Item.Key)}
 			switch {

@@ -64,7 +64,8 @@ type ApplyAnswer struct {
 // TopologyItem is one instance as an item of an operation.
 type TopologyItem struct {
 	Row      *topology.Row
-	Instance int // place in Row.Instances
+	Instance int               // place in Row.Instances
+	Process  *topology.Process // as recorded now; nil if it is not in the business any more
 	// attributes that the action needs and the process does not have, by their names in documents; when there are any,
 	// Item must not be sent
 	Missing []string

@@ -149,7 +149,6 @@ type JobRequest struct {
 	Raw         []byte         // the scope as the door was given it, only carried
 	Granularity Granularity    // "": ByBusiness
 
-	// Info makes the picture of an instance, given by its place in the row, that the door wants back with its task.
-	// It may be nil.
-	Info func(row *topology.Row, instance int) []byte
+	// Info makes the picture of an instance that the door wants back with its task. It may be nil.
+	Info func(it *TopologyItem) []byte
 }

@@ -29,6 +29,9 @@ type Rules struct {
 	// Strict is for our own API: unknown names are rejected with the name that is probably meant, paths must be clean
 	// and absolute, and setup_path is required.
 	Strict bool
+	// Name is the name of the process, for calls that one old client sends without proc_name. The definition then has the
+	// base name of its pid file as the name of the program, or this name.
+	Name string
 
 	partial bool // the rest of the definition is in flat keys: nothing is required
 }
@@ -94,6 +97,8 @@ func (r Rules) identity(v strictjson.Value) gozzard.Identity {
 	}
 	switch {
 	case id.ProcName == "" && r.partial:
+	case r.Name != "" && !name.Given():
+		id.ProcName = programOf(id.PIDPath, r.Name)
 	case id.ProcName == "" && (!name.Given() || name.IsString()):
 		name.Fault("required")
 	case r.Strict && strings.ContainsAny(id.ProcName, `/\`):
@@ -101,6 +106,15 @@ func (r Rules) identity(v strictjson.Value) gozzard.Identity {
 	}
 
 	return id
+}
+
+// programOf guesses the name of a program: that of its pid file without .pid, or else the name of the process.
+func programOf(pidPath, name string) string {
+	base := pidPath[strings.LastIndexAny(pidPath, `/\`)+1:]
+	if base = strings.TrimSuffix(base, ".pid"); base != "" && len(base) <= maxShort {
+		return base
+	}
+	return name
 }
 
 // path reads a path. With either rule it must be clean and absolute.

@@ -123,7 +123,7 @@ func newTask(q *record.JobRequest, it *record.TopologyItem, now time.Time) recor
 		t.Agent = it.Item.Targets[0].Agent
 	}
 	if q.Info != nil {
-		t.Info = q.Info(row, it.Instance)
+		t.Info = q.Info(it)
 	}
 
 	if len(it.Missing) > 0 {

@@ -239,8 +239,8 @@ func TestTasks(t *testing.T) {
 
 	j, err := r.runner.Create(t.Context(), record.JobRequest{Caller: caller, Biz: biz, Action: gozzard.ActionStart,
 		Granularity: record.ByHost,
-		Info: func(row *topology.Row, i int) []byte {
-			return fmt.Appendf(nil, "%s#%d", row.Name, row.Instances[i].Inst)
+		Info: func(it *record.TopologyItem) []byte {
+			return fmt.Appendf(nil, "%s#%d", it.Row.Name, it.Row.Instances[it.Instance].Inst)
 		}})
 	if err != nil {
 		t.Fatal(err)

@@ -2,6 +2,7 @@ package gse
 
 import (
 	"context"
+	"math"
 
 	"github.com/gozzard/gozzard"
 	"github.com/gozzard/gozzard/internal/blueking"
@@ -139,11 +140,13 @@ func (s *server) agentInfo(_ context.Context, c *blueking.Call) (any, error) {
 }
 
 type agentState struct {
-	AgentID    string `json:"bk_agent_id"`
-	Cloud      int    `json:"bk_cloud_id"`
-	Version    string `json:"version"`
-	RunMode    int    `json:"run_mode"`
-	StatusCode int    `json:"status_code"`
+	AgentID        string `json:"bk_agent_id"`
+	Cloud          int    `json:"bk_cloud_id"`
+	Version        string `json:"version"`
+	RunMode        int    `json:"run_mode"`
+	StatusCode     int    `json:"status_code"`
+	LastStatusCode int    `json:"last_status_code"`
+	ReportTime     int64  `json:"report_time"` // milliseconds
 }
 
 func stateOf(h fleet.Host, known bool) (code int, word string) {
@@ -154,6 +157,22 @@ func stateOf(h fleet.Host, known bool) (code int, word string) {
 		return agentUnknown, "unknown"
 	}
 	return agentRunning, "running"
+}
+
+// lastStateOf is the state before the present one: an agent that was heard once was running then.
+func lastStateOf(h fleet.Host, known bool) (code int, word string) {
+	if known && !h.LastSeen.IsZero() {
+		return agentRunning, "running"
+	}
+	return stateOf(h, known)
+}
+
+// reportTime is when the agent was last heard, in milliseconds; 0 means never.
+func reportTime(h fleet.Host) int64 {
+	if h.LastSeen.IsZero() {
+		return 0
+	}
+	return h.LastSeen.UnixMilli()
 }
 
 // listAgentState answers with a row for every agent in the request, also if none is known. GSE answers with a number
@@ -170,8 +189,9 @@ func (s *server) listAgentState(_ context.Context, c *blueking.Call) (any, error
 		p := &places[i]
 		host, known := s.plane.Resolve(c.Caller, p.target)
 		code, _ := stateOf(host, known)
+		last, _ := lastStateOf(host, known)
 		out[i] = agentState{AgentID: p.agentID(host), Cloud: p.shown(host).Cloud, Version: host.Info.Version,
-			RunMode: runModeAgent, StatusCode: code}
+			RunMode: runModeAgent, StatusCode: code, LastStatusCode: last, ReportTime: reportTime(host)}
 	}
 
 	return out, nil
@@ -205,6 +225,43 @@ type agentRow struct {
 	LastStatusCode int     `json:"last_status_code"`
 	LastStatus     string  `json:"last_status"`
 	Remark         string  `json:"remark"`
+	Architecture   string  `json:"bk_cpu_architecture"` // x86 or arm, as CMDB has it
+	CPUs           int     `json:"cpu_num"`
+	MemSize        int64   `json:"mem_size"`       // MiB
+	LastWorkTime   int64   `json:"last_work_time"` // milliseconds
+	// always 0: connections of agents are not opened in cycles
+	ConnCycleTime int64 `json:"conn_cycle_time"`
+}
+
+// architecture is the kind of processor in the words of CMDB.
+func architecture(arch string) string {
+	switch arch {
+	case "amd64", "386":
+		return "x86"
+	case "arm64", "arm":
+		return "arm"
+	}
+	return arch
+}
+
+// machine adds what is known about the machine. Of a host that is offline, its use is not known.
+func (r *agentRow) machine(h *fleet.Host) {
+	r.Architecture, r.CPUs, r.MemSize = architecture(h.Info.Arch), h.Info.CPUs, h.Info.MemBytes>>20
+	v := h.Vitals
+	if !h.Online || !v.Known {
+		return
+	}
+	if v.Load >= 0 && h.Info.CPUs > 0 { // the load of the last minute, as a share of the processors
+		r.CPURate = percent(float64(v.Load) / 1000 / float64(h.Info.CPUs))
+	}
+	if v.MemFree >= 0 && h.Info.MemBytes > 0 {
+		r.MemRate = percent(1 - float64(v.MemFree)/float64(h.Info.MemBytes))
+	}
+}
+
+// percent is a share as a number from 0 to 100 with two places.
+func percent(share float64) float64 {
+	return math.Round(min(max(share, 0), 1)*1e4) / 1e2
 }
 
 func (s *server) listAgentInfo(_ context.Context, c *blueking.Call) (any, error) {
@@ -227,11 +284,10 @@ func (s *server) listAgentInfo(_ context.Context, c *blueking.Call) (any, error)
 		if !known {
 			r.Code, r.Message = blueking.EntryAgentAbnormal, c.Words.Message("no such agent")
 		}
-		if !host.LastSeen.IsZero() {
-			r.ReportTime = host.LastSeen.UnixMilli()
-		}
+		r.ReportTime, r.LastWorkTime = reportTime(host), reportTime(host)
 		r.StatusCode, r.Status = stateOf(host, known)
-		r.LastStatusCode, r.LastStatus = r.StatusCode, r.Status
+		r.LastStatusCode, r.LastStatus = lastStateOf(host, known)
+		r.machine(&host)
 		out[i] = r
 	}
 

@@ -91,6 +91,10 @@ func (e entry) append(b []byte, key string) []byte {
 	b = appendInt(b, `{"error_code":`, int64(e.ErrorCode))
 	b = appendText(b, `,"error_msg":`, e.ErrorMsg)
 	b = appendText(b, `,"content":`, e.Content)
+	if e.old {
+		b = appendInt(b, `,"errcode":`, int64(e.ErrorCode))
+		b = appendText(b, `,"errmsg":`, e.ErrorMsg)
+	}
 	return append(b, '}')
 }
 

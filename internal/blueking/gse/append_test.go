@@ -36,7 +36,7 @@ func TestAppendedAnswers(t *testing.T) {
 	})
 
 	result := rapid.Custom(func(t *rapid.T) entry {
-		return entry{rapid.Int().Draw(t, "code"), odd.Draw(t, "text"), odd.Draw(t, "content")}
+		return entry{ErrorCode: rapid.Int().Draw(t, "code"), ErrorMsg: odd.Draw(t, "text"), Content: odd.Draw(t, "content")}
 	})
 
 	rapid.Check(t, func(t *rapid.T) {

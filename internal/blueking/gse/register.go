@@ -29,7 +29,7 @@ func (s *server) define(ctx context.Context, c *blueking.Call, door string, acti
 	it := gozzard.Item{Action: action, Key: m.key, Labels: m.labels, Targets: targets(s.readPlaces(v), formV1, m.key)}
 
 	if action != gozzard.ActionUnregister {
-		it.Spec = mustSpec(v.Get("spec"), true)
+		it.Spec = namedSpec(v.Get("spec"), m.key.Name)
 	}
 	if err := c.Faults.Err(); err != nil {
 		return nil, err

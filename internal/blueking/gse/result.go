@@ -18,6 +18,8 @@ type entry struct {
 	ErrorCode int    `json:"error_code"`
 	ErrorMsg  string `json:"error_msg"`
 	Content   string `json:"content"`
+
+	old bool // the answer also has the names that old clients read: errcode and errmsg
 }
 
 // result answers a poll of a task. The answer is the same for an unknown id, an id of another app's task and any other
@@ -100,11 +102,21 @@ func newEntry(w blueking.Words, door string, a *gozzard.Attempt, specs *blueking
 		id.ProcName = a.Key.Name
 	}
 	number, text := w.Verdict(a, id.ProcName)
-	e := entry{ErrorCode: number, ErrorMsg: text}
+	e := entry{ErrorCode: number, ErrorMsg: text, old: isV1(door)}
 	if number != blueking.EntryInWork {
 		e.Content = content(door, a, id, text)
 	}
 	return e
+}
+
+// isV1 reports whether a task came by a call that GSE 1.0 had. Its clients know the names of that time: bk-cmdb 3.2
+// reads only errcode, and took every operation for a success without it.
+func isV1(door string) bool {
+	switch door {
+	case doorV1, doorRegister, doorUpdate, doorUnregister:
+		return true
+	}
+	return false
 }
 
 // content is the JSON in the string of a finished entry.

@@ -15,8 +15,8 @@ func prefixes() []blueking.Prefix {
 		{Path: "/api/c/compapi/gse", Family: familyESB},
 		{Path: "/api/v2/proc", Family: familyProc, Gateway: true},
 		{Path: "/api/v2/cluster", Family: familyCluster, Gateway: true},
-		{Path: "/api/bk-gse/prod/api/v2/proc", Family: familyProc, Gateway: true},
-		{Path: "/api/bk-gse/prod/api/v2/cluster", Family: familyCluster, Gateway: true},
+		{Path: "/api/bk-gse/*/api/v2/proc", Family: familyProc, Gateway: true}, // * is the stage of the gateway
+		{Path: "/api/bk-gse/*/api/v2/cluster", Family: familyCluster, Gateway: true},
 	}
 }
 

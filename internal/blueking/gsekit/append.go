@@ -81,12 +81,7 @@ func columns() []column {
 		{name: "bk_set_env", append: text(func(r *topology.Row) string { return r.Env.String() })},
 		{name: "bk_set_id", append: number(func(r *topology.Row) int { return r.Set })},
 		{name: "bk_module_id", append: number(func(r *topology.Row) int { return r.Module })},
-		{name: "service_template_id", append: func(b []byte, r *topology.Row) []byte {
-			if r.ServiceTemplate == 0 {
-				return append(b, "null"...)
-			}
-			return strconv.AppendInt(b, int64(r.ServiceTemplate), 10)
-		}},
+		{name: "service_template_id", append: number(func(r *topology.Row) int { return r.ServiceTemplate })},
 		{name: "service_instance_id", append: number(func(r *topology.Row) int { return r.Service })},
 		{name: "bk_process_name", append: text(func(r *topology.Row) string { return r.Name })},
 		{name: "bk_process_id", append: process},

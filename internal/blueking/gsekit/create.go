@@ -91,7 +91,7 @@ func (s *server) create(ctx context.Context, r *request, object, word string, se
 	shown := sel.expression
 
 	if sel.scope == nil {
-		asked.Scope = encode(resolved{Env: shown.Env, IsExpression: true})
+		asked.Scope = encode(resolved{Env: shown.Env, IsExpression: true, Processes: s.processesOf(r.Caller, sel)})
 	} else {
 		asked.Scope, shown = encode(sel.scope), s.describe(r.Caller, sel)
 	}
@@ -119,6 +119,22 @@ type requested struct {
 type resolved struct {
 	Env          string `json:"bk_set_env"`
 	IsExpression bool   `json:"is_expression"`
+	Processes    []int  `json:"bk_process_ids"`
+}
+
+// maxResolved bounds the processes that are listed with the scope of a job. The tasks of the job show all of them.
+const maxResolved = 10_000
+
+// processesOf lists the processes that a selection finds.
+func (s *server) processesOf(caller gozzard.Caller, sel *selection) []int {
+	q := sel.query
+	q.Limit = maxResolved
+	_, rows := s.plane.FindProcesses(caller, q)
+	ids := make([]int, len(rows))
+	for i := range rows {
+		ids[i] = rows[i].Process
+	}
+	return ids
 }
 
 func encode(v any) json.RawMessage {

@@ -248,6 +248,22 @@ func text(l speech, v *strictjson.Value) (string, string) {
 	return strings.TrimSpace(v.Text()), ""
 }
 
+// untrimmed reads a text as it is: blanks at the ends of a name belong to it.
+func untrimmed(l speech, v *strictjson.Value) (string, string) {
+	if _, reason := text(l, v); reason != "" {
+		return "", reason
+	}
+	return v.Text(), ""
+}
+
+// filledUntrimmed is untrimmed for a text that is not blank.
+func filledUntrimmed(l speech, v *strictjson.Value) (string, string) {
+	if _, reason := filled(l, v); reason != "" {
+		return "", reason
+	}
+	return v.Text(), ""
+}
+
 // filled reads a text that is not blank.
 func filled(l speech, v *strictjson.Value) (string, string) {
 	s, reason := text(l, v)

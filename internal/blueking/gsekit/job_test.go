@@ -11,6 +11,7 @@ import (
 
 	"github.com/gozzard/gozzard"
 	"github.com/gozzard/gozzard/internal/record"
+	"github.com/gozzard/gozzard/internal/topology"
 )
 
 // TestActions has every row of the contract's table of actions (4.3): both calls accept the word, and job_status
@@ -165,7 +166,7 @@ func TestWhatAJobKeeps(t *testing.T) {
 	r := newRig(t)
 	r.post(t, "/api/2/job",
 		`{"job_object":"process","job_action":"start","expression_scope":{"bk_set_env":3,"bk_process_id":46}}`)
-	const want = `{"scope":{"bk_set_env":"3","is_expression":true},"expression_scope":{"bk_set_env":"3","bk_set_name":"*","bk_module_name":"*","service_instance_name":"*","bk_process_name":"*","bk_process_id":"46"}}`
+	const want = `{"scope":{"bk_set_env":"3","is_expression":true,"bk_process_ids":[46]},"expression_scope":{"bk_set_env":"3","bk_set_name":"*","bk_module_name":"*","service_instance_name":"*","bk_process_name":"*","bk_process_id":"46"}}`
 	if got := string(r.jobs.last.Raw); got != want {
 		t.Errorf("%s", got)
 	}
@@ -177,8 +178,12 @@ func TestWhatAJobKeeps(t *testing.T) {
 
 	const picture = `{"set":{"bk_set_id":5,"bk_set_env":"3","bk_set_name":"管控平台"},"module":{"bk_module_id":21,"bk_module_name":"gse_agent"},` +
 		`"host":{"bk_cloud_id":0,"bk_host_innerip":"127.0.0.1","bk_host_innerip_v6":"","bk_agent_id":""},"service_instance":{"id":5,"name":"127.0.0.1_gse_agent"},` +
-		`"process_template":{"id":26},"process":{"bk_biz_id":2,"bk_process_id":46,"bk_process_name":"gse_agent","priority":1,"proc_num":1,"service_instance_id":5}}`
-	if got := string(r.jobs.last.Info(&rows[0], 0)); got != picture {
+		`"process_template":{"id":26},"process":{"bk_biz_id":2,"bk_process_id":46,"bk_process_name":"gse_agent","priority":1,"proc_num":1,"service_instance_id":5,` +
+		`"bk_func_name":"agent","user":"root","work_path":"/data","pid_file":"","start_cmd":"./start.sh ${LocalInstID}","stop_cmd":"",` +
+		`"restart_cmd":"","reload_cmd":"","face_stop_cmd":"","timeout":30,"bk_start_check_secs":2}}`
+	it := record.TopologyItem{Row: &rows[0], Process: &topology.Process{ID: 46, FuncName: "agent", User: "root",
+		WorkPath: "/data", Start: "./start.sh ${LocalInstID}", Timeout: 30, StartCheckSecs: 2}}
+	if got := string(r.jobs.last.Info(&it)); got != picture {
 		t.Errorf("%s", got)
 	}
 }

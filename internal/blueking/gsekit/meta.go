@@ -44,8 +44,8 @@ type matched struct {
 // expressionMatch matches an expression with texts.
 func (s *server) expressionMatch(ctx context.Context, r *request) (any, error) {
 	// Read the request.
-	source := must(r.form, "expression", filled)
-	candidates := list(r.form, "candidates", text)
+	source := must(r.form, "expression", filledUntrimmed)
+	candidates := list(r.form, "candidates", untrimmed)
 
 	if v := r.get("candidates"); !v.Exists() {
 		r.fault("candidates", r.lang.say(sayRequired))

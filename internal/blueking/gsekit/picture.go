@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"net/netip"
 
+	"github.com/gozzard/gozzard/internal/record"
 	"github.com/gozzard/gozzard/internal/topology"
 )
 
@@ -51,15 +52,44 @@ type procInfo struct {
 	Priority int    `json:"priority"`
 	Num      int    `json:"proc_num"`
 	Service  int    `json:"service_instance_id"`
+
+	*procAttributes
+}
+
+// procAttributes are the attributes of a process as its source has them, with their placeholders.
+type procAttributes struct {
+	FuncName   string `json:"bk_func_name"`
+	User       string `json:"user"`
+	WorkPath   string `json:"work_path"`
+	PIDFile    string `json:"pid_file"`
+	Start      string `json:"start_cmd"`
+	Stop       string `json:"stop_cmd"`
+	Restart    string `json:"restart_cmd"`
+	Reload     string `json:"reload_cmd"`
+	ForceStop  string `json:"face_stop_cmd"`
+	Timeout    int    `json:"timeout"`
+	StartCheck int    `json:"bk_start_check_secs"`
+}
+
+// attributesOf are the attributes of a process; nil if it is not in the business any more.
+func attributesOf(p *topology.Process) *procAttributes {
+	if p == nil {
+		return nil
+	}
+	return &procAttributes{FuncName: p.FuncName, User: p.User, WorkPath: p.WorkPath, PIDFile: p.PIDFile,
+		Start: p.Start, Stop: p.Stop, Restart: p.Restart, Reload: p.Reload, ForceStop: p.ForceStop,
+		Timeout: p.Timeout, StartCheck: p.StartCheckSecs}
 }
 
 // picture is the process of a task as JSON; it is stored with the task.
-func picture(r *topology.Row, _ int) []byte {
+func picture(it *record.TopologyItem) []byte {
+	r := it.Row
 	return encode(processInfo{
 		Set: setInfo{r.Set, r.Env.String(), r.SetName}, Module: moduleInfo{r.Module, r.ModuleName},
 		Host:            hostInfo{r.Host.Cloud, ipText(r.Host.IP), ipText(r.Host.IPv6), string(r.Host.Agent)},
 		ServiceInstance: serviceInfo{r.Service, r.ServiceName}, ProcessTemplate: templateInfo{r.Template},
-		Process: procInfo{r.Biz, r.Process, r.Name, r.Priority, len(r.Instances), r.Service},
+		Process: procInfo{r.Biz, r.Process, r.Name, r.Priority, len(r.Instances), r.Service,
+			attributesOf(it.Process)},
 	})
 }
 

@@ -116,7 +116,7 @@ func filledList(l []string) []string {
 func (f *form) expressionScope() *expressionScope {
 	e := &expressionScope{Env: must(f, "bk_set_env", choice(environments...))}
 	read := func(name string) string {
-		if s, _ := opt(f, name, text); s != "" {
+		if s, _ := opt(f, name, untrimmed); strings.TrimSpace(s) != "" {
 			return s
 		}
 		return "*"
@@ -195,13 +195,17 @@ func (f *form) addresses(q *topology.Query) {
 	}
 }
 
-// states filters by state. Called twice, a process must be in both lists.
+// states filters by state. Called twice, a process must be in both lists. A filter for stopped processes finds those
+// that were never registered, too: GSEKit has no other state for them, and its pages offer running and stopped only.
 func (f *form) states(q *topology.Query, wanted []int64) {
 	if len(wanted) == 0 {
 		return
 	}
 
 	var out []gozzard.RunState
+	if slices.Contains(wanted, int64(gozzard.StateStopped)) {
+		wanted = append(slices.Clone(wanted), int64(gozzard.StateUnregistered))
+	}
 	for _, n := range wanted {
 		s := gozzard.RunState(n)
 		if int64(s) == n && s <= gozzard.StateStopped && (len(q.States) == 0 || slices.Contains(q.States, s)) {

@@ -187,7 +187,9 @@ func (s *server) searchIP(ctx context.Context, r *request) (any, error) {
 	hosts, seen := []hostInfo{}, map[hostInfo]bool{}
 	err = s.eachTask(ctx, r, f, func(t *record.JobTask) {
 		host := hostInfo{Cloud: t.Addr.Cloud, IP: ipText(t.Addr.IP), Agent: string(t.Agent)}
-		var info processInfo
+		var info struct {
+			Host hostInfo `json:"host"`
+		}
 		if json.Unmarshal(t.Info, &info) == nil && info.Host != (hostInfo{}) {
 			host = info.Host
 		}
@@ -214,7 +216,12 @@ func (s *server) retry(ctx context.Context, r *request) (any, error) {
 	}
 
 	switch gozzard.KindOf(err) {
-	case gozzard.ErrConflict, gozzard.ErrInvalid:
+	case gozzard.ErrInvalid:
+		if job.State == record.JobSucceeded { // nothing of it failed, so everything that was asked for is done
+			return nil, nil
+		}
+		fallthrough
+	case gozzard.ErrConflict:
 		return nil, fail(codeRetryRefused, r.lang.say(sayRetryRefused, job.ID, r.lang.Error(err)))
 	case gozzard.ErrNotFound:
 		return nil, fail(codeNoTask, r.lang.say(sayNoTask, job.ID, fmt.Sprint(ids)))

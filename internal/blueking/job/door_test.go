@@ -163,7 +163,7 @@ func TestRefusedInput(t *testing.T) {
 		{operate("bk_biz_id=0"), violation, "bk_biz_id: must be the number of a business, is 0"},
 		{operate(`bk_biz_id="2"`), argument, "bk_biz_id: must be a whole number"},
 		{operate("bk_biz_id=100000000000000000000"), argument, "bk_biz_id: must be"},
-		{operate("bk_biz_id=", `bk_scope_type="biz_set"`, `bk_scope_id="2"`), argument, "bk_scope_type: must be biz"},
+		{operate("bk_biz_id=", `bk_scope_type="tenant"`, `bk_scope_id="2"`), argument, "bk_scope_type: must be biz"},
 		{operate("bk_biz_id=", `bk_scope_id="2"`), argument, "bk_scope_type: must be biz"},
 		{operate("bk_biz_id=", `bk_scope_type="biz"`, `bk_scope_id="02"`), violation,
 			"bk_scope_id: must be the number of a business"},

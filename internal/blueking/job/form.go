@@ -17,6 +17,7 @@ type form struct {
 	// owner is the field with the name of the person responsible for the process
 	owner   string
 	account bool // the caller may name an account
+	pidless bool // the pid file may be left out: a process of which only runs are managed has none
 	// the limits in place of limits that are out of range
 	cpu, mem int64
 }
@@ -42,7 +43,7 @@ func operateProcess() form {
 // manageProc starts or stops the supervision of processes.
 func manageProc() form {
 	return form{door: "job.manage_proc", action: manageAction, words: "1 host, 2 unhost", define: (*request).bring,
-		owner: "proc_owner"}
+		owner: "proc_owner", pidless: true}
 }
 
 func operateAction(opType int64) gozzard.Action {
@@ -81,7 +82,7 @@ func manageAction(opType int64) gozzard.Action {
 
 // action reads op_type, which is required.
 func (r *request) action() gozzard.Action {
-	v := r.c.Body.Get("op_type")
+	v := r.get(&r.c.Body, "op_type", "operate_type")
 	before := r.c.Faults.Len()
 	n := v.Int(math.MinInt64, math.MaxInt64)
 	if r.c.Faults.Len() > before {

@@ -32,7 +32,7 @@ func (r *request) host(v *strictjson.Value) host {
 		return host{}
 	}
 
-	ip, cloud := v.Get("ip"), v.Get("bk_cloud_id")
+	ip, cloud := v.Get("ip"), r.get(v, "bk_cloud_id", "source")
 	h := host{addr: gozzard.HostAddr{Cloud: int(cloud.Int(0, math.MaxInt32))}}
 
 	if !r.required(ip) {

@@ -13,12 +13,14 @@ import (
 
 type taskData struct {
 	TaskID string `json:"bk_gse_taskid"`
+	Oldest string `json:"gse_task_id,omitempty"` // for a request with the names before version 2
 }
 
 // handler serves one of the calls that operate processes.
 func (s *server) handler(f form) func(ctx context.Context, c *blueking.Call) (any, error) {
 	return func(ctx context.Context, c *blueking.Call) (any, error) {
-		items, err := (&reader{request: request{s: s, c: c, form: f}, seen: map[procOnHost]*gozzard.Spec{}}).read()
+		r := &reader{request: request{s: s, c: c, form: f}, seen: map[procOnHost]*gozzard.Spec{}}
+		items, err := r.read()
 		if err != nil {
 			return nil, err
 		}
@@ -28,7 +30,12 @@ func (s *server) handler(f form) func(ctx context.Context, c *blueking.Call) (an
 		if err != nil {
 			return nil, err
 		}
-		return taskData{TaskID: taskname.Of(task.ID)}, nil
+
+		out := taskData{TaskID: taskname.Of(task.ID)}
+		if r.oldest {
+			out.Oldest = out.TaskID
+		}
+		return out, nil
 	}
 }
 
@@ -47,11 +54,11 @@ type procOnHost struct {
 
 func (r *reader) read() ([]gozzard.Item, error) {
 	biz, action := r.business(), r.action()
-	list := r.c.Body.Get("process_infos")
+	list := r.get(&r.c.Body, "process_infos", "proc_list")
 	if !list.Given() || list.IsList() && list.Len() == 0 {
 		r.violate(&list, "at least one process is required")
 	} else {
-		list.List(r.s.maxHosts, func(v *strictjson.Value) { r.process(v, biz, action) })
+		list.List(r.s.maxHosts, func(v *strictjson.Value) { r.process(v, biz.namespace(), action) })
 	}
 	if r.total > r.s.maxHosts {
 		list.Fault("name %d hosts together, at most %d are allowed", r.total, r.s.maxHosts)
@@ -60,7 +67,7 @@ func (r *reader) read() ([]gozzard.Item, error) {
 }
 
 // process reads one process and its hosts.
-func (r *reader) process(v *strictjson.Value, biz int64, action gozzard.Action) {
+func (r *reader) process(v *strictjson.Value, namespace string, action gozzard.Action) {
 	if !v.Object() {
 		return
 	}
@@ -75,7 +82,7 @@ func (r *reader) process(v *strictjson.Value, biz int64, action gozzard.Action) 
 	}
 
 	// Make a target of each host, once.
-	it := gozzard.Item{Action: action, Key: p.key(biz), Labels: p.labels, Spec: p.spec}
+	it := gozzard.Item{Action: action, Key: p.key(namespace), Labels: p.labels, Spec: p.spec}
 	for _, h := range hosts {
 		if r.again(v, it.Key, h, p.spec) {
 			continue

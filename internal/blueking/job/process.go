@@ -41,7 +41,9 @@ func (r *request) definitionOf(v *strictjson.Value) process {
 	if r.required(setup) {
 		spec.Identity.SetupPath = specjson.ReadPath(setup)
 	}
-	if r.required(pid) {
+	if r.form.pidless && (!pid.Given() || pid.IsString() && pid.AnyStr() == "") {
+		spec.Identity.PIDPath = ""
+	} else if r.required(pid) {
 		spec.Identity.PIDPath = specjson.ReadPath(pid)
 	}
 
@@ -53,7 +55,7 @@ func (r *request) definitionOf(v *strictjson.Value) process {
 	}
 
 	if r.form.account {
-		spec.Identity.User = strings.TrimSpace(specjson.ReadLine(v.Get("account"), maxName))
+		spec.Identity.User = strings.TrimSpace(specjson.ReadLine(r.get(v, "account", "username"), maxName))
 	}
 
 	spec.Resource = gozzard.Resource{CPU: limit(v.Get("cpu_lmt"), r.form.cpu),
@@ -163,14 +165,12 @@ func valueKey(setupPath, procName string) string {
 }
 
 // key is the key of the process in the fleet: the name of the program, and a digest that makes it unique.
-func (p *process) key(biz int64) gozzard.Key {
+func (p *process) key(namespace string) gozzard.Key {
 	sum := sha256.Sum256([]byte(p.valueKey))
 	digest := "@" + hex.EncodeToString(sum[:hashBytes])
-	return gozzard.Key{Namespace: namespace(biz), Name: asName(p.spec.Identity.ProcName,
+	return gozzard.Key{Namespace: namespace, Name: asName(p.spec.Identity.ProcName,
 		gozzard.MaxNameBytes-len(digest)) + digest}
 }
-
-func namespace(biz int64) string { return "JOB_BIZ_" + strconv.FormatInt(biz, 10) }
 
 // asName makes a valid name from the name of a program, which may have any characters.
 func asName(program string, most int) string {

@@ -14,7 +14,19 @@ type request struct {
 	s      *server
 	c      *blueking.Call
 	form   form
-	broken int // number of faults against Job's rules
+	broken int  // number of faults against Job's rules
+	oldest bool // it has names of fields from before version 2
+}
+
+// get reads a field by its name, or by the one that it had before version 2: some clients send those to the calls of
+// today.
+func (r *request) get(in *strictjson.Value, name, before string) strictjson.Value {
+	now, then := in.Get(name), in.Get(before)
+	if !now.Given() && then.Given() {
+		r.oldest = true
+		return then
+	}
+	return now
 }
 
 // violate adds a fault against one of Job's rules.
@@ -49,26 +61,42 @@ func (r *request) required(v strictjson.Value) bool {
 	return false
 }
 
+// owner is the business, or the set of businesses, that processes belong to. Both have numbers of their own.
+type owner struct {
+	id  int64
+	set bool // of businesses
+}
+
+// namespace is the namespace of the processes of an owner.
+func (o owner) namespace() string {
+	if o.set {
+		return "JOB_BIZ_SET_" + strconv.FormatInt(o.id, 10)
+	}
+	return "JOB_BIZ_" + strconv.FormatInt(o.id, 10)
+}
+
 // business reads bk_biz_id, or the scope that newer callers send instead of it.
-func (r *request) business() int64 {
-	biz, kind, scope := r.c.Body.Get("bk_biz_id"), r.c.Body.Get("bk_scope_type"), r.c.Body.Get("bk_scope_id")
+func (r *request) business() owner {
+	biz, kind, scope := r.get(&r.c.Body, "bk_biz_id", "app_id"), r.c.Body.Get("bk_scope_type"), r.c.Body.Get("bk_scope_id")
+	asText := r.oldest || r.c.Request.Method == http.MethodGet
 	if !kind.Given() && !scope.Given() {
-		return r.id(&biz, r.c.Request.Method == http.MethodGet)
-	}
-	if word := kind.OptStr(); word != "biz" && (kind.IsString() || !kind.Given()) {
-		kind.Fault("must be biz, is %.40q", word)
+		return owner{id: r.id(&biz, asText)}
 	}
 
-	id := r.id(&scope, true)
-
-	if !biz.Given() {
-		return id
+	word := kind.OptStr()
+	if word != "biz" && word != "biz_set" && (kind.IsString() || !kind.Given()) {
+		kind.Fault("must be biz or biz_set, is %.40q", word)
 	}
-	if old := r.id(&biz, r.c.Request.Method == http.MethodGet); old != id && old > 0 && id > 0 {
-		scope.Fault("is %d, bk_biz_id is %d: send one of them", id, old)
+	o := owner{id: r.id(&scope, true), set: word == "biz_set"}
+
+	if !biz.Given() || o.set { // some callers send the set's number, or 0, as that of a business
+		return o
+	}
+	if old := r.id(&biz, asText); old != o.id && old > 0 && o.id > 0 {
+		scope.Fault("is %d, bk_biz_id is %d: send one of them", o.id, old)
 	}
 
-	return id
+	return o
 }
 
 // id reads the id of a business, which is text in a scope and in query parameters.

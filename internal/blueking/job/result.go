@@ -18,7 +18,7 @@ import (
 // any other text.
 func (s *server) result(ctx context.Context, c *blueking.Call) (any, error) {
 	r := request{s: s, c: c}
-	biz, id := r.business(), c.Body.Get("bk_gse_taskid")
+	biz, id := r.business(), r.get(&c.Body, "bk_gse_taskid", "gse_task_id")
 	task := ""
 
 	if r.required(id) {
@@ -29,28 +29,31 @@ func (s *server) result(ctx context.Context, c *blueking.Call) (any, error) {
 	}
 
 	res, err := s.plane.Results(ctx, c.Caller, taskname.Parse(task))
-	if err == nil && !ours(&res, biz) || err != nil && gozzard.KindOf(err) == gozzard.ErrNotFound {
+	if err == nil && !ours(&res, biz.namespace()) || err != nil && gozzard.KindOf(err) == gozzard.ErrNotFound {
 		return nil, gozzard.Errorf(gozzard.ErrNotFound, "no such task")
 	}
 	if err != nil {
 		return nil, err
 	}
 
-	return render(c.Words, &res), nil
+	out := render(c.Words, &res)
+	out.oldest = r.oldest
+	return out, nil
 }
 
-// ours reports whether a task was accepted by this door for a business.
-func ours(res *record.TaskResults, biz int64) bool {
+// ours reports whether a task was accepted by this door for the business of a namespace.
+func ours(res *record.TaskResults, namespace string) bool {
 	if !strings.HasPrefix(res.Task.Door, family+".") {
 		return false
 	}
-	return !slices.ContainsFunc(res.Attempts, func(a gozzard.Attempt) bool { return a.Key.Namespace != namespace(biz) })
+	return !slices.ContainsFunc(res.Attempts, func(a gozzard.Attempt) bool { return a.Key.Namespace != namespace })
 }
 
 // procResult is the answer to a poll: the status of the task and an entry for each process on each host.
 type procResult struct {
 	status  int
 	entries map[string]entry
+	oldest  bool // the request has the names before version 2, and the answer has them too
 }
 
 // entry is the result of one process on one host. Its content is a JSON object.
@@ -93,6 +96,17 @@ func content(a *gozzard.Attempt, id gozzard.Identity, text string) []byte {
 	return blueking.EncodeContent(blueking.ControlContent{Value: [1]blueking.ControlValue{v}})
 }
 
+// appendOld appends the number and the text of an entry under the names that old clients read.
+func (p *procResult) appendOld(b []byte, e *entry) []byte {
+	b = strconv.AppendInt(append(b, `,"errcode":`...), int64(e.code), 10)
+	b = strictjson.AppendString(append(b, `,"errmsg":`...), e.text)
+	if p.oldest {
+		b = strconv.AppendInt(append(b, `,"m_errcode":`...), int64(e.code), 10)
+		b = strictjson.AppendString(append(b, `,"m_rsp":`...), e.text)
+	}
+	return b
+}
+
 // AppendJSON implements strictjson.Appender.
 func (p procResult) AppendJSON(b []byte) []byte {
 	b = strconv.AppendInt(append(b, `{"status":`...), int64(p.status), 10)
@@ -111,6 +125,7 @@ func (p procResult) AppendJSON(b []byte) []byte {
 		} else {
 			b = append(b, e.content...)
 		}
+		b = p.appendOld(b, &e)
 		b = append(b, '}')
 	}
 

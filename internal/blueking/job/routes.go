@@ -27,6 +27,9 @@ func (s *server) routes() []blueking.Route {
 		{Name: "operate_proc", Families: all, Access: user, MaxBody: large, Handle: s.handler(operateProc())},
 		{Name: "operate_process", Families: all, Access: user, MaxBody: large, Handle: s.handler(operateProcess())},
 		{Name: "manage_proc", Families: all, Access: user, MaxBody: large, Handle: s.handler(manageProc())},
+		// the names of these calls before version 2
+		{Name: "gse_proc_operate", Families: all, Access: user, MaxBody: large, Handle: s.handler(operateProc())},
+		{Name: "gse_process_manage", Families: all, Access: user, MaxBody: large, Handle: s.handler(manageProc())},
 		{Name: "get_proc_result", Families: all, Access: user, MaxBody: small, Read: true, Handle: s.result},
 	}
 }
