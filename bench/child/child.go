@@ -7,6 +7,7 @@ import (
 	"bytes"
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"os"
 	"os/exec"
@@ -61,6 +62,28 @@ func StartSelf(dir, name, flag string, order any) (*Process, error) {
 		return nil, fmt.Errorf("cannot write what %s does: %w", name, err)
 	}
 	return Start(dir, name, exec.Command(self, flag, string(text)))
+}
+
+// yielding is the nice value of programs that only make load.
+const yielding = 10
+
+// Yield lets the other programs of the run go first on the processor. Simulated hosts do this: they share the machine with
+// the server that is measured only because there is no other one, and many of them would take its time away.
+func Yield() error {
+	threads, err := os.ReadDir("/proc/self/task")
+	if err != nil {
+		return fmt.Errorf("cannot find the threads of this program: %w", err)
+	}
+	for _, thread := range threads { // later ones take the value of these
+		tid, err := strconv.Atoi(thread.Name())
+		if err != nil {
+			return err
+		}
+		if err := syscall.Setpriority(syscall.PRIO_PROCESS, tid, yielding); err != nil && !errors.Is(err, syscall.ESRCH) {
+			return fmt.Errorf("cannot lower the priority of this program: %w", err)
+		}
+	}
+	return nil
 }
 
 // Build builds a program of this module into dir without cgo and without symbols, as a release does, and returns its path.

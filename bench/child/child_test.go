@@ -3,10 +3,15 @@
 package child_test
 
 import (
+	"bytes"
 	"context"
 	"errors"
+	"os"
 	"os/exec"
+	"path/filepath"
+	"runtime"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -91,4 +96,42 @@ func TestStop(t *testing.T) {
 	if _, err := p.CPU(); err == nil {
 		t.Error("CPU time of a program that has ended")
 	}
+}
+
+// TestYield: all threads of the program have a lower priority afterwards, and so do those that come later.
+func TestYield(t *testing.T) {
+	if os.Getenv("CHILD_YIELD") == "" {
+		cmd := exec.Command(os.Args[0], "-test.run=^TestYield$", "-test.v")
+		cmd.Env = append(os.Environ(), "CHILD_YIELD=yes")
+		if out, err := cmd.CombinedOutput(); err != nil {
+			t.Errorf("%v: %s", err, out)
+		}
+		return
+	}
+
+	if err := child.Yield(); err != nil {
+		t.Fatal(err)
+	}
+	var ready, done sync.WaitGroup
+	hold := make(chan struct{})
+	for range 20 {
+		ready.Add(1)
+		done.Go(func() { runtime.LockOSThread(); ready.Done(); <-hold })
+	}
+	ready.Wait()
+	threads, err := filepath.Glob("/proc/self/task/*/stat")
+	if err != nil || len(threads) < 20 {
+		t.Fatalf("threads: %v, %v", threads, err)
+	}
+	for _, path := range threads {
+		b, err := os.ReadFile(path)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if nice := strings.Fields(string(b[bytes.LastIndexByte(b, ')')+1:]))[16]; nice != "10" {
+			t.Errorf("%s: nice %s", path, nice)
+		}
+	}
+	close(hold)
+	done.Wait()
 }

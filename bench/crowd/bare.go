@@ -23,6 +23,8 @@ import (
 	"time"
 
 	natsgo "github.com/nats-io/nats.go"
+
+	"github.com/gozzard/gozzard/bench/child"
 )
 
 // Patience is how long bare NATS may take for one thing.
@@ -83,6 +85,9 @@ func (o *BareAgents) ReadyFile() string { return filepath.Join(o.Dir, "ready-"+s
 
 // RunBareAgents is a part: connections that send messages, and get an answer to each. They answer requests.
 func RunBareAgents(ctx context.Context, o BareAgents) error {
+	if err := child.Yield(); err != nil {
+		return err
+	}
 	no := []natsgo.Option{natsgo.Timeout(Patience), natsgo.PingInterval(time.Minute), natsgo.MaxReconnects(-1),
 		natsgo.ReconnectWait(250 * time.Millisecond), natsgo.ReconnectJitter(time.Second, time.Second), natsgo.DontRandomize()}
 	if o.TLS != nil {

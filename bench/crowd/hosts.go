@@ -11,6 +11,7 @@ import (
 	"os"
 
 	"github.com/gozzard/gozzard"
+	"github.com/gozzard/gozzard/bench/child"
 	"github.com/gozzard/gozzard/internal/agentd"
 	"github.com/gozzard/gozzard/internal/journal"
 	"github.com/gozzard/gozzard/internal/nats"
@@ -34,6 +35,9 @@ type Hosts struct {
 
 // RunHosts simulates hosts until ctx ends.
 func RunHosts(ctx context.Context, o Hosts) (err error) {
+	if err := child.Yield(); err != nil {
+		return err
+	}
 	log := slog.New(slog.NewTextHandler(os.Stderr, &slog.HandlerOptions{Level: slog.LevelWarn}))
 	fo := sim.FleetOptions{Hosts: o.N, First: o.First, Server: o.Server, API: o.API, Dir: o.Dir, Log: log,
 		Fatal: func(err error) { log.Error("cannot go on", "err", err); os.Exit(1) }}

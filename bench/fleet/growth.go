@@ -196,7 +196,7 @@ func (r *results) growthText() string {
 		Title: "How the cost of a server grows", Command: "go run ./bench/fleet -growth",
 		Shared:   " (server, simulated agents), loopback",
 		Versions: sheet.Versions("", "github.com/nats-io/nats-server/v2", "modernc.org/sqlite"),
-		Read: "Every agent is the real agent with its link over a machine in memory. CPU is user and system time of the server's " +
+		Read: "Every agent is the real agent with its link over a machine in memory, at a lower priority (nice 10) than the server. CPU is user and system time of the server's " +
 			"process alone. How the cost grows with hosts is in RESULTS.md. A task reloads processes; it ends when the caller has " +
 			"read that all verdicts are there.",
 	})

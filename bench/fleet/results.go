@@ -176,7 +176,7 @@ func (r *results) Text() string {
 		Title: "A large fleet beside its limits", Command: "make bench-fleet",
 		Shared:   " (server, simulated agents, bare NATS), loopback",
 		Versions: sheet.Versions("", "github.com/nats-io/nats-server/v2", "github.com/nats-io/nats.go"),
-		Read: fmt.Sprintf("Every agent is the real agent with its link over a machine in memory, with %d running processes. CPU is user and "+
+		Read: fmt.Sprintf("Every agent is the real agent with its link over a machine in memory, with %d running processes. Simulated hosts have a lower priority (nice 10) than the server: real ones have processors that are not the server's. CPU is user and "+
 			"system time of the server's process alone. Memory is resident memory above that of the server without agents, "+
 			"divided by the agents.", r.options.processes),
 	})

@@ -26,3 +26,6 @@ func (o *Outbox) Take() (n gozzard.PeerNews, more bool) { return o.box.take() }
 
 // Ask asks a server for everything.
 func (p *Plane) Ask(server string) { p.peers.send(server, &gozzard.PeerNews{Want: true}) }
+
+// NewJoiningOf makes one with room for some agents.
+func NewJoiningOf(most int) *Joining { return newJoining(most) }

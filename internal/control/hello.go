@@ -36,10 +36,15 @@ func (p *Plane) receiveHello(from gozzard.AgentID, cloud int, r *gozzard.Report)
 		p.reject(rule, from)
 		return
 	}
+	if rule := p.o.Joining.begin(from, r.Session, p.o.Now()); rule != "" {
+		p.reject(rule, from)
+		return
+	}
 
 	select {
 	case p.hellos <- hello{from, cloud, r}:
 	default:
+		p.o.Joining.end(from)
 	}
 }
 
@@ -52,6 +57,7 @@ func (p *Plane) helloLoop(ctx context.Context) {
 			unlock := p.delivery.LockAgent(h.from)
 			err := p.openSession(ctx, h)
 			unlock()
+			p.o.Joining.answered(h.from)
 			if err != nil && ctx.Err() == nil {
 				p.o.Log.Error("cannot open a session, the agent will say HELLO again", "agent", h.from, "err", err)
 			}

@@ -3,10 +3,12 @@ package control_test
 import (
 	"fmt"
 	"path/filepath"
+	"slices"
 	"testing"
 	"time"
 
 	"github.com/gozzard/gozzard"
+	"github.com/gozzard/gozzard/internal/control"
 	"github.com/gozzard/gozzard/internal/fleet"
 )
 
@@ -83,4 +85,63 @@ func TestB4ProcessesOfAHost(t *testing.T) {
 	if _, ok := r.refused.Load("too_many_processes"); !ok {
 		t.Error("not counted")
 	}
+}
+
+// TestTD5Joining: hosts that come back all at once get their sessions as others have joined, and not before. What they
+// repeat meanwhile does not count.
+func TestTD5Joining(t *testing.T) {
+	const most, agents = 5, 40
+	r := &rig{t: t, lease: time.Minute, joining: control.NewJoiningOf(most), path: filepath.Join(t.TempDir(), "gozzard.db"),
+		sent: map[gozzard.AgentID][]*gozzard.Command{}}
+	r.start()
+	t.Cleanup(func() { r.stop() })
+	name := func(i int) gozzard.AgentID { return gozzard.AgentID(fmt.Sprintf("back-%d", i)) }
+	ask := func(i int) {
+		r.plane.Receive(name(i), 0, &gozzard.Report{Version: 1, Kind: gozzard.ReportHello, Session: 1, Journal: journalA,
+			Hello: &gozzard.Hello{Host: gozzard.HostInfo{Agent: name(i)}}})
+	}
+	welcomed := func() (list []int) {
+		for i := range agents {
+			if len(r.commands(name(i), gozzard.CommandWelcome)) > 0 {
+				list = append(list, i)
+			}
+		}
+		return list
+	}
+
+	// All at once: some get in.
+	for range 3 {
+		for i := range agents {
+			ask(i)
+		}
+	}
+	r.until("nobody gets in", func() bool { return len(welcomed()) == most })
+	for i := range agents {
+		ask(i)
+	}
+	time.Sleep(200 * time.Millisecond)
+	if got := welcomed(); len(got) != most || !r.joining.Full(time.Now()) {
+		t.Errorf("%d agents are welcome, want %d", len(got), most)
+	}
+	if _, ok := r.refused.Load("hello_joining"); !ok {
+		t.Error("no HELLO was dropped")
+	}
+
+	// As they report, the others get in.
+	reported := map[int]bool{}
+	r.until("some agents never come in", func() bool {
+		got := welcomed()
+		for _, i := range got {
+			if !reported[i] {
+				reported[i] = true
+				r.plane.Receive(name(i), 0, &gozzard.Report{Version: 1, Kind: gozzard.ReportStatus, Session: 1, Journal: journalA, Round: 1, Parts: 1})
+			}
+		}
+		for i := range agents {
+			if !slices.Contains(got, i) {
+				ask(i)
+			}
+		}
+		return len(got) == agents
+	})
 }

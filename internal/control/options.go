@@ -54,7 +54,8 @@ type Options struct {
 	Quota   int           // attempts of one app without a verdict; 0: no limit
 	Admit   Admission     // of operations; nil: all are admitted
 
-	HelloRate float64 // sessions opened in a second; 2000, below 0 no limit
+	HelloRate float64  // sessions opened in a second; 2000, below 0 no limit
+	Joining   *Joining // agents that are joining; nil: New makes it
 
 	Events     int           // events kept in memory, the newest; 20,000
 	KeepEvents time.Duration // events are kept that long; 30 days
@@ -88,6 +89,9 @@ func (o *Options) setDefaults() {
 	}
 	if o.HelloRate == 0 {
 		o.HelloRate = 2000
+	}
+	if o.Joining == nil {
+		o.Joining = NewJoining()
 	}
 	if o.Window == 0 {
 		o.Window = 16 << 10

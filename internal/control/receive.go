@@ -113,6 +113,7 @@ func (p *Plane) receiveStatus(from gozzard.AgentID, cloud int, r *gozzard.Report
 		return
 	}
 	if p.o.Live.Full(from, r.Round, r.Part, r.Parts, r.Statuses) {
+		p.o.Joining.end(from)
 		p.protocols.spoken(from, r)
 		p.acknowledge(from, cloud, &gozzard.Command{Session: r.Session, AckRound: r.Round, Beat: r.Beat})
 	}

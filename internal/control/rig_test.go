@@ -24,6 +24,8 @@ type rig struct {
 	quota int
 	// helloRate is how many sessions are opened in a second; 0 is the default.
 	helloRate float64
+
+	joining *control.Joining // nil: the default
 	// newestGen and defaultAccount are what agents say in HELLO.
 	newestGen      uint64
 	defaultAccount string
@@ -103,7 +105,7 @@ func (r *rig) start() {
 	plane, err := control.New(r.t.Context(), control.Options{
 		Store: given, Topology: store, Dispatch: r, Live: fleet.New(), Slack: 300 * time.Millisecond,
 		Resend: 50 * time.Millisecond, Lease: r.lease, Quota: r.quota,
-		HelloRate: r.helloRate, Hold: func(ctx context.Context, _ *gozzard.Operation, _ []gozzard.Attempt) error {
+		HelloRate: r.helloRate, Joining: r.joining, Hold: func(ctx context.Context, _ *gozzard.Operation, _ []gozzard.Attempt) error {
 			if r.hold.Load() && !gozzard.IsApproved(ctx) {
 				return gozzard.Errorf(gozzard.ErrUserForbidden, "this needs a second person")
 			}

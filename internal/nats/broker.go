@@ -53,6 +53,10 @@ type BrokerOptions struct {
 	Cluster *ClusterOptions // nil: the only broker
 
 	Through Through // finds agents that came through a relay; nil: there is no relay
+
+	// Busy reports whether agents that connect have to wait, because the server has not yet opened the sessions of those
+	// before them. Several goroutines call it. nil: they never wait. It counts with TLS only.
+	Busy func() bool
 }
 
 // Broker is a NATS server inside this process. Of all protocols of a NATS server it serves only that of clients, and in
@@ -161,7 +165,7 @@ func brokerOptions(o BrokerOptions, auth *authenticator) (*server.Options, error
 	}
 
 	if o.TLS != nil {
-		opts.TLSConfig, opts.TLSTimeout, opts.TLSHandshakeFirst = limitedTLS(o.TLS, o.Through, o.Cluster != nil), dialTimeout.Seconds(), true
+		opts.TLSConfig, opts.TLSTimeout, opts.TLSHandshakeFirst = limitedTLS(o.TLS, newEntrance(o.Through, o.Cluster != nil, o.Busy)), dialTimeout.Seconds(), true
 	}
 	if o.Cluster != nil {
 		if err := o.Cluster.apply(opts); err != nil {
@@ -205,13 +209,12 @@ func (b *Broker) Close() {
 }
 
 // limitedTLS requires TLS 1.3 and a certificate, and limits the handshakes.
-func limitedTLS(base *tls.Config, through Through, peers bool) *tls.Config {
+func limitedTLS(base *tls.Config, door *entrance) *tls.Config {
 	c := base.Clone()
 	c.MinVersion, c.ClientAuth = tls.VersionTLS13, tls.RequireAndVerifyClientCert
 	inner := c.Clone()
 	var strict sharedTLS
 
-	door := newEntrance(through, peers)
 	c.GetConfigForClient = func(hello *tls.ClientHelloInfo) (*tls.Config, error) {
 		if err := door.enter(hello.Context(), hello.Conn.RemoteAddr()); err != nil {
 			return nil, err

@@ -34,6 +34,8 @@ const (
 	// that has gone elsewhere is lost work. An agent waits less if it knows other servers.
 	entrancePatience = 20 * time.Second
 	peersPatience    = 6 * time.Second
+
+	busyLook = 50 * time.Millisecond // between two looks whether the server is still busy
 )
 
 // entrance decides when the TLS handshake of a connection begins. A connection whose turn does not come in time is
@@ -44,13 +46,18 @@ type entrance struct {
 	turns    chan struct{} // has one for each handshake under way
 	patience time.Duration
 	turn     time.Duration
-	early    bool // agents know other servers: a connection for which there is no time is rejected at once
+	busy     func() bool // the server has not yet opened the sessions of agents that are connected
+	early    bool        // agents know other servers: a connection for which there is no time is rejected at once
 }
 
 // newEntrance makes the entrance of a broker that is alone, or has peers.
-func newEntrance(through Through, peers bool) *entrance {
+func newEntrance(through Through, peers bool, busy func() bool) *entrance {
+	if busy == nil {
+		busy = func() bool { return false }
+	}
 	e := &entrance{all: rate.NewLimiter(handshakeRate, handshakeBurst), addrs: newHandshakeLimits(through),
-		turns: make(chan struct{}, handshakesPerCPU*runtime.GOMAXPROCS(0)), patience: entrancePatience, turn: handshakeTurn}
+		turns: make(chan struct{}, handshakesPerCPU*runtime.GOMAXPROCS(0)), patience: entrancePatience, turn: handshakeTurn,
+		busy: busy}
 	if peers {
 		e.patience, e.early = peersPatience, true
 	}
@@ -77,7 +84,17 @@ func (e *entrance) enter(ctx context.Context, remote net.Addr) error {
 		return errors.New("too many agents connect at once: the handshakes of others take all of the time")
 	}
 
+	// Agents that are in go first.
 	leave := sync.OnceFunc(func() { <-e.turns })
+	for e.busy() {
+		select {
+		case <-time.After(busyLook):
+		case <-limited.Done():
+			leave()
+			return errors.New("too many agents connect at once: the server has not yet opened the sessions of those before")
+		}
+	}
+
 	late := time.AfterFunc(e.turn, leave)
 	context.AfterFunc(ctx, func() {
 		late.Stop()

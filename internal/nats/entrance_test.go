@@ -3,6 +3,7 @@ package nats_test
 import (
 	"context"
 	"net"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -81,5 +82,41 @@ func TestEntranceRejects(t *testing.T) {
 	err := e.Enter(t.Context(), addrOf(3000))
 	if took := time.Since(began); err == nil || took < patience {
 		t.Errorf("after %s: %v", took, err)
+	}
+}
+
+// TestEntranceWaitsForSessions: while the server has not opened the sessions of agents that are connected, no handshake
+// begins. Connections that wait get in when it has.
+func TestEntranceWaitsForSessions(t *testing.T) {
+	var busy atomic.Bool
+	busy.Store(true)
+	e := nats.NewEntrance(false, time.Minute, time.Second)
+	e.SetBusy(busy.Load)
+
+	waiting := 2 * e.Turns()
+	entered := make(chan error, waiting)
+	for i := range waiting {
+		go func() { entered <- e.Enter(t.Context(), addrOf(i)) }()
+	}
+	select {
+	case err := <-entered:
+		t.Fatalf("a handshake began although the server is busy: %v", err)
+	case <-time.After(500 * time.Millisecond):
+	}
+	busy.Store(false)
+	for range waiting {
+		if err := <-entered; err != nil {
+			t.Error(err)
+		}
+	}
+
+	// It is busy for longer than agents wait.
+	e = nats.NewEntrance(false, 200*time.Millisecond, time.Second)
+	e.SetBusy(func() bool { return true })
+	if err := e.Enter(t.Context(), addrOf(1)); err == nil {
+		t.Error("a handshake began although the server is busy")
+	}
+	if n := e.UnderWay(); n != 0 {
+		t.Errorf("%d handshakes are under way", n)
 	}
 }

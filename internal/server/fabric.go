@@ -49,6 +49,8 @@ type FabricOptions struct {
 
 	Through nats.Through // finds agents that came through a relay; nil: there is no relay
 
+	Busy func() bool // reports whether agents that connect have to wait; nil: never
+
 	Receive func(from gozzard.AgentID, cloud int, r *gozzard.Report)
 	Refused func(rule string)
 	Log     *slog.Logger
@@ -59,7 +61,7 @@ func (s *Server) openFabric(context.Context) (err error) {
 	o := FabricOptions{Listen: s.options.AgentListen, Secret: s.options.JoinSecret, Signer: s.signer,
 		Limits: s.options.Limits.ofAgents(), Receive: s.receive, Refused: s.metrics.ReportRefused, Log: s.options.Log,
 		Connections: s.options.Limits.AgentConnections, Silent: s.options.Limits.silent(), Cluster: s.clusterOptions(),
-		Peer: s.hearPeer, Through: s.through()}
+		Peer: s.hearPeer, Through: s.through(), Busy: func() bool { return s.joining.Full(time.Now()) }}
 	if s.trust.registry != nil {
 		o.TLS, o.Registry, o.Secret = s.trust.authority.FabricTLS(), s.trust.registry, ""
 	}
@@ -118,7 +120,7 @@ type natsFabric struct {
 
 func newNATSFabric(o FabricOptions) (Fabric, error) {
 	bo := nats.BrokerOptions{Listen: o.Listen, Secret: o.Secret, TLS: o.TLS, Refused: o.Refused, Log: o.Log,
-		Connections: o.Connections, Silent: o.Silent, Cluster: o.Cluster, Through: o.Through}
+		Connections: o.Connections, Silent: o.Silent, Cluster: o.Cluster, Through: o.Through, Busy: o.Busy}
 	if o.Registry != nil {
 		bo.Gate = o.Registry
 	}

@@ -55,7 +55,8 @@ type Server struct {
 	fleet       *fleet.Index
 	live        *live.Hub
 	plane       *Plane
-	upgrades    *upgrade.Runner // nil: no host is enrolled here
+	joining     *control.Joining // agents that are joining
+	upgrades    *upgrade.Runner  // nil: no host is enrolled here
 	accounts    *auth.Accounts
 	second      secondPerson
 	jobs        *waves.Runner
@@ -82,7 +83,7 @@ type Part interface {
 func New(ctx context.Context, o Options) (_ *Server, err error) {
 	o.Limits.fitFiles(openFiles(), o.Log)
 	o.shared = o.shared || o.Cluster.Listen != ""
-	s := &Server{options: o, metrics: api.NewMetrics(), stopping: make(chan struct{})}
+	s := &Server{options: o, metrics: api.NewMetrics(), stopping: make(chan struct{}), joining: control.NewJoining()}
 	if err := errors.Join(o.SecondPerson.parse(&s.second), o.checkCluster(), o.checkRelay()); err != nil {
 		return nil, err
 	}
@@ -262,7 +263,7 @@ func (s *Server) openPlane(ctx context.Context) (err error) {
 		Addrs: addrs, Gone: gone,
 		Hold:   s.holdRoot,
 		Rights: s.rightsLater, FoldQuery: s.refusals.FoldQuery,
-		Quota: o.Limits.InFlight, Admit: admission{s.plane.guard, o.shared}, HelloRate: offBelowZero(o.Limits.HelloRate),
+		Quota: o.Limits.InFlight, Admit: admission{s.plane.guard, o.shared}, HelloRate: offBelowZero(o.Limits.HelloRate), Joining: s.joining,
 		Observe: control.Observer{Accepted: s.metrics.TaskAccepted, Settled: s.metrics.AttemptSettled,
 			Refused: s.metrics.ReportRefused, Update: s.updateAnswered, Downgraded: s.downgraded},
 	})
