@@ -42,8 +42,9 @@ export default function ProcessPage({ params }: { params: Record<string, string>
 
   const list = instances.data;
   if (instances.failure && !list) return <Problem of={instances.failure} retry={instances.reload} />;
-  if (!list) return <p class="dim loading" role="status">{t("loading")}</p>;
-  if (list.length === 0 && definitions.data && definitions.data.definitions.length === 0) {
+  if (list?.length === 0 && definitions.failure && !definitions.data) return <Problem of={definitions.failure} retry={definitions.reload} />;
+  if (!list || (list.length === 0 && !definitions.data)) return <p class="dim loading" role="status">{t("loading")}</p>; // no actions on what may not exist
+  if (list.length === 0 && definitions.data?.definitions.length === 0) {
     return (
       <Empty title={t("process.none", { name: plain(`${space}/${name}`) })}>
         {may("define") && <a class="button" href={href("/register", { space, name })}>{t("process.register")}</a>}
