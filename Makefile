@@ -12,6 +12,7 @@ TOOL      := go tool -modfile=tools/pinned/go.mod
 PLATFORMS := linux/amd64 linux/arm64 windows/amd64 darwin/arm64
 FUZZTIME  ?= 60s
 FUZZTEST  ?= 1s
+MAKOTIME  ?= 10m
 DIST      ?= dist
 SCALE     ?= 10
 CYCLES    ?= 100000
@@ -317,6 +318,11 @@ fuzz: ## every fuzz target for FUZZTIME, guided by coverage
 			echo "$$dir $$f"; go test -run '^$$' -fuzz "^$$f\$$" -fuzztime $(FUZZTIME) $$dir; \
 		done; \
 	done
+
+.PHONY: fuzz-mako
+fuzz-mako: ## random templates beside Mako of Debian for MAKOTIME
+	@.ci/deps mako
+	GOZZARD_MAKO_TIME=$(MAKOTIME) go test -count=1 -timeout 0 -run TestBesideMako -v ./internal/mako
 
 .PHONY: clean
 clean: ## remove what was built

@@ -37,6 +37,7 @@ var decoders = []string{
 	"internal/procfs",          // /proc
 	"internal/release",         // manifests
 	"internal/signing",         // signed envelopes
+	"internal/mako",            // templates
 	"internal/topology",        // documents of businesses
 	"internal/wire",            // commands and reports
 }

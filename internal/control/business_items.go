@@ -36,6 +36,7 @@ func (t *businesses) TopologyItems(ctx context.Context, biz int, rows []topology
 	}
 
 	items := make([]record.TopologyItem, 0, n)
+	var definer topology.Definer
 	for i := range rows {
 		r := &rows[i]
 		def := defs[r.Process]
@@ -54,14 +55,31 @@ func (t *businesses) TopologyItems(ctx context.Context, biz int, rows []topology
 				it.Item.Refused = &gozzard.Outcome{Code: gozzard.CodeNoDefinition,
 					Message: fmt.Sprintf("process %d is not in business %d any more", r.Process, biz)}
 			default:
-				it.Item.Spec = topology.Define(def, topology.Naming{SetName: r.SetName, ModuleName: r.ModuleName,
-					Alias: r.Name, Local: in.Local, Inst: in.Inst})
+				define(ctx, &definer, def, r, in, &it)
 			}
 			items = append(items, it)
 		}
 	}
 
 	return items, nil
+}
+
+// define gives an item the definition of its instance. If a template in it cannot be rendered, an action that brings a
+// definition to the host is not possible; any other action takes the one that the host has.
+func define(ctx context.Context, d *topology.Definer, def *topology.Process, r *topology.Row,
+	in topology.RowInstance, it *record.TopologyItem) {
+	spec, err := d.Define(ctx, def, topology.Naming{SetName: r.SetName, ModuleName: r.ModuleName, Alias: r.Name,
+		Local: in.Local, Inst: in.Inst})
+	if err == nil {
+		it.Item.Spec = spec
+		return
+	}
+
+	switch it.Item.Action {
+	case gozzard.ActionStart, gozzard.ActionRestart, gozzard.ActionReload, gozzard.ActionHost:
+		it.Template = err.Error()
+		it.Item.Refused = &gozzard.Outcome{Code: gozzard.CodeRefused, Message: it.Template}
+	}
 }
 
 // definitions reads the processes of rows, by id. A process whose alias changed since it was found is missing: for the

@@ -2,6 +2,7 @@ package control_test
 
 import (
 	"net/netip"
+	"strings"
 	"sync"
 	"testing"
 	"time"
@@ -205,4 +206,33 @@ func TestOtherServersAreSeen(t *testing.T) {
 func auditNow() (row gozzard.AuditRow) {
 	row.At, row.Caller, row.Act = time.Now(), caller, "topology:apply:2"
 	return row
+}
+
+// TestTemplatesOfInstances: a template that cannot be rendered rejects the actions that bring a definition to the host. The
+// others take the definition that the host has.
+func TestTemplatesOfInstances(t *testing.T) {
+	r := newRig(t)
+	broken := process(46, "java", 1)
+	broken.Start = "./start.sh mk${nope}"
+	r.mustApply(business(broken, process(48, "web", 1)))
+	_, rows := r.plane.FindProcesses(caller, topology.Query{Biz: 2, Limit: -1})
+
+	for action, rejected := range map[gozzard.Action]bool{gozzard.ActionStart: true, gozzard.ActionHost: true,
+		gozzard.ActionRestart: true, gozzard.ActionReload: true, gozzard.ActionStop: false, gozzard.ActionKill: false,
+		gozzard.ActionQuery: false, gozzard.ActionUnhost: false} {
+		items, err := r.plane.TopologyItems(t.Context(), 2, rows, action)
+		if err != nil || len(items) != 2 {
+			t.Fatalf("%s: %v %+v", action, err, items)
+		}
+		first, second := items[0], items[1]
+		if (first.Item.Refused != nil) != rejected || first.Item.Spec != nil || (first.Template != "") != rejected {
+			t.Errorf("%s: %+v", action, first)
+		}
+		if rejected && !strings.Contains(first.Template, "line 1: ./start.sh mk${nope}: Undefined") {
+			t.Errorf("%s: %s", action, first.Template)
+		}
+		if second.Item.Refused != nil || second.Item.Spec == nil {
+			t.Errorf("%s of another process: %+v", action, second)
+		}
+	}
 }

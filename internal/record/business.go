@@ -69,5 +69,7 @@ type TopologyItem struct {
 	// attributes that the action needs and the process does not have, by their names in documents; when there are any,
 	// Item must not be sent
 	Missing []string
-	Item    gozzard.Item
+	// why a template in the definition cannot be rendered, if the action needs that; Item is rejected then
+	Template string
+	Item     gozzard.Item
 }

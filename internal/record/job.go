@@ -92,7 +92,9 @@ const (
 	ReasonNone    JobReason = ""
 	ReasonVerdict JobReason = "verdict" // the operation had another verdict than done: Code and Message
 	// the process does not have an attribute that the action needs; a retry does not help
-	ReasonMissing  JobReason = "missing"
+	ReasonMissing JobReason = "missing"
+	// a template in an attribute cannot be rendered: Message; a retry does not help
+	ReasonTemplate JobReason = "template"
 	ReasonEarlier  JobReason = "earlier"  // an earlier wave of its group failed
 	ReasonNothing  JobReason = "nothing"  // nothing fits the scope
 	ReasonTimeout  JobReason = "timeout"  // no verdict in time

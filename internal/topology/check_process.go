@@ -1,6 +1,7 @@
 package topology
 
 import (
+	"context"
 	"fmt"
 	"strings"
 	"unicode"
@@ -111,7 +112,10 @@ func (n Naming) checkPath(p string) string {
 	if why := checkLine(p, maxPath); why != "" {
 		return why
 	}
-	if path := n.expand(p); !cleanPath(path) {
+	// A path that cannot be rendered fails with the operation that needs it, not the whole document. A document may have very
+	// many paths, so each gets few steps here.
+	path, err := (&Definer{steps: 2000}).render(context.Background(), n, p)
+	if err == nil && !cleanPath(path) {
 		return fmt.Sprintf("%q is not a clean absolute path", path)
 	}
 	return n.checkMentions(p)

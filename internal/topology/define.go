@@ -2,36 +2,62 @@ package topology
 
 import (
 	"cmp"
+	"context"
+	"fmt"
 	"strconv"
 	"strings"
 
 	"github.com/gozzard/gozzard"
 )
 
-// Naming has the values of the placeholders in the texts of a process.
+// Naming has the values of the names in the texts of a process.
 type Naming struct {
 	SetName, ModuleName, Alias string
 	Local, Inst                int // see Numbers
 }
 
-// Define makes the definition of one instance of a process. It replaces the placeholders ${name} in the work path, the
-// pid file and the commands; Naming.value lists the names. Any other ${...} stays as it is, for the shell. Define
-// evaluates nothing, and does not replace placeholders inside of values.
+// Define makes the definition of one instance of a process. The work path, the pid file, the commands and the values of env
+// are templates; Naming.value lists the names that they may use. An attribute that cannot be rendered is an error that
+// names it.
 //
 // Values go into commands as they are, without quotes, because Define does not know which quotes are around the
-// placeholder. That is safe: Check rejects a process with the placeholder of a set or module if that name has
-// characters which mean something to a shell, and aliases never have such characters.
-func Define(p *Process, n Naming) *gozzard.Spec {
-	s := p.more(n)
+// expression. That is safe: Check rejects a process that uses the name of a set or module if that name has characters which
+// mean something to a shell, and aliases never have such characters.
+func (d *Definer) Define(ctx context.Context, p *Process, n Naming) (*gozzard.Spec, error) {
+	var fault error
+	render := func(attribute, text string) string {
+		if fault != nil {
+			return ""
+		}
+		out, err := d.render(ctx, n, text)
+		switch {
+		case err != nil:
+			fault = fmt.Errorf("%s of process %d cannot be rendered: %w", attribute, p.ID, err)
+		case strings.ContainsRune(out, 0): // an expression can make one
+			fault = fmt.Errorf("%s of process %d has a NUL character when it is rendered", attribute, p.ID)
+		}
+		return out
+	}
+
+	s := p.more(n, render)
 	s.Policy.StartCheckSecs = cmp.Or(p.StartCheckSecs, s.Policy.StartCheckSecs)
 	s.Policy.OpTimeout = cmp.Or(p.Timeout, s.Policy.OpTimeout)
 	s.Identity.ProcName = cmp.Or(p.FuncName, p.Name)
-	s.Identity.SetupPath, s.Identity.PIDPath = n.expand(p.WorkPath), n.expand(p.PIDFile)
+	s.Identity.SetupPath, s.Identity.PIDPath = render("work_path", p.WorkPath), render("pid_file", p.PIDFile)
 	s.Identity.User = p.User
-	s.Control.Start, s.Control.Stop = n.expand(p.Start), n.expand(p.Stop)
-	s.Control.Restart, s.Control.Reload = n.expand(p.Restart), n.expand(p.Reload)
-	s.Control.Kill = n.expand(p.ForceStop)
-	return &s
+	s.Control.Start, s.Control.Stop = render("start_cmd", p.Start), render("stop_cmd", p.Stop)
+	s.Control.Restart, s.Control.Reload = render("restart_cmd", p.Restart), render("reload_cmd", p.Reload)
+	s.Control.Kill = render("face_stop_cmd", p.ForceStop)
+	if fault != nil {
+		return nil, fault
+	}
+
+	for attribute, path := range map[string]string{"work_path": s.Identity.SetupPath, "pid_file": s.Identity.PIDPath} {
+		if path != "" && (!cleanPath(path) || checkLine(path, maxPath) != "") {
+			return nil, fmt.Errorf("%s of process %d becomes %q, which is not a clean absolute path", attribute, p.ID, path)
+		}
+	}
+	return &s, nil
 }
 
 // Missing lists the attributes that an action needs and that the process does not have, by their names in documents.
@@ -64,17 +90,9 @@ func Missing(p *Process, a gozzard.Action) []string {
 	return missing
 }
 
-// value is the value of a placeholder. Each has its current name, and one that older texts use.
+// value is the value of a name, as text. Each has its current name, and one that older texts use.
 func (n Naming) value(name string) (string, bool) {
 	switch name {
-	case "inst_id", "InstID":
-		return strconv.Itoa(n.Inst), true
-	case "inst_id_0", "InstID0":
-		return strconv.Itoa(n.Inst - 1), true
-	case "local_inst_id", "LocalInstID":
-		return strconv.Itoa(n.Local), true
-	case "local_inst_id0", "LocalInstID0":
-		return strconv.Itoa(n.Local - 1), true
 	case "bk_set_name", "SetName":
 		return n.SetName, true
 	case "bk_module_name", "ModuleName":
@@ -82,18 +100,38 @@ func (n Naming) value(name string) (string, bool) {
 	case "bk_process_name", "FuncID":
 		return n.Alias, true
 	}
-	return "", false
+	number, ok := n.number(name)
+	return strconv.Itoa(number), ok
+}
+
+// number is the value of a name that is a number.
+func (n Naming) number(name string) (int, bool) {
+	switch name {
+	case "inst_id", "InstID":
+		return n.Inst, true
+	case "inst_id_0", "InstID0":
+		return n.Inst - 1, true
+	case "local_inst_id", "LocalInstID":
+		return n.Local, true
+	case "local_inst_id0", "LocalInstID0":
+		return n.Local - 1, true
+	}
+	return 0, false
 }
 
 // maxPlaceholder limits the length of a name with the spaces around it, between ${ and }. Without a limit, a text with
 // many "${" would take quadratic time.
 const maxPlaceholder = 32
 
-// expand replaces the placeholders in a text. Spaces around a name are allowed: texts from BlueKing CMDB have them.
-func (n Naming) expand(text string) string {
+// expand renders a text that has only names in it, which nearly all have. It reports false if the text has anything else:
+// then the template engine has to render it.
+func (n Naming) expand(text string) (string, bool) {
+	if !onlyNames(text) {
+		return "", false
+	}
 	begin := strings.Index(text, "${")
 	if begin < 0 {
-		return text
+		return text, true
 	}
 
 	var b strings.Builder
@@ -102,25 +140,35 @@ func (n Naming) expand(text string) string {
 		text = text[begin:]
 		name, _, closed := strings.Cut(text[2:min(len(text), 2+maxPlaceholder)], "}")
 		value, known := n.value(strings.Trim(name, " "))
-		if !closed || !known { // there may be a placeholder inside: ${a${inst_id}
-			b.WriteString("${")
-			text = text[2:]
-			continue
+		if !closed || !known {
+			return "", false
 		}
 		b.WriteString(value)
 		text = text[2+len(name)+1:]
 	}
 
 	b.WriteString(text)
-	return b.String()
+	return b.String(), true
 }
 
-// mentions reports whether a text has the placeholder of its set or of its module.
-func mentions(text string) (set, module bool) {
-	if !strings.Contains(text, "${") {
-		return false, false
+// onlyNames reports whether a text has no part of a template except ${...}: no control line, comment, tag or joined line.
+func onlyNames(text string) bool {
+	for _, mark := range []string{"<%", "</%", "<&", "</&", "\\\n", "\\\r\n"} {
+		if strings.Contains(text, mark) {
+			return false
+		}
 	}
-	const markSet, markModule = "\x00s", "\x00m" // checkCommand and checkLine reject NUL in texts
-	text = Naming{SetName: markSet, ModuleName: markModule}.expand(text)
-	return strings.Contains(text, markSet), strings.Contains(text, markModule)
+	if strings.HasPrefix(text, "#") { // a line that names the coding of the text is left out
+		return false
+	}
+	if !strings.ContainsAny(text, "%#") {
+		return true
+	}
+	for line := range strings.SplitSeq(text, "\n") {
+		line = strings.TrimLeft(line, " \t")
+		if strings.HasPrefix(line, "%") || strings.HasPrefix(line, "##") {
+			return false
+		}
+	}
+	return true
 }

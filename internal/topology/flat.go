@@ -119,8 +119,8 @@ func (p *Process) set(attribute string, spec *gozzard.Spec, instances int) {
 	}
 }
 
-// more is the definition with what the flat keys of a process say.
-func (p *Process) more(n Naming) gozzard.Spec {
+// more is the definition with what the flat keys of a process say. Render renders a text.
+func (p *Process) more(n Naming, render func(attribute, text string) string) gozzard.Spec {
 	if p.More == "" {
 		return gozzard.Spec{Policy: gozzard.DefaultPolicy()}
 	}
@@ -129,7 +129,7 @@ func (p *Process) more(n Naming) gozzard.Spec {
 		return gozzard.Spec{Policy: gozzard.DefaultPolicy()}
 	}
 	for name, value := range spec.Exec.Env {
-		spec.Exec.Env[name] = n.expand(value)
+		spec.Exec.Env[name] = render("env."+name, value)
 	}
 	if p.hasInstances() {
 		if spec.Exec.Env == nil {

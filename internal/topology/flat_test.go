@@ -73,7 +73,7 @@ instances: 2
 	want.Exec = gozzard.Exec{Umask: "0027", Env: map[string]string{"MODE": "prod", "ID": "7", "N": "5",
 		"TEXT": `a "b" <c>`, "INSTANCE": "2"}}
 	n := topology.Naming{Alias: "web", Local: 2, Inst: 7}
-	if d := gocmp.Diff(&want, topology.Define(p, n)); d != "" {
+	if d := gocmp.Diff(&want, define(t, p, n)); d != "" {
 		t.Error(d)
 	}
 	if p.Count() != 2 || p.FuncName != "web" {
@@ -127,7 +127,7 @@ func TestOldBusinessIsDefinedAsBefore(t *testing.T) {
 	const want = `{"identity":{"proc_name":"web","setup_path":"/w","pid_path":"/p","user":"u"},"control":{"start_cmd":"./a"},` +
 		`"resource":{},"policy":{"kind":1,"start_check_secs":5,"stop_check_secs":5,"start_retries":4,"start_interval":10,` +
 		`"op_timeout":60}}`
-	if got := string(gozzard.EncodeSpec(topology.Define(p, topology.Naming{Alias: "web", Local: 1, Inst: 1}))); got != want {
+	if got := string(gozzard.EncodeSpec(define(t, p, topology.Naming{Alias: "web", Local: 1, Inst: 1}))); got != want {
 		t.Error(got)
 	}
 }

@@ -126,10 +126,14 @@ func newTask(q *record.JobRequest, it *record.TopologyItem, now time.Time) recor
 		t.Info = q.Info(it)
 	}
 
-	if len(it.Missing) > 0 {
+	switch out := rejection(it); {
+	case len(it.Missing) > 0:
 		t.State, t.Reason, t.Ended = record.JobFailed, record.ReasonMissing, now
 		t.Message = strings.Join(it.Missing, ", ")
-	} else if out := rejection(it); out != nil {
+	case it.Template != "":
+		t.State, t.Reason, t.Ended = record.JobFailed, record.ReasonTemplate, now
+		t.Message = it.Template
+	case out != nil:
 		t.State, t.Reason, t.Ended = record.JobFailed, record.ReasonVerdict, now
 		t.Code, t.Message = out.Code, out.Message
 	}

@@ -200,10 +200,11 @@ func applyVerdict(t *record.JobTask, a *gozzard.Attempt) {
 	}
 }
 
-// repeatable reports whether a retry can send a failed task. A task with a missing attribute, or one that was rejected
-// when the job was created, can never be sent.
+// repeatable reports whether a retry can send a failed task. A task with a missing attribute or a template that cannot be
+// rendered, or one that was rejected when the job was created, can never be sent.
 func repeatable(t *record.JobTask) bool {
-	return t.Reason != record.ReasonMissing && (t.Reason != record.ReasonVerdict || t.Task != "")
+	never := t.Reason == record.ReasonMissing || t.Reason == record.ReasonTemplate
+	return !never && (t.Reason != record.ReasonVerdict || t.Task != "")
 }
 
 // rejection is the outcome with which a door or the topology rejected an item, nil if it may be sent.

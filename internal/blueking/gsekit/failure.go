@@ -17,6 +17,7 @@ const (
 	codeNotFound      = 4100404
 	codeRateLimited   = 4100429
 	codeInternal      = 4100500
+	codeTemplate      = 4101004
 	codeJobAction     = 4102002
 	codeNoJob         = 4102005
 	codeNoTask        = 4102006

@@ -80,6 +80,8 @@ func TestVerdicts(t *testing.T) {
 			"[GSE_ERROR-65535]: ", true, 0},
 		{"missing", record.JobFailed, record.ReasonMissing, "", gozzard.ActionStart, 4104002,
 			"[4104002] required attributes of the process are empty: why", false, 2},
+		{"template", record.JobFailed, record.ReasonTemplate, "", gozzard.ActionStart, 4101004,
+			"[4101004] a template cannot be rendered, check the names in it: why", false, 0},
 		{"earlier", record.JobFailed, record.ReasonEarlier, "", gozzard.ActionStart, 4103003,
 			"[4103003] an earlier priority failed, this task was not run: why", true, 0},
 		{"timeout", record.JobFailed, record.ReasonTimeout, "", gozzard.ActionStart, 4103001,

@@ -68,6 +68,7 @@ const (
 	sayGSEError
 	sayEarlier
 	sayMissing
+	sayTemplate
 
 	sayHintAttribute
 	sayHintTemplate
@@ -127,6 +128,7 @@ var phrases = [...][2]string{
 	sayGSEError: {"下发操作失败", "the operation was not accepted"},
 	sayEarlier:  {"前序优先级执行失败，本任务未执行", "an earlier priority failed, this task was not run"},
 	sayMissing:  {"进程必填属性为空", "required attributes of the process are empty"},
+	sayTemplate: {"模板渲染失败，请检查模板变量是否正确书写", "a template cannot be rendered, check the names in it"},
 
 	sayHintAttribute: {"请在进程属性中补全缺少的属性，然后同步", "fill in the missing attributes of the process, then sync"},
 	sayHintTemplate: {"若进程来自服务模板，请在 CMDB 服务模板中补全后同步到服务实例",

@@ -60,7 +60,7 @@ func (l speech) task(j *record.Job, t *record.JobTask, c clock) taskInfo {
 		EndTime:    c.show(t.Ended),
 		PipelineID: taskname.Of(t.Task),
 		ExtraData: taskExtra{
-			Inst: t.Inst, Local: t.Local, ErrCode: errCode(t), Retryable: t.Reason != record.ReasonMissing,
+			Inst: t.Inst, Local: t.Local, ErrCode: errCode(t), Retryable: retryable(t.Reason),
 			Solutions:   l.solutions(t.Reason),
 			ProcessInfo: kept(t.Info), TopoLevel: topoLevel{t.Biz, t.Set, t.Module},
 		},

@@ -42,6 +42,8 @@ func reasonCode(reason record.JobReason, code gozzard.Code) int {
 		return blueking.EntryNumber(code)
 	case record.ReasonMissing:
 		return codeMissing
+	case record.ReasonTemplate:
+		return codeTemplate
 	case record.ReasonEarlier:
 		return codeEarlierFailed
 	case record.ReasonNothing:
@@ -89,6 +91,8 @@ func (l speech) codeText(code int) string {
 		return l.say(sayGSEError)
 	case codeEarlierFailed:
 		return l.say(sayEarlier)
+	case codeTemplate:
+		return l.say(sayTemplate)
 	case codeMissing:
 		return l.say(sayMissing)
 	}
@@ -116,6 +120,11 @@ func (l speech) reason(reason record.JobReason, code gozzard.Code, action gozzar
 	}
 
 	return fmt.Sprintf("[%d] %s: %s", number, text, message)
+}
+
+// retryable reports whether a retry may help: it does not change what the process was when the job was created.
+func retryable(reason record.JobReason) bool {
+	return reason != record.ReasonMissing && reason != record.ReasonTemplate
 }
 
 // solutions are hints for people.
