@@ -20,12 +20,13 @@ type Server struct {
 	Version string   `json:"version"` // of its program
 	Here    bool     `json:"here"`    // it has answered this request
 	Started Time     `json:"started_at"`
-	Seen    Time     `json:"seen_at"`        // when it last recorded that it runs, every few seconds
-	Silent  int      `json:"silent_seconds"` // since seen_at
-	Lag     int      `json:"lag_seconds"`    // how old the knowledge of the answering server about this one is; 0 for itself
-	Agents  int      `json:"agents"`         // that are connected to it
-	Leases  []string `json:"leases"`         // work that only one server does, and that this one does now
-	Drained bool     `json:"drained"`        // it takes no agents, for maintenance
+	Seen    Time     `json:"seen_at"`             // when it last recorded that it runs, every few seconds
+	Silent  int      `json:"silent_seconds"`      // since seen_at
+	Lag     int      `json:"lag_seconds"`         // how old the knowledge of the answering server about this one is; 0 for itself
+	Ahead   int      `json:"clock_ahead_seconds"` // of its clock to the database's, negative: behind; 0 if the difference is small
+	Agents  int      `json:"agents"`              // that are connected to it
+	Leases  []string `json:"leases"`              // work that only one server does, and that this one does now
+	Drained bool     `json:"drained"`             // it takes no agents, for maintenance
 }
 
 // Servers lists the servers of the installation.

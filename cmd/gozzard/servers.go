@@ -69,8 +69,22 @@ func (env *cliEnv) printServers(list []client.Server) error {
 				"shown as offline here. Check that the servers reach each other at their cluster addresses",
 				printable(s.Name), printable(s.ID), lag)
 		}
+		env.remarkClock(s)
 	}
 	return t.write(env.out)
+}
+
+// remarkClock names a server with a wrong clock.
+func (env *cliEnv) remarkClock(s *client.Server) {
+	ahead := time.Duration(s.Ahead) * time.Second
+	switch {
+	case ahead > 0:
+		env.remark("the clock of server %s (%s) is %s ahead of that of the database: set the clocks of all machines by a time service (NTP)",
+			printable(s.Name), printable(s.ID), shortDuration(ahead))
+	case ahead < 0:
+		env.remark("the clock of server %s (%s) is %s behind that of the database: set the clocks of all machines by a time service (NTP)",
+			printable(s.Name), printable(s.ID), shortDuration(-ahead))
+	}
 }
 
 // serverState is a server's word in the list. One that is silent has no agents, whatever it recorded last.

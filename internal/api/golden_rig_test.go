@@ -346,7 +346,7 @@ func goldenServers(context.Context) ([]client.Server, error) {
 		{ID: "s1", Name: "east", URL: "https://east:8443", Version: "1.2.3", Here: true, Started: client.At(at), Seen: client.At(at),
 			Agents: 2, Leases: []string{"jobs", "prune"}},
 		{ID: "s2", Name: "west", URL: "https://west:8443", Version: "1.2.2", Started: client.At(at.Add(-time.Hour)),
-			Seen: client.At(at.Add(-time.Minute)), Silent: 60, Lag: 61, Leases: []string{}, Drained: true},
+			Seen: client.At(at.Add(-time.Minute)), Silent: 60, Lag: 61, Ahead: 120, Leases: []string{}, Drained: true},
 	}, nil
 }
 

@@ -18,6 +18,7 @@ type Server struct {
 	Started time.Time     // set by the store
 	Seen    time.Time     // set by the store, each time that the server writes its row
 	Ago     time.Duration // since Seen, when it was read
+	Ahead   time.Duration // of its clock to that of the database; 0 if the difference is small. Set by the store
 }
 
 // Kind is a kind of recorded facts that servers keep in memory. Its version grows with every change, so a server notices

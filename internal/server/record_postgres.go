@@ -27,7 +27,7 @@ func (s *Server) openPostgres(ctx context.Context) error {
 		return fmt.Errorf("--record: %w", err)
 	}
 
-	opts := sqlstore.Options{Log: o.Log, Fatal: s.noteAndEnd, Observe: s.metrics.ObserveStore, Sole: !o.shared}
+	opts := sqlstore.Options{Log: o.Log, Fatal: s.noteAndEnd, Observe: s.metrics.ObserveStore, Sole: !o.shared, Now: o.Now}
 	if o.shared {
 		if opts.Server, err = keptID(o.Data); err != nil {
 			return err

@@ -83,6 +83,9 @@ type Part interface {
 func New(ctx context.Context, o Options) (_ *Server, err error) {
 	o.Limits.fitFiles(openFiles(), o.Log)
 	o.shared = o.shared || o.Cluster.Listen != ""
+	if o.Now == nil {
+		o.Now = testClock()
+	}
 	s := &Server{options: o, metrics: api.NewMetrics(), stopping: make(chan struct{}), joining: control.NewJoining()}
 	if err := errors.Join(o.SecondPerson.parse(&s.second), o.checkCluster(), o.checkRelay()); err != nil {
 		return nil, err

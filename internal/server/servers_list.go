@@ -58,5 +58,5 @@ func (s *Server) alone() client.Server {
 func (s *Server) shown(r *record.Server) client.Server {
 	return client.Server{ID: r.ID, Name: r.Name, URL: r.URL, Version: r.Version, Here: r.ID == s.id,
 		Started: client.At(r.Started), Seen: client.At(r.Seen), Silent: int(r.Ago / time.Second), Agents: r.Agents,
-		Leases: []string{}, Drained: r.Drained}
+		Ahead: int(r.Ahead / time.Second), Leases: []string{}, Drained: r.Drained}
 }

@@ -346,7 +346,7 @@ func (a *acceptance) insertAttempts(ctx context.Context, c *conn) error {
 		state, session := a.begin(at)
 		return append(to, int64(a.seq), i, int64(a.itemOf[i]), at.Op.String(), text(string(at.Agent)),
 			at.Addr.Cloud, ipText(at.Addr.IP), text(at.ResultKey), int64(state), counter(session),
-			a.outcomes[i], millis(at.Deadline), millis(at.Expires))
+			a.outcomes[i], c.d.clock.recorded(at.Deadline), c.d.clock.recorded(at.Expires))
 	})
 }
 

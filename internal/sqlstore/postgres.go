@@ -91,7 +91,10 @@ func OpenPostgres(ctx context.Context, dsn string, o Options) (*Store, error) {
 
 	d.opened, d.marks = lock, lock != nil
 	if o.Server != "" {
-		d.oneByOne = oneByOne
+		d.oneByOne, d.clock = oneByOne, &recordClock{log: o.Log}
+		if err := d.clock.look(ctx, read, d.now, o.Now); err != nil {
+			return nil, errors.Join(err, read.Close(), write.Close())
+		}
 	}
 
 	return newStore(o, d, read, write, noMaintenance{}, func() error { return nil }), nil

@@ -15,13 +15,13 @@ func (s *Store) RegisterServer(ctx context.Context, v record.Server) (err error)
 	defer s.timed("register_server", &err)()
 	return s.w.submit(ctx, &job{op: "a server", rows: 1, run: func(ctx context.Context, c *conn) error {
 		_, err := c.change(ctx, `INSERT INTO servers (id, name, url, address, agent_address, version, started, seen, agents, drained,
-				relay_address)
-			VALUES ($1, $2, $3, $4, $5, $6, `+s.d.now+`, `+s.d.now+`, $7, $8, $9)
+				relay_address, ahead)
+			VALUES ($1, $2, $3, $4, $5, $6, `+s.d.now+`, `+s.d.now+`, $7, $8, $9, $10)
 			ON CONFLICT (id) DO UPDATE SET name = excluded.name, url = excluded.url, address = excluded.address,
-				agent_address = excluded.agent_address, relay_address = excluded.relay_address,
+				agent_address = excluded.agent_address, relay_address = excluded.relay_address, ahead = excluded.ahead,
 				version = excluded.version, started = excluded.started, seen = excluded.seen, agents = excluded.agents`,
 			text(v.ID), text(v.Name), text(v.URL), text(v.Address), text(v.AgentAddress), text(v.Version), v.Agents, v.Drained,
-			text(v.RelayAddress))
+			text(v.RelayAddress), s.d.clock.millis())
 		return err
 	}})
 }
@@ -31,8 +31,13 @@ func (s *Store) RegisterServer(ctx context.Context, v record.Server) (err error)
 func (s *Store) RefreshServer(ctx context.Context, id string, agents int) (drained bool, err error) {
 	defer s.timed("refresh_server", &err)()
 	err = s.w.submit(ctx, &job{op: "a server", rows: 1, run: func(ctx context.Context, c *conn) error {
-		found, err := c.one(ctx, `UPDATE servers SET seen = `+s.d.now+`, agents = $2 WHERE id = $1 RETURNING drained`,
-			[]any{text(id), agents}, &drained)
+		var seen int64
+		before := s.o.Now()
+		found, err := c.one(ctx, `UPDATE servers SET seen = `+s.d.now+`, agents = $2, ahead = $3 WHERE id = $1
+			RETURNING drained, seen`, []any{text(id), agents, s.d.clock.millis()}, &drained, &seen)
+		if err == nil && found {
+			s.d.clock.compare(seen, before, s.o.Now())
+		}
 		if err == nil && !found {
 			err = gozzard.Errorf(gozzard.ErrNotFound, "server %.80q is not recorded", id)
 		}
@@ -84,13 +89,14 @@ func (s *Store) DrainServer(ctx context.Context, id string, drained bool, alive 
 func (s *Store) Servers(ctx context.Context) (list []record.Server, err error) {
 	defer s.timed("servers", &err)()
 	err = s.read.each(ctx, `SELECT id, name, url, address, agent_address, version, started, seen, agents, drained, relay_address,
-		`+s.d.now+` - seen
+		ahead, `+s.d.now+` - seen
 		FROM servers ORDER BY name, id`, nil, func(r *sql.Rows) error {
 		var v record.Server
-		var started, seen, ago int64
+		var started, seen, ahead, ago int64
 		err := r.Scan(&v.ID, &v.Name, &v.URL, &v.Address, &v.AgentAddress, &v.Version, &started, &seen, &v.Agents, &v.Drained,
-			&v.RelayAddress, &ago)
+			&v.RelayAddress, &ahead, &ago)
 		v.Started, v.Seen, v.Ago = fromMillis(started), fromMillis(seen), max(0, time.Duration(ago)*time.Millisecond)
+		v.Ahead = time.Duration(ahead) * time.Millisecond
 		list = append(list, v)
 		return err
 	})

@@ -118,7 +118,7 @@ func dispatch(ctx context.Context, c *conn, rows []record.Dispatch) ([]bool, err
 	return moved, casRows(ctx, c, dispatchAttempts, now, ref, moved, func(i int, to []any) []any {
 		r := &rows[i]
 		return append(to, int64(r.Ref.Task), int64(r.Ref.Index), text(string(r.Agent)), counter(r.Session),
-			millis(r.Deadline))
+			c.d.clock.recorded(r.Deadline))
 	})
 }
 

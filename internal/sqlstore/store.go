@@ -91,6 +91,8 @@ type dialect struct {
 	opened func(context.Context, *sql.Conn) error
 	// marks: every transaction leaves a mark, because the answer to a commit can be lost. See doubt.go.
 	marks bool
+	// clock converts times that servers compare with each other's; nil: there is one server.
+	clock *recordClock
 
 	// classify says what an error of the driver means.
 	classify func(error) failure

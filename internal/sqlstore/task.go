@@ -127,6 +127,7 @@ func (s *Store) readAttempts(ctx context.Context, where string,
 	var outcomes outcomeCache
 	err = s.read.each(ctx, selectAttempts+where, args, func(r *sql.Rows) error {
 		a, item, err := scanAttempt(r, &outcomes)
+		a.Deadline, a.Expires = s.d.clock.here(a.Deadline), s.d.clock.here(a.Expires)
 		list, refs = append(list, a), append(refs, itemRef{a.Ref.Task, item})
 		return err
 	})
