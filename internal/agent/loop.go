@@ -53,7 +53,7 @@ func (a *Agent) Receive(cmd *gozzard.Command) {
 	// Renew the lease here and not in the loop: the loop may wait for the disk.
 	if cmd.Kind == gozzard.CommandAck && cmd.Beat > 0 {
 		a.contact.renew(cmd.Session, cmd.Beat, cmd.NextBeat, now)
-		if len(cmd.Acked) == 0 && cmd.AckRound == 0 && cmd.AckEvents == 0 {
+		if len(cmd.Acked) == 0 && cmd.AckRound == 0 && cmd.AckEvents == 0 && len(cmd.Servers) == 0 {
 			return
 		}
 	}

@@ -25,6 +25,7 @@ func TestServersOfTheSession(t *testing.T) {
 
 		for _, c := range []gozzard.Command{
 			{Kind: gozzard.CommandAck, Session: r.session, Servers: []gozzard.ServerAddress{{Agents: "a:1"}, {Agents: "b:1"}}},
+			{Kind: gozzard.CommandAck, Session: r.session, Beat: 1, Servers: []gozzard.ServerAddress{{Agents: "c:1"}}},
 			{Kind: gozzard.CommandAck, Session: r.session + 1, Servers: []gozzard.ServerAddress{{Agents: "later:1"}}},
 			{Kind: gozzard.CommandAck, Session: 0, Servers: []gozzard.ServerAddress{{Agents: "before:1"}}},
 			{Kind: gozzard.CommandWelcome, Session: r.session, Beat: 1, Servers: []gozzard.ServerAddress{{Agents: "other-run:1"}}},
@@ -36,7 +37,7 @@ func TestServersOfTheSession(t *testing.T) {
 			pass(time.Second)
 		}
 		r.stop()
-		if !slices.Equal(got, []string{"a:1", "b:1"}) {
+		if !slices.Equal(got, []string{"a:1", "b:1", "c:1"}) {
 			t.Errorf("got %q", got)
 		}
 	})

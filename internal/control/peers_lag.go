@@ -62,6 +62,17 @@ func (p *Plane) Lag() map[string]time.Duration {
 	return lag
 }
 
+// HearsPeers reports whether another server is heard.
+func (p *Plane) HearsPeers() bool {
+	s := p.peers
+	if s == nil {
+		return false
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return len(s.known) > 0
+}
+
 // Expect says which other servers run, by the record. One of them that is not heard is logged once.
 func (p *Plane) Expect(running []string) {
 	s := p.peers

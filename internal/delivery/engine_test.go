@@ -30,6 +30,7 @@ type world struct {
 	rows  map[gozzard.OpID]*gozzard.Attempt
 	sent  []command
 	fails bool // the record
+	away  bool // the record: it does not answer
 	seq   gozzard.TaskSeq
 	app   string         // of launch; "" is app
 	space string         // of the processes of launch; "" is ns
@@ -127,6 +128,9 @@ func (w *world) Settle(_ context.Context, rows []delivery.Settlement) ([]bool, e
 	w.rowsN += len(rows)
 	if w.fails {
 		return nil, fmt.Errorf("no room")
+	}
+	if w.away {
+		return nil, gozzard.Errorf(gozzard.ErrUnavailable, "no answer")
 	}
 
 	changed := make([]bool, len(rows))
@@ -375,6 +379,31 @@ func TestVerdictAfterAFailure(t *testing.T) {
 		w.Await(w.t.Context(), 1)
 		if s := w.state(op); s != gozzard.AttemptOK {
 			t.Errorf("it is %v", s)
+		}
+	})
+}
+
+// A verdict that the record did not answer is recorded when the record is back: the agent need not repeat it.
+func TestVerdictWaitsForTheRecord(t *testing.T) {
+	inWorld(t, 10, func(w *world) {
+		w.connect("a", 1)
+		op := w.launch(0, "a")[0].Op
+		w.away = true
+		w.report("a", 1, op, gozzard.PhaseDone)
+		time.Sleep(3 * time.Second)
+		if n := len(w.commands(gozzard.CommandAck)); n != 0 {
+			t.Errorf("acknowledged %d times", n)
+		}
+
+		w.mu.Lock()
+		w.away = false
+		w.mu.Unlock()
+		time.Sleep(time.Second)
+		if s := w.state(op); s != gozzard.AttemptOK {
+			t.Errorf("it is %v", s)
+		}
+		if acks := w.commands(gozzard.CommandAck); len(acks) != 1 || acks[0].Acked[0] != op {
+			t.Errorf("acknowledged with %v", acks)
 		}
 	})
 }

@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"github.com/gozzard/gozzard"
+	"github.com/gozzard/gozzard/internal/pace"
 )
 
 const (
@@ -13,6 +14,7 @@ const (
 	settleQueue  = 8192                  // verdicts that wait for a write; agents wait when there are more
 	settleMany   = 64                    // verdicts in the last write from which on the next one waits for more
 	settleLinger = 10 * time.Millisecond // how long it waits
+	settleAgain  = 4                     // how often in Resend verdicts are written again while the record does not answer
 )
 
 // reported is a verdict that an agent reported, on its way into the record.
@@ -136,7 +138,7 @@ func (e *Engine) acknowledge(from gozzard.AgentID, r *gozzard.OpReport, v *repor
 }
 
 // settleLoop records the verdicts of a lane: those that arrive while one write runs go into the next one. An agent gets
-// its acknowledgement afterwards. When the record fails there is none, and the agent repeats.
+// its acknowledgement afterwards. When the record fails for long there is none, and the agent repeats.
 func (e *Engine) settleLoop(ctx context.Context, kind laneKind) {
 	batch := make([]reported, 0, settleBatch)
 	for {
@@ -149,12 +151,29 @@ func (e *Engine) settleLoop(ctx context.Context, kind laneKind) {
 			batch = e.gather(kind, batch, many)
 		}
 
-		err := e.settle(ctx, batch)
+		err := e.settlePatiently(ctx, batch)
 		e.verdicts.written(batch)
 		if err != nil && ctx.Err() == nil {
 			e.o.Log.Error("cannot record verdicts, agents will repeat them", "count", len(batch), "err", err)
 		}
 	}
+}
+
+// settlePatiently is settle that tries again while the record does not answer, for as long as a lease: agents repeat their
+// verdicts ever more slowly, so service would come back long after the record does.
+func (e *Engine) settlePatiently(ctx context.Context, batch []reported) (err error) {
+	for end := e.o.Now().Add(e.o.Lease); ; {
+		if err = e.write(ctx, batch); gozzard.KindOf(err) != gozzard.ErrUnavailable || e.o.Now().After(end) {
+			break
+		}
+		if pace.Sleep(ctx, e.o.Resend/settleAgain) != nil {
+			break
+		}
+	}
+	if err != nil {
+		e.unreport(batch)
+	}
+	return err
 }
 
 // gather adds the verdicts that are there. When there are many it waits a little for more: each write changes the
@@ -192,6 +211,15 @@ func (e *Engine) shared() bool {
 
 // settle records verdicts and acknowledges those that the agents may forget.
 func (e *Engine) settle(ctx context.Context, batch []reported) error {
+	err := e.write(ctx, batch)
+	if err != nil {
+		e.unreport(batch)
+	}
+	return err
+}
+
+// write is settle that leaves verdicts which were not recorded as they are.
+func (e *Engine) write(ctx context.Context, batch []reported) error {
 	if len(batch) == 0 {
 		return nil
 	}
@@ -203,7 +231,6 @@ func (e *Engine) settle(ctx context.Context, batch []reported) error {
 
 	changed, err := e.o.Store.Settle(ctx, rows)
 	if err != nil {
-		e.unreport(rows)
 		return err
 	}
 
@@ -237,10 +264,10 @@ func (e *Engine) settle(ctx context.Context, batch []reported) error {
 }
 
 // unreport notes that verdicts did not come into the record: the next report of each counts again.
-func (e *Engine) unreport(rows []Settlement) {
+func (e *Engine) unreport(batch []reported) {
 	e.change(func(time.Time) {
-		for i := range rows {
-			if a := e.queue.attempts[rows[i].Op]; a != nil {
+		for i := range batch {
+			if a := e.queue.attempts[batch[i].row.Op]; a != nil {
 				e.queue.setReported(a, false)
 			}
 		}

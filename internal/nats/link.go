@@ -39,7 +39,7 @@ type LinkOptions struct {
 
 	// Silence is how long the link waits for a message of the server before it pings: 12 s, because agents get an answer to
 	// a heartbeat every 10 s. Patience is how long the server may take to answer a ping, after which the link connects
-	// again: 15 s, and twice as long on a new connection.
+	// again: 15 s, less if there are other servers, and twice as long on a new connection.
 	Silence, Patience time.Duration
 
 	From netip.Addr // the local address of connections; zero: any
@@ -73,6 +73,9 @@ type Link struct {
 	socket   atomic.Pointer[linkConn]           // the newest connection that was dialled
 	dialling atomic.Pointer[context.CancelFunc] // cancels the dial that is in progress
 
+	made    time.Time    // has the monotonic clock
+	heardAt atomic.Int64 // nanoseconds after made at which the server was last heard
+
 	up       atomic.Bool
 	fault    atomic.Pointer[string] // why there is no connection; nil: there is one, or no attempt has ended yet
 	rejected atomic.Bool            // the newest failure was about the secret or certificate
@@ -100,7 +103,7 @@ func NewLink(o LinkOptions) (*Link, error) {
 		return nil, errors.New("cannot create a link: it needs either the server's address or a broker of this process")
 	}
 
-	l := &Link{opts: o, name: p.String(), run: cryptorand.Text(), moves: make(chan struct{}, 1)}
+	l := &Link{opts: o, name: p.String(), run: cryptorand.Text(), moves: make(chan struct{}, 1), made: time.Now()}
 	if o.Broker == nil {
 		if l.servers.given, err = l.parseServers(strings.Split(o.URL, ",")); err != nil {
 			return nil, err
@@ -222,6 +225,7 @@ func (l *Link) Stats() LinkStats {
 // receive checks and decodes a command and passes it on.
 func (l *Link) receive(m *natsgo.Msg) {
 	l.received.Add(1)
+	l.noteHeard()
 	data, err := l.opts.Open(m.Data)
 	if err != nil {
 		// An attacker can send many, so only the first, second, fourth, eighth and so on are logged.

@@ -69,10 +69,9 @@ func (l *Link) follow(ctx context.Context, conn *natsgo.Conn, ev *events) error 
 			l.down()
 		}
 	}()
-	listen := time.NewTicker(l.opts.Silence)
+	listen := time.NewTimer(l.opts.Silence)
 	defer listen.Stop()
 	var move <-chan time.Time
-	heard := l.received.Load()
 
 	for {
 		select {
@@ -84,10 +83,11 @@ func (l *Link) follow(ctx context.Context, conn *natsgo.Conn, ev *events) error 
 			}
 			return ErrDown
 		case <-listen.C:
-			if up && l.received.Load() == heard {
-				l.ping(ctx, conn, l.opts.Patience)
+			if up && l.silence() >= l.opts.Silence {
+				l.ping(ctx, conn, l.patience())
+				l.noteHeard() // or it is given up
 			}
-			heard = l.received.Load()
+			listen.Reset(l.untilSilent())
 		case <-l.moves:
 			move = time.After(rand.N(moveWithin))
 		case <-move:
@@ -109,6 +109,29 @@ func (l *Link) follow(ctx context.Context, conn *natsgo.Conn, ev *events) error 
 			}
 		}
 	}
+}
+
+// noteHeard notes that the server was heard.
+func (l *Link) noteHeard() { l.heardAt.Store(int64(time.Since(l.made))) }
+
+// silence is how long the server was not heard.
+func (l *Link) silence() time.Duration { return time.Since(l.made) - time.Duration(l.heardAt.Load()) }
+
+// untilSilent is how long to wait before the link looks again whether the server is silent.
+func (l *Link) untilSilent() time.Duration {
+	if wait := l.opts.Silence - l.silence(); wait > 0 {
+		return wait
+	}
+	return l.opts.Silence // there is no connection
+}
+
+// patience is how long a silent server may take to answer. With other servers it is shorter: the lease of the session is over by
+// then, so nothing is lost if the server was only slow.
+func (l *Link) patience() time.Duration {
+	if l.servers.hasOthers() {
+		return min(l.opts.Patience, firstPatience)
+	}
+	return l.opts.Patience
 }
 
 // ping returns whether the broker has processed all requests of the connection in time: then the subscription is active.
@@ -137,6 +160,7 @@ func (l *Link) connected() {
 	l.noCert.Store(false)
 	l.fault.Store(nil)
 	l.servers.connected()
+	l.noteHeard()
 	l.connects.Add(1)
 	l.up.Store(true)
 	l.opts.Up()

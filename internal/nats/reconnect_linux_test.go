@@ -85,6 +85,22 @@ func TestSilentServer(t *testing.T) {
 	eventually(t, "a new connection", func() bool { return w.made() > 1 && e.upCount() >= 2 && e.isUp() })
 }
 
+// TestSilentServerIsLeft: with another server, the link does not wait for a silent one as long as it would without.
+func TestSilentServerIsLeft(t *testing.T) {
+	cables := map[string]*cable{}
+	var addresses []string
+	for range 2 {
+		w := newCable(t, broker(t, "127.0.0.1:0").Addr())
+		cables[w.addr] = w
+		addresses = append(addresses, w.addr)
+	}
+	e := link(t, nats.LinkOptions{URL: strings.Join(addresses, ","), Agent: agentID(1), Silence: 100 * time.Millisecond, Patience: time.Hour})
+	eventually(t, "the connection", e.isUp)
+	first := e.Address()
+	cables[first].freeze()
+	eventually(t, "the other server", func() bool { return e.isUp() && e.Address() != first })
+}
+
 // TestNoAnswerOnANewConnection: the server accepts a connection and then is silent, as when it has too much to do. The
 // link does not stay down.
 func TestNoAnswerOnANewConnection(t *testing.T) {

@@ -138,6 +138,14 @@ func (s *servers) hasLeft() bool {
 	return s.last != "" && !slices.Contains(s.known, s.last)
 }
 
+// hasOthers reports whether there are other servers than the present one.
+func (s *servers) hasOthers() bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	isOther := func(a string) bool { return a != s.current }
+	return slices.ContainsFunc(s.known, isOther) || slices.ContainsFunc(s.given, isOther)
+}
+
 // address is the server of the present connection or attempt.
 func (s *servers) address() string {
 	s.mu.Lock()

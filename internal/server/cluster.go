@@ -26,6 +26,7 @@ const (
 	clusterEvery = 2 * time.Second  // between two looks at the other servers
 	serverAway   = time.Hour        // servers that were not seen for as long are not named to agents
 	clusterGone  = 30 * time.Second // servers that were not seen for as long are not called
+	clusterRead  = 5 * time.Second  // how long a look at the other servers may take
 	clusterFresh = 10 * time.Second // servers that were not seen for as long may have ended
 )
 
@@ -61,12 +62,14 @@ type cluster struct {
 	wake   chan struct{}                           // capacity 1: the list of servers was changed
 
 	// The goroutine of Run has these.
-	drain   drain
-	balance balance
+	drain     drain
+	balance   balance
+	isolation isolation
 }
 
 func newCluster(s *Server, f clusterFabric) *cluster {
-	return &cluster{s: s, id: s.id, fabric: f, wake: make(chan struct{}, 1), drain: drain{s: s}, balance: balance{s: s}}
+	return &cluster{s: s, id: s.id, fabric: f, wake: make(chan struct{}, 1), drain: drain{s: s}, balance: balance{s: s},
+		isolation: isolation{s: s}}
 }
 
 // look makes Run read the list of servers now.
@@ -157,11 +160,12 @@ func (c *cluster) Run(ctx context.Context) error {
 	defer tick.Stop()
 	known := ""
 	for {
-		if list, err := c.s.store.Servers(ctx); err == nil {
+		if list, err := c.read(ctx); err == nil {
 			known = c.follow(list, known)
 			c.arrange(list, time.Now())
 		} else if ctx.Err() == nil {
 			c.s.options.Log.Warn("cannot read the list of servers; the server tries again soon", "err", err)
+			c.isolation.tick(time.Now())
 		}
 		select {
 		case <-ctx.Done():
@@ -170,6 +174,13 @@ func (c *cluster) Run(ctx context.Context) error {
 		case <-tick.C:
 		}
 	}
+}
+
+// read reads the list of servers. A database that is silent does not keep Run from its other work.
+func (c *cluster) read(ctx context.Context) ([]record.Server, error) {
+	ctx, cancel := context.WithTimeout(ctx, clusterRead)
+	defer cancel()
+	return c.s.store.Servers(ctx)
 }
 
 // arrange sends agents of this server elsewhere, if it is drained or has too many.
@@ -217,6 +228,7 @@ func (c *cluster) follow(list []record.Server, before string) string {
 		}
 	}
 	c.s.plane.Expect(running)
+	c.isolation.reached(len(running) > 0)
 	c.spread(list)
 	now := strings.Join(routes, " ")
 	if now == before {

@@ -50,7 +50,25 @@ func (s *Server) drainServer(ctx context.Context, caller gozzard.Caller, id stri
 type drain struct {
 	s     *Server
 	since time.Time // zero: it is not drained
-	cut   map[gozzard.AgentID]time.Time
+	cut   cutter
+}
+
+// cutter disconnects agents, each of them now and then. It has the time of each.
+type cutter map[gozzard.AgentID]time.Time
+
+// tick disconnects some agents.
+func (c cutter) tick(s *Server, now time.Time) {
+	here := s.plane.Here()
+	maps.DeleteFunc(c, func(_ gozzard.AgentID, at time.Time) bool { return now.Sub(at) > cutAgain })
+	left := max(10, len(here)/cutShare)
+	for agent, cloud := range here {
+		if _, done := c[agent]; done || left == 0 || s.isRelayed(cloud) {
+			continue
+		}
+		left--
+		c[agent] = now
+		s.fabric.Cut(agent, cloud)
+	}
 }
 
 // set notes whether this server is drained.
@@ -59,7 +77,7 @@ func (d *drain) set(drained bool, now time.Time) {
 		return
 	}
 	d.s.leases.Rest(drained)
-	d.cut = map[gozzard.AgentID]time.Time{}
+	d.cut = cutter{}
 	if !drained {
 		d.since = time.Time{}
 		d.s.options.Log.Info("this server takes agents again")
@@ -74,17 +92,7 @@ func (d *drain) tick(now time.Time) {
 	if d.since.IsZero() || now.Sub(d.since) < drainPatience || len(d.s.agentServers(0)) == 0 {
 		return
 	}
-	here := d.s.plane.Here()
-	maps.DeleteFunc(d.cut, func(_ gozzard.AgentID, at time.Time) bool { return now.Sub(at) > cutAgain })
-	left := max(10, len(here)/cutShare)
-	for agent, cloud := range here {
-		if _, done := d.cut[agent]; done || left == 0 || d.s.isRelayed(cloud) {
-			continue
-		}
-		left--
-		d.cut[agent] = now
-		d.s.fabric.Cut(agent, cloud)
-	}
+	d.cut.tick(d.s, now)
 }
 
 // isRelayed reports whether the hosts of a cloud area reach servers through relays only. The relay chooses the server.
