@@ -211,9 +211,9 @@ faults-postgres: ## the tests of faults and of the fleet again, with the record 
 	bin/testsummary -skips .ci/skips-postgres -strict -again $(AGAIN) go test -json -timeout 60m
 
 .PHONY: faults-cluster
-faults-cluster: ## several servers on one record: 20 kills, freezes of 60 s, crashes of PostgreSQL, cut cluster ports, with 10,000 operations under each
-	GOZZARD_TEST_POSTGRES=require go test -count=1 -parallel 1 -timeout 120m -v -run 'TestC[0-9]' ./test/cluster -cluster.kills=20 -cluster.operations=10000 \
-		-cluster.times=3 -cluster.frozen=60s
+faults-cluster: ## several servers on one record: 20 kills, failovers of PostgreSQL, freezes and cuts of 60 s, with 10,000 operations under each; a table
+	GOZZARD_TEST_POSTGRES=require go test -count=1 -parallel 1 -timeout 240m -v -run 'TestC[0-9]' ./test/cluster -cluster.kills=20 -cluster.operations=10000 \
+		-cluster.times=3 -cluster.frozen=60s -cluster.out=$(CURDIR)/test/cluster/RESULTS.md
 
 .PHONY: try-cluster
 try-cluster: deps-test ## docs/try-several-servers.md: three servers, HAProxy, a relay and five hosts, each part killed ROUNDS (5) times under load (needs root)

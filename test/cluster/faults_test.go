@@ -11,6 +11,7 @@ import (
 
 	ft "github.com/gozzard/gozzard/test/fleettest"
 	"github.com/gozzard/gozzard/test/ledger"
+	"github.com/gozzard/gozzard/test/pgtest"
 )
 
 // C1: one of three servers is killed again and again under load. Its hosts go to another one, and callers do, too.
@@ -36,9 +37,8 @@ func TestC1ServersKilledUnderLoad(t *testing.T) {
 		victim.answers()
 	}
 	end()
-	fmt.Printf("fault C1: one of %d servers killed %d times; operations on its hosts are executed again after %s\n",
-		len(f.servers), *faultKills, spread(took))
-	f.judge("C1", ledger.Floor{OK: 40, Percent: 50})
+	f.judge(line{id: "C1", fault: fmt.Sprintf("one of %d servers killed", len(f.servers)), times: *faultKills, took: took,
+		since: "the kill, on its hosts", goal: true}, ledger.Floor{OK: 40, Percent: 50})
 }
 
 // C2: the server of a host is frozen under load, for longer than the record waits for it, and then goes on with what it believed.
@@ -62,62 +62,138 @@ func TestC2ServerFrozenUnderLoad(t *testing.T) {
 		time.Sleep(time.Second) // it acts on what it believed
 	}
 	end()
-	fmt.Printf("fault C2: one of %d servers frozen %d times for %s; operations on its hosts are executed again after %s\n",
-		len(f.servers), *faultTimes, *faultLong, spread(took))
-	f.judge("C2", ledger.Floor{OK: 40, Percent: 25})
+	f.judge(line{id: "C2", fault: fmt.Sprintf("one of %d servers frozen for %s, then released", len(f.servers), *faultLong),
+		times: *faultTimes, took: took, since: "the freeze, on its hosts"}, ledger.Floor{OK: 40, Percent: 25})
 }
 
-// C3: PostgreSQL crashes under load of two servers.
-func TestC3PostgresKilledUnderServers(t *testing.T) {
+// C3, C15, C11: PostgreSQL crashes, is restarted, and is frozen, under load of two servers.
+func TestC3C11C15PostgresUnderServers(t *testing.T) {
 	t.Parallel() // it mostly waits
 	f := newLoaded(t, newInstallation(t, 2))
-	end := f.begin()
-	var took []time.Duration
-	kills := 2 * *faultTimes
-	for range kills {
-		time.Sleep(time.Duration(300+rand.IntN(700)) * time.Millisecond) // operations are under way
-		f.pg.End(syscall.SIGQUIT)
-		f.pg.Again()
-		took = append(took, f.served([]int{1, 2}, time.Now())...)
+	t.Cleanup(f.pg.Thaw) // or it cannot be ended
+	for _, fault := range []struct {
+		line
+		happen func()
+	}{
+		{line{id: "C3", fault: "PostgreSQL killed", times: 2 * *faultTimes}, func() { f.pg.End(syscall.SIGQUIT); f.pg.Again() }},
+		{line{id: "C15", fault: "PostgreSQL restarted", times: 2 * *faultTimes}, func() { f.pg.End(syscall.SIGINT); f.pg.Again() }},
+		{line{id: "C11", fault: fmt.Sprintf("PostgreSQL frozen for %s", *faultLong), times: *faultTimes}, func() {
+			f.pg.Freeze()
+			time.Sleep(*faultLong)
+			f.pg.Thaw()
+		}},
+	} {
+		f.fresh(*faultOps)
+		end := f.begin()
+		for range fault.times {
+			time.Sleep(time.Duration(300+rand.IntN(700)) * time.Millisecond) // operations are under way
+			fault.happen()
+			fault.took = append(fault.took, f.served(f.hosts(), time.Now())...)
+		}
+		end()
+		fault.since = "the return of the database"
+		f.judge(fault.line, ledger.Floor{OK: 40, Percent: 25})
 	}
-	end()
-	fmt.Printf("fault C3: PostgreSQL crashed %d times under %d servers; operations are executed again after %s\n", kills,
-		len(f.servers), spread(took))
-	f.judge("C3", ledger.Floor{OK: 40, Percent: 25})
 }
 
-// C4: two servers do not reach each other, but both reach the record. Operations on hosts of the other server go on.
-func TestC4ServersCutApart(t *testing.T) {
+// C16: PostgreSQL is lost under load of two servers, and its synchronous standby takes over, again and again.
+func TestC16PostgresFailsOver(t *testing.T) {
 	t.Parallel() // it mostly waits
 	i := newInstallation(t, 0)
-	var cables []*ft.Proxy
+	primary, standby := i.pg, i.pg.Standby()
+	primary.Synchronous()
+	both := fmt.Sprintf("postgres://%s@/fleet?host=%s,%s", pgtest.User, primary.Dir, standby.Dir)
 	for range 2 {
-		listen := freeAddr(t)
-		cable := ft.NewProxy(t, listen)
-		cables = append(cables, cable)
-		i.add("--cluster-listen", listen, "--cluster-address", cable.Addr())
+		i.add("--cluster-listen", freeAddr(t), "--record", both)
 	}
 	f := newLoaded(t, i)
 
-	// Cut them.
 	end := f.begin()
 	var took []time.Duration
 	for range *faultTimes {
-		time.Sleep(time.Second) // operations are under way
+		time.Sleep(time.Duration(500+rand.IntN(1000)) * time.Millisecond) // operations are under way
 		began := time.Now()
-		for _, cable := range cables {
-			cable.Hold(true)
-			cable.Cut()
-		}
-		took = append(took, f.servedDuring([]int{1, 2, 1, 2}, began, func() {
-			for _, cable := range cables {
-				cable.Hold(false)
-				cable.Cut() // what was held belongs to connections that are given up
-			}
-		})...)
+		primary.End(syscall.SIGQUIT)
+		standby.Promote()
+		took = append(took, f.served(f.hosts(), began)...)
+
+		// The lost one comes back as the standby.
+		primary, standby = standby, primary
+		standby.Follow(primary)
+		primary.Synchronous()
 	}
 	end()
-	fmt.Printf("fault C4: two servers cut apart %d times for %s; operations on hosts of both are executed after %s\n",
-		*faultTimes, *faultLong, spread(took))
-	f.judge("C4", ledger.Floor{OK: 40, Percent: 25})
+	f.judge(line{id: "C16", fault: "PostgreSQL lost, its synchronous standby promoted at once", times: *faultTimes, took: took,
+		since: "the loss, on all hosts", goal: true}, ledger.Floor{OK: 40, Percent: 25})
+}
+
+// cable is what connects a server to the others and to the record.
+type cable struct{ others, record *ft.Proxy }
+
+// cut cuts cables, or repairs them.
+func cut(cables []*ft.Proxy, yes bool) {
+	for _, c := range cables {
+		c.Hold(yes)
+		c.Cut() // what was held belongs to connections that are given up
+	}
+}
+
+// newCabled starts servers that reach each other and the record by cables.
+func newCabled(t *testing.T, servers int) (i *installation, cables []cable) {
+	t.Helper()
+	i = newInstallation(t, 0)
+	for range servers {
+		listen, dir := freeAddr(t), shortDir(t)
+		c := cable{others: ft.NewProxy(t, listen), record: ft.NewSocketProxy(t, pgtest.SocketIn(dir), pgtest.SocketIn(i.pg.Dir))}
+		cables = append(cables, c)
+		i.add("--cluster-listen", listen, "--cluster-address", c.others.Addr(), "--record",
+			fmt.Sprintf("postgres://%s@/fleet?host=%s", pgtest.User, dir))
+	}
+	return i, cables
+}
+
+// C4, C12, C13: two servers do not reach each other. Both reach the record, or one does, or none. The hosts of a server that
+// reaches neither the record nor the other server go to the other one, if that can operate them.
+func TestC4C12C13ServersCutApart(t *testing.T) {
+	t.Parallel() // it mostly waits
+	i, cables := newCabled(t, 2)
+	f := newLoaded(t, i)
+	between := []*ft.Proxy{cables[0].others, cables[1].others}
+	one := append(between[:2:2], cables[1].record)
+	none := append(one[:3:3], cables[0].record)
+	for _, fault := range []struct {
+		line
+		happen func() []time.Duration
+	}{
+		{line{id: "C4", fault: fmt.Sprintf("two servers cut apart for %s, both reach the database", *faultLong),
+			since: "the cut, on all hosts"}, func() []time.Duration {
+			began := time.Now()
+			cut(between, true)
+			return f.servedDuring(append(f.hosts(), f.hosts()...), began, func() { cut(between, false) })
+		}},
+		{line{id: "C12", fault: "two servers cut apart until all hosts are served, one reaches the database",
+			since: "the cut, on all hosts"}, func() []time.Duration {
+			began := time.Now()
+			cut(one, true)
+			defer cut(one, false)
+			return f.served(f.hosts(), began)
+		}},
+		{line{id: "C13", fault: fmt.Sprintf("two servers cut apart for %s, none reaches the database", *faultLong),
+			since: "the repair, on all hosts"}, func() []time.Duration {
+			cut(none, true)
+			time.Sleep(*faultLong)
+			cut(none, false)
+			return f.served(f.hosts(), time.Now())
+		}},
+	} {
+		f.fresh(*faultOps)
+		fault.times = *faultTimes
+		end := f.begin()
+		for range fault.times {
+			time.Sleep(time.Second) // operations are under way
+			fault.took = append(fault.took, fault.happen()...)
+		}
+		end()
+		f.judge(fault.line, ledger.Floor{OK: 40, Percent: 5}) // hosts are shown as offline before they go to the other server
+	}
 }

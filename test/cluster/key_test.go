@@ -62,7 +62,7 @@ func TestTS19RotationOverAllServers(t *testing.T) {
 	seeds = append(seeds, f.besideFrozen(f.servers[2]))
 	f.eachServes()
 
-	f.judge("TS19", ledger.Floor{OK: 40, Percent: 50})
+	f.judge(line{id: "TS19", fault: "the signing key rotated over all servers", times: 1}, ledger.Floor{OK: 40, Percent: 50})
 	f.notInDatabase(seeds)
 	for _, m := range f.servers {
 		if got := m.nextKeys(); len(got) > 0 {

@@ -13,14 +13,8 @@ import (
 // TestCutOffIsSeen: servers that reach the record, but not each other, are seen in the list of servers and in the log.
 func TestCutOffIsSeen(t *testing.T) {
 	t.Parallel() // it mostly waits
-	i := newInstallation(t, 0)
-	var cables []*ft.Proxy
-	for range 2 {
-		listen := freeAddr(t)
-		cable := ft.NewProxy(t, listen)
-		cables = append(cables, cable)
-		i.add("--cluster-listen", listen, "--cluster-address", cable.Addr())
-	}
+	i, cabled := newCabled(t, 2)
+	cables := []*ft.Proxy{cabled[0].others, cabled[1].others}
 	const said = "has not heard everything from it for"
 	each := func(failure string, done func(m, other *member) bool) {
 		t.Helper()
@@ -33,10 +27,7 @@ func TestCutOffIsSeen(t *testing.T) {
 		return m.server(other).Lag < 5 && !strings.Contains(m.cli("servers"), said)
 	})
 
-	for _, cable := range cables {
-		cable.Hold(true)
-		cable.Cut()
-	}
+	cut(cables, true)
 	each("does not show that it is cut off", func(m, other *member) bool {
 		return m.server(other).Silent < 15 && strings.Contains(m.cli("servers"), said)
 	})
@@ -44,9 +35,6 @@ func TestCutOffIsSeen(t *testing.T) {
 		return strings.Contains(m.Output(), `another server runs, but is not heard`) && strings.Contains(m.Output(), other.id())
 	})
 
-	for _, cable := range cables {
-		cable.Hold(false)
-		cable.Cut()
-	}
+	cut(cables, false)
 	each("still has a lag", func(m, other *member) bool { return m.server(other).Lag < 5 })
 }

@@ -6,7 +6,6 @@ import (
 	"flag"
 	"fmt"
 	"net/http"
-	"slices"
 	"sync"
 	"testing"
 	"time"
@@ -32,6 +31,8 @@ type loaded struct {
 	l      *ledger.Ledger
 	agents []*ft.Program
 	probes int
+	parts  int // ledgers so far
+	least  int // operations of the present ledger
 }
 
 // newLoaded enrols one host at each server, and lets each agent learn all servers.
@@ -45,10 +46,16 @@ func newLoaded(t *testing.T, i *installation) *loaded {
 		ft.Until(t, time.Minute, agent.Output, func() bool { return i.knownTo(agent) == len(i.servers) })
 	}
 	f.settle()
-
-	f.l = ledger.New(t, i.apis()...)
-	f.l.Addr = faultHost
+	f.fresh(*faultOps)
 	return f
+}
+
+// fresh begins a new ledger, for a line of the table. At least so many operations are acknowledged under its fault.
+func (f *loaded) fresh(least int) {
+	f.parts++
+	f.l = ledger.New(f.t, f.apis()...)
+	f.l.Addr, f.l.Cloud, f.l.Prefix = faultHost, f.cloud, fmt.Sprintf("part%d-", f.parts)
+	f.least = max(least, 30)
 }
 
 // faultHost is the address of a host of the fault tests, counted from 1 as the ledger does.
@@ -80,21 +87,33 @@ func (f *loaded) begin() (end func()) {
 	return func() {
 		f.t.Helper()
 		ft.Until(f.t, 40*time.Minute, func() string { return "too few operations are acknowledged" },
-			func() bool { return len(f.l.Tasks()) >= *faultOps })
+			func() bool { return len(f.l.Tasks()) >= f.least })
 		stop()
 	}
 }
 
-// judge ends a fault test: nothing may be lost, done twice or reported wrongly, and everything works again on all hosts.
-func (f *loaded) judge(id string, least ledger.Floor) {
+// judge ends a line: nothing may be lost, done twice or reported wrongly, and everything works again on all hosts.
+func (f *loaded) judge(l line, least ledger.Floor) {
 	f.t.Helper()
 	f.settle()
-	hosts := make([]int, len(f.agents))
-	for n := range hosts {
-		hosts[n] = n + 1
+	f.l.Afterwards(12, f.hosts()...)
+	l.figures = f.l.Judge(l.id, least)
+	l.failed = f.t.Failed()
+	again := "without a pause"
+	if len(l.took) > 0 {
+		again = "again after " + spread(l.took) + ", counted from " + l.since
 	}
-	f.l.Afterwards(12, hosts...)
-	f.l.Judge(id, least)
+	fmt.Printf("fault %s: %s, %d times; operations are executed %s\n", l.id, l.fault, l.times, again)
+	l.add()
+}
+
+// hosts are the numbers of all hosts.
+func (f *loaded) hosts() []int {
+	list := make([]int, len(f.agents))
+	for n := range list {
+		list[n] = n + 1
+	}
+	return list
 }
 
 // agentsOf lists the hosts whose agents are connected to a server.
@@ -156,12 +175,12 @@ func (f *loaded) probe(host, round int, began time.Time) time.Duration {
 
 // spread prints the middle and the end of a list of times.
 func spread(list []time.Duration) string {
-	if len(list) == 0 {
+	middle, ok := percentile(list, 50)
+	if !ok {
 		return "no times"
 	}
-	slices.Sort(list)
-	at := func(percent int) float64 { return list[min(len(list)-1, len(list)*percent/100)].Seconds() }
-	return fmt.Sprintf("p50 %.1f s, p99 %.1f s, %d in all", at(50), at(99), len(list))
+	end, _ := percentile(list, 99)
+	return fmt.Sprintf("p50 %.1f s, p99 %.1f s, %d in all", middle.Seconds(), end.Seconds(), len(list))
 }
 
 // answers waits until a server that was started again answers.

@@ -104,36 +104,48 @@ func TestC7RelaysKilledUnderLoad(t *testing.T) {
 		ft.Until(t, time.Minute, agent.Output, func() bool { return i.knownTo(agent) == 2 })
 	}
 	f.settle()
-	f.l = ledger.New(t, i.apis()...)
-	f.l.Addr, f.l.Cloud = faultHost, relayArea
 
-	end := f.begin()
-	var took []time.Duration
-	for n := range *faultKills {
-		for _, what := range []string{"relay", "server", "both"} {
+	for _, fault := range []struct {
+		name          string
+		relay, server bool // are killed
+	}{
+		{"one of two relays killed", true, false},
+		{"the server of a relay killed", false, true},
+		{"a relay and its server killed at once", true, true},
+	} {
+		f.fresh((*faultOps + 2) / 3) // the three lines are one test of relays
+		l := line{id: "C7", fault: fault.name, times: *faultKills, since: "the kill, on the hosts behind both relays", goal: true}
+		end := f.begin()
+		for n := range l.times {
 			time.Sleep(500 * time.Millisecond) // operations are under way
-			r := relays[n%2]
-			var server *member
-			ft.Until(t, time.Minute, r.Output, func() bool { server = r.upstream(); return server != nil })
-			began := time.Now()
-			if what != "server" {
-				r.Kill(syscall.SIGKILL)
-			}
-			if what != "relay" {
-				server.Kill(syscall.SIGKILL)
-			}
-			took = append(took, f.served([]int{1, 2}, began)...)
-			if what != "server" {
-				r.again()
-			}
-			if what != "relay" {
-				server.Again()
-				server.answers()
-			}
+			l.took = append(l.took, f.killRelay(relays[n%2], fault.relay, fault.server)...)
 		}
+		end()
+		f.judge(l, ledger.Floor{OK: 30, Percent: 50})
 	}
-	end()
-	fmt.Printf("fault C7: a relay, its server, and both killed %d times each; operations on the hosts behind two relays are "+
-		"executed again after %s\n", *faultKills, spread(took))
-	f.judge("C7", ledger.Floor{OK: 40, Percent: 50})
+}
+
+// killRelay kills a relay, the server that it is connected to, or both, waits until the hosts are served, and starts again
+// what was killed.
+func (f *loaded) killRelay(r *relay, relay, server bool) []time.Duration {
+	f.t.Helper()
+	var upstream *member
+	ft.Until(f.t, time.Minute, r.Output, func() bool { upstream = r.upstream(); return upstream != nil })
+	began := time.Now()
+	if relay {
+		r.Kill(syscall.SIGKILL)
+	}
+	if server {
+		upstream.Kill(syscall.SIGKILL)
+	}
+	took := f.served(f.hosts(), began)
+
+	if relay {
+		r.again()
+	}
+	if server {
+		upstream.Again()
+		upstream.answers()
+	}
+	return took
 }

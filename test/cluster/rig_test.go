@@ -22,8 +22,6 @@ import (
 	"github.com/gozzard/gozzard/test/pgtest"
 )
 
-func TestMain(m *testing.M) { ft.Main(m) }
-
 // installation is several servers on one record, on loopback.
 type installation struct {
 	t       *testing.T
@@ -31,6 +29,7 @@ type installation struct {
 	servers []*member
 	folders map[*ft.Program]string // of agents
 	flags   []string               // of all servers
+	env     []string               // of the next server
 	cloud   int                    // cloud area of the hosts
 	program string                 // of servers and agents that are started from now on; "": the one that is tested
 }
@@ -57,6 +56,17 @@ func newInstallation(t *testing.T, servers int, flags ...string) *installation {
 	return i
 }
 
+// shortDir makes a folder with a path that is short enough for sockets in it.
+func shortDir(t *testing.T) string {
+	t.Helper()
+	dir, err := os.MkdirTemp("", "gzcable")
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = os.RemoveAll(dir) }) // there is only a socket in it
+	return dir
+}
+
 func freeAddr(t *testing.T) string {
 	return net.JoinHostPort("127.0.0.1", strconv.Itoa(ft.FreePort(t)))
 }
@@ -75,7 +85,7 @@ func (i *installation) add(extra ...string) *member {
 	args := []string{"server", "--data", m.data, "--listen", m.listen, "--agent-listen", m.agent, "--enrol", "--record", i.pg.URL("fleet")}
 	args = slices.Concat(args, extra, i.flags)
 	if i.program == "" {
-		m.Program = ft.Start(i.t, "server", nil, args...)
+		m.Program = ft.Start(i.t, "server", i.env, args...)
 	} else {
 		m.file = filepath.Join(i.t.TempDir(), "gozzard")
 		m.install(i.program)

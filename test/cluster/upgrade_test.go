@@ -49,7 +49,7 @@ func TestC8RollingUpgrade(t *testing.T) {
 		}
 	}
 	end()
-	f.judge("C8", ledger.Floor{OK: 40, Percent: 50})
+	f.judge(line{id: "C8", fault: "servers upgraded one after the other, one of them killed", times: 1}, ledger.Floor{OK: 40, Percent: 50})
 }
 
 // killedOlder kills a server that is older than the schema of the record, and reports whether it starts again. If not, it says that

@@ -21,11 +21,7 @@ func TestV17PostgresFailover(t *testing.T) {
 	first.Exec("postgres", "CREATE ROLE fleet LOGIN")
 	first.Exec("postgres", "CREATE DATABASE fleet OWNER fleet TEMPLATE template0")
 	second := first.Standby()
-	first.Exec("postgres", "ALTER SYSTEM SET synchronous_standby_names = '*'")
-	first.Exec("postgres", "SELECT pg_reload_conf()")
-	ft.Until(t, time.Minute, func() string { return "the standby does not follow" }, func() bool {
-		return first.Exec("postgres", "SELECT count(*) FROM pg_stat_replication WHERE sync_state = 'sync'") == "1"
-	})
+	first.Synchronous()
 
 	s := ft.StartServer(t, "", "--record", fmt.Sprintf("postgres://fleet@/fleet?host=%s,%s", first.Dir, second.Dir))
 	s.StartAgent(t, 1, "")

@@ -52,7 +52,6 @@ func TestV16PostgresKilledUnderLoad(t *testing.T) {
 
 // A record belongs to the keys of one data folder, and to one server at a time.
 func TestV16RecordAndFolderBelongTogether(t *testing.T) {
-	ft.FileOnly(t, "it starts servers with and without --record itself")
 	t.Parallel() // it mostly waits
 	pg := pgtest.Start(t, "off")
 	for _, name := range []string{"mine", "other", "empty"} {
@@ -81,11 +80,11 @@ func TestV16RecordAndFolderBelongTogether(t *testing.T) {
 	s.Kill(syscall.SIGTERM)
 	refused("belongs to another installation", "--data", t.TempDir(), "--record", pg.URL("mine"))
 	refused("is empty, but", "--data", s.Data, "--record", pg.URL("empty"))
-	refused("use --record", "--data", s.Data)
+	refused("use --record", "--data", s.Data, "--record", "") // as without the flag, wherever records of tests are
 	refused("--backup-to copies a record in the data folder", "--data", s.Data, "--record", pg.URL("mine"), "--backup-to",
 		t.TempDir(), "--backup-recipient", "age1x")
 	refused("this is not an address of PostgreSQL", "--data", t.TempDir(), "--record", "mysql://x/y")
-	sqlite := ft.StartServer(t, "")
+	sqlite := ft.StartServer(t, "", "--record", "")
 	sqlite.Kill(syscall.SIGTERM)
 	refused("but the record of this data folder is", "--data", sqlite.Data, "--record", pg.URL("other"))
 

@@ -11,26 +11,37 @@ import (
 	"time"
 )
 
-// Proxy is a TCP relay on loopback that simulates a pulled cable: it neither forwards nor rejects bytes meanwhile.
+// Proxy is a relay on this machine that simulates a pulled cable: it neither forwards nor rejects bytes meanwhile.
 type Proxy struct {
-	held atomic.Bool
-	l    net.Listener
-	to   string
-	wg   sync.WaitGroup
+	held        atomic.Bool
+	l           net.Listener
+	network, to string
+	wg          sync.WaitGroup
 
 	mu    sync.Mutex
 	conns []net.Conn
 }
 
-// NewProxy relays to an address.
+// NewProxy relays TCP on loopback to an address.
 func NewProxy(t testing.TB, to string) *Proxy {
 	t.Helper()
-	l, err := net.Listen("tcp", "127.0.0.1:0")
+	return newProxy(t, "tcp", "127.0.0.1:0", to)
+}
+
+// NewSocketProxy relays a new Unix socket to another one.
+func NewSocketProxy(t testing.TB, path, to string) *Proxy {
+	t.Helper()
+	return newProxy(t, "unix", path, to)
+}
+
+func newProxy(t testing.TB, network, listen, to string) *Proxy {
+	t.Helper()
+	l, err := net.Listen(network, listen)
 	if err != nil {
 		t.Fatal(err)
 	}
 
-	p := &Proxy{l: l, to: to}
+	p := &Proxy{l: l, network: network, to: to}
 	p.wg.Go(p.accept)
 
 	t.Cleanup(func() {
@@ -64,7 +75,7 @@ func (p *Proxy) accept() {
 		if err != nil {
 			return
 		}
-		out, err := net.Dial("tcp", p.to)
+		out, err := net.Dial(p.network, p.to)
 		if err != nil {
 			_ = in.Close()
 			continue

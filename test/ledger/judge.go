@@ -198,8 +198,8 @@ func (l *Ledger) Compare(f *Figures, mark string, e ft.Entry, effects int) {
 }
 
 // Judge prints the figures. It fails on anything lost, stuck, done twice, wrong or denied, and when less was executed
-// than the floor requires.
-func (l *Ledger) Judge(id string, least Floor) {
+// than the floor requires. It returns the figures.
+func (l *Ledger) Judge(id string, least Floor) Figures {
 	l.t.Helper()
 	f := l.Collect()
 	fmt.Printf("fault %s: %s\n", id, f)
@@ -209,4 +209,5 @@ func (l *Ledger) Judge(id string, least Floor) {
 	if fault := f.Fault(least); fault != "" {
 		l.t.Errorf("fault %s: %s: %s", id, fault, f)
 	}
+	return f
 }

@@ -157,7 +157,7 @@ func (l *Ledger) Effects() map[string]int {
 // Load sends operations from several callers until stop is called. stop waits for them. At most limit operations are
 // sent.
 func (l *Ledger) Load(callers, hosts, limit int) (stop func()) {
-	quit := make(chan struct{})
+	quit, prefix := make(chan struct{}), l.Prefix
 	var wg sync.WaitGroup
 	for c := range callers {
 		wg.Go(func() {
@@ -167,7 +167,7 @@ func (l *Ledger) Load(callers, hosts, limit int) (stop func()) {
 					return
 				default:
 				}
-				l.Send(fmt.Sprintf("m%d-%d", c, i), 1+(c+i)%hosts, c, quit)
+				l.Send(fmt.Sprintf("%sm%d-%d", prefix, c, i), 1+(c+i)%hosts, c, quit)
 			}
 		})
 	}

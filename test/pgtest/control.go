@@ -10,6 +10,7 @@ import (
 	"strconv"
 	"strings"
 	"syscall"
+	"time"
 )
 
 // URLAs is the address of a database for a role of this server.
@@ -49,10 +50,44 @@ func (s *Server) Standby() *Server {
 	s.t.Helper()
 	b := &Server{t: s.t, bin: s.bin, fsync: s.fsync, as: s.as}
 	b.makeFolder()
-	s.Tool("pg_basebackup", "-D", b.data(), "--write-recovery-conf", "--checkpoint=fast", "--no-sync")
+	s.copyTo(b)
 	b.run()
 	return b
 }
+
+// copyTo copies what the server has to one that will follow it.
+func (s *Server) copyTo(b *Server) {
+	s.t.Helper()
+	s.Tool("pg_basebackup", "-D", b.data(), "--write-recovery-conf", "--checkpoint=fast", "--no-sync")
+}
+
+// Follow makes a server that has ended a standby of another one. It keeps its socket and loses what it had.
+func (s *Server) Follow(primary *Server) {
+	s.t.Helper()
+	if err := os.RemoveAll(s.data()); err != nil {
+		s.t.Fatal(err)
+	}
+	primary.copyTo(s)
+	s.Again()
+}
+
+// Synchronous makes commits wait for the standby, and waits until it follows. A standby that was made before does not wait
+// for others when it is promoted.
+func (s *Server) Synchronous() {
+	s.t.Helper()
+	s.Exec("postgres", "ALTER SYSTEM SET synchronous_standby_names = '*'")
+	s.Exec("postgres", "SELECT pg_reload_conf()")
+	const follows = "SELECT count(*) FROM pg_stat_replication WHERE sync_state = 'sync'"
+	for deadline := time.Now().Add(time.Minute); s.Exec("postgres", follows) != "1"; time.Sleep(50 * time.Millisecond) {
+		if time.Now().After(deadline) {
+			s.t.Fatal("the standby does not follow: ", s.log.String())
+		}
+	}
+}
+
+// SocketIn is the socket in a folder: a server listens there, and a program connects there whose address of the database has
+// the folder as its host.
+func SocketIn(dir string) string { return filepath.Join(dir, ".s.PGSQL.5432") }
 
 // Promote makes a standby accept changes.
 func (s *Server) Promote() {
