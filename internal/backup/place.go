@@ -26,6 +26,10 @@ type Place struct {
 	// with an older mark of the same writer was set back.
 	Mark   int64  `json:"mark,omitempty"`
 	Writer string `json:"writer,omitempty"`
+
+	// Restored is the newest mark of a restore that the server has seen in the record. A record with a newer one was set back
+	// on purpose, and prepared for that.
+	Restored int64 `json:"restored,omitempty"`
 }
 
 // ReadPlace reads where the record of a data folder is. It is zero when the record is in the folder.

@@ -53,6 +53,18 @@ func (r *Restore) From() time.Time {
 // member from a host that was revoked after the backup. With certificates each member waits by its state.
 func (r *Restore) Holds() bool { return r != nil && r.registry == nil && !r.From().IsZero() }
 
+// Reload reads again whether a confirmation waits: another server may have got it.
+func (r *Restore) Reload(ctx context.Context) error {
+	if r == nil {
+		return nil
+	}
+	from, _, err := r.store.RestoredFrom(ctx)
+	if err == nil {
+		r.from.Store(&from)
+	}
+	return err
+}
+
 // Waiting counts the hosts that wait for the confirmation.
 func (r *Restore) Waiting(ctx context.Context) (int, error) {
 	_, n, err := r.store.RestoredFrom(ctx)

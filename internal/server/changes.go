@@ -45,7 +45,9 @@ func (s *Server) openChanges(ctx context.Context) error {
 	maps.Copy(c.seen, seen)
 	c.read[record.KindAccounts] = s.accounts.Reload
 	if s.trust.registry != nil {
-		c.read[record.KindEnrol] = s.trust.registry.Reload
+		c.read[record.KindEnrol] = func(ctx context.Context) error {
+			return errors.Join(s.trust.registry.Reload(ctx), s.restore.Reload(ctx))
+		}
 		c.read[record.KindRelays] = s.relays.desk.Reload
 	}
 	c.read[record.KindGroups] = s.plane.ReloadGroups

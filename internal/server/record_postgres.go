@@ -72,9 +72,15 @@ func (s *Server) bind(ctx context.Context, database string) error {
 	if err != nil {
 		return err
 	}
+	restored, err := s.store.RestoreMark(ctx)
+	if err != nil {
+		return err
+	}
 
 	found := backup.Traces(o.Data)
 	switch {
+	case recorded != "" && recorded == place.Installation && place.Writer != "" && restored > place.Restored:
+		o.Log.Warn("the record was restored from a copy since this server ran, and was prepared for that at another server")
 	case recorded != "" && recorded == place.Installation && place.Writer == s.store.Writer() && sqlstore.SetBack(place.Mark, mark):
 		return fmt.Errorf("the record in %s was set back: it has lost changes that this server has recorded. If the database was "+
 			"restored on purpose: gozzard record mark-restored --data %s --record ADDRESS. If not, correct --record, or bring back "+
@@ -93,7 +99,7 @@ func (s *Server) bind(ctx context.Context, database string) error {
 	}
 
 	// The folder first: a server that is killed here finds an empty record and no keys.
-	place.Database, place.Mark, place.Writer = database, mark, s.store.Writer()
+	place.Database, place.Mark, place.Writer, place.Restored = database, mark, s.store.Writer(), restored
 	if err := place.Write(o.Data); err != nil {
 		return fmt.Errorf("cannot note where the record is: %w", err)
 	}

@@ -58,6 +58,10 @@ func MarkRestored(ctx context.Context, o RestoredOptions) (r Restored, err error
 	if r.Taken.IsZero() || r.Taken.After(now) {
 		r.Taken = now
 	}
+	place.Restored = now.UnixMilli() // first: a server that finds a later one starts, because another server has prepared the record
+	if err := place.Write(o.Data); err != nil {
+		return r, err
+	}
 	if err := store.MarkRestored(ctx, r.Taken, now); err != nil {
 		return r, err
 	}

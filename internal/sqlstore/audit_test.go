@@ -154,7 +154,7 @@ const dropAudit15 = `DROP TABLE IF EXISTS quotas; DROP TABLE IF EXISTS signing_k
 	DELETE FROM counters WHERE name IN ('event', 'event_source', 'events_removed');
 	DROP TABLE IF EXISTS relays; DROP TABLE IF EXISTS servers; DROP TABLE IF EXISTS leases; DROP TABLE IF EXISTS versions;
 	DROP TABLE IF EXISTS installation; DROP TABLE IF EXISTS marks; DROP TABLE IF EXISTS definition_bytes; DROP TABLE IF EXISTS host_generations; DROP TABLE IF EXISTS member_authorities; DROP TABLE IF EXISTS requests;
-	ALTER TABLE user_tokens DROP COLUMN opened_by; DELETE FROM counters WHERE name IN ('request', 'compatible_at', 'compatible_from');
+	ALTER TABLE user_tokens DROP COLUMN opened_by; DELETE FROM counters WHERE name IN ('request', 'compatible_at', 'compatible_from', 'restore_mark');
 	DROP INDEX processes_by_former; ALTER TABLE processes DROP COLUMN offer_task;
 	ALTER TABLE processes DROP COLUMN offer_idx; ALTER TABLE processes DROP COLUMN former;
 	ALTER TABLE processes DROP COLUMN former_labels; ALTER TABLE processes DROP COLUMN former_spec;

@@ -8,6 +8,7 @@ import (
 
 	"github.com/gozzard/gozzard"
 	"github.com/gozzard/gozzard/internal/enrol"
+	"github.com/gozzard/gozzard/internal/record"
 )
 
 var _ enrol.RestoreStore = (*Store)(nil)
@@ -44,6 +45,7 @@ func (s *Store) MarkRestored(ctx context.Context, taken, now time.Time) (err err
 			{`UPDATE counters SET value = (SELECT value FROM counters WHERE name = 'event')
 				WHERE name = 'events_removed'`, nil},
 			{`UPDATE counters SET value = $1 WHERE name = 'restored'`, []any{millis(taken)}},
+			{`UPDATE counters SET value = $1 WHERE name = 'restore_mark'`, []any{millis(now)}},
 			// Session 0 is before every journal: the journal of the host decides what became of an operation. If it
 			// does not know the operation, the operation is interrupted.
 			{`UPDATE attempts SET state = $1, session = 0 WHERE state < 4`, []any{int64(gozzard.AttemptDispatched)}},
@@ -130,8 +132,18 @@ func (s *Store) ConfirmRestore(ctx context.Context, waiting int,
 				return err
 			}
 
+			if err := c.bump(ctx, record.KindEnrol); err != nil {
+				return err
+			}
 			return addAudit(ctx, c, row)
 		}})
 
 	return list, err
+}
+
+// RestoreMark is when the record was last marked as restored; 0: never.
+func (s *Store) RestoreMark(ctx context.Context) (mark int64, err error) {
+	defer s.timed("restore_mark", &err)()
+	err = s.read.db.QueryRowContext(ctx, `SELECT value FROM counters WHERE name = 'restore_mark'`).Scan(&mark)
+	return mark, s.readError("when the record was restored", err)
 }
