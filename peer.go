@@ -22,6 +22,8 @@ type PeerNews struct {
 	Wake    []TaskSeq // tasks with attempts that wait for agents of the receiver
 	Changed []string  // kinds of recorded facts that changed
 
+	Commands []PeerCommand // for agents of the receiver
+
 	Key *PeerKey `json:",omitempty"` // about the signing key; then there is nothing else in the message
 }
 
@@ -62,8 +64,15 @@ type PeerSeed struct {
 	Status Status
 }
 
+// PeerCommand is a command for an agent whose home is the receiver, which sends it.
+type PeerCommand struct {
+	Agent   AgentID
+	Cloud   int
+	Command *Command
+}
+
 // Empty reports whether the news say nothing beyond that the server lives.
 func (n *PeerNews) Empty() bool {
 	return !n.Want && !n.Snapshot && n.Key == nil && len(n.Reports)+len(n.Silent)+len(n.Seeds)+len(n.Removed)+len(n.Tasks)+len(n.Wake)+
-		len(n.Changed) == 0
+		len(n.Changed)+len(n.Commands) == 0
 }

@@ -95,10 +95,7 @@ func newServerCommand() *cobra.Command {
 		"how often the newest row of the audit is signed and written to audit.checkpoints and the log; 0: never")
 	f.StringVar(&o.Record, "record", "",
 		"`ADDRESS` of a PostgreSQL database for the record, as postgres://USER@HOST/DATABASE (default: an SQLite file in the data folder)")
-	f.StringVar(&o.Cluster.Listen, "cluster-listen", "",
-		"`ADDRESS` for the other servers that share the record, as HOST:PORT (default: this server is alone)")
-	f.StringVar(&o.Cluster.Address, "cluster-address", "",
-		"`ADDRESS` at which the other servers reach this one (default: that of --cluster-listen)")
+	registerCluster(f, &o.Cluster)
 	f.StringVar(&o.Relay.Listen, "relay-listen", "",
 		"`ADDRESS` that relays of closed networks connect to, as HOST:PORT (default: no relay connects to this server)")
 	f.StringVar(&o.Relay.Address, "relay-address", "",

@@ -15,6 +15,26 @@ import (
 const newRecordHelp = "make a new, empty record although the folder has the keys of a lost one: " +
 	"tasks, definitions, accounts and hosts are gone"
 
+// registerCluster adds the flags about several servers.
+func registerCluster(f *pflag.FlagSet, o *server.ClusterOptions) {
+	f.StringVar(&o.Listen, "cluster-listen", "",
+		"`ADDRESS` for the other servers that share the record, as HOST:PORT (default: this server is alone)")
+	f.StringVar(&o.Address, "cluster-address", "",
+		"`ADDRESS` at which the other servers reach this one (default: that of --cluster-listen)")
+
+	x := &o.External
+	f.StringSliceVar(&x.URLs, "cluster-nats", nil,
+		"`ADDRESS` of a NATS cluster through which the servers that share the record reach each other, in place of "+
+			"--cluster-listen, as tls://HOST:PORT; several with commas between them")
+	f.StringVar(&x.CA, "cluster-nats-ca", "",
+		"`FILE` with the authorities (PEM) of --cluster-nats (default: those of the system)")
+	f.StringVar(&x.Credentials, "cluster-nats-credentials", "",
+		"`FILE` with the user of this server at --cluster-nats: JSON with user and password, or a .creds file; readable by its "+
+			"owner only")
+	f.StringVar(&x.Cert, "cluster-nats-cert", "", "`FILE` with the certificate of this server at --cluster-nats")
+	f.StringVar(&x.Key, "cluster-nats-key", "", "`FILE` with the key of --cluster-nats-cert, readable by its owner only")
+}
+
 // registerTrust adds the flags about certificates.
 func registerTrust(f *pflag.FlagSet, o *server.TrustOptions) {
 	f.BoolVar(&o.Enrol, "enrol", false,

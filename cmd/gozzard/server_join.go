@@ -16,7 +16,8 @@ func newServerJoinCommand() *cobra.Command {
 		Use:   "join",
 		Short: "Get the keys of an installation for one more server",
 		Long: `Make the data folder of one more server that shares the record of a running one. The token is from
-"gozzard servers token", and --server is the server that made it, which runs with --cluster-listen.
+"gozzard servers token", and --server is the server that made it, which runs with --cluster-listen
+or --cluster-nats.
 
 The token has the fingerprint of the server's authority: nothing is sent to a server that does not
 prove to be the right one. The token itself is never sent. The authority and the signing key come

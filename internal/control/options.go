@@ -39,6 +39,9 @@ type Options struct {
 	Peers  PeerLink
 	Server string
 
+	// ThroughHome says that commands of this server reach only its own agents, so those for others go through their homes.
+	ThroughHome bool
+
 	// Changed is called when another server changed recorded facts of these kinds. It may be nil.
 	Changed func(kinds []string)
 

@@ -54,6 +54,9 @@ func (p *Plane) Hear(n *gozzard.PeerNews) {
 		default: // the next sweep finds it
 		}
 	}
+	for i := range n.Commands {
+		s.passDown(&n.Commands[i])
+	}
 	if slices.Contains(n.Changed, eventFacts) {
 		p.NotifyEvents()
 	}

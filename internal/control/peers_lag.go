@@ -90,7 +90,7 @@ func (p *Plane) Expect(running []string) {
 		if !a.logged && now.Sub(a.since) > s.o.Lease {
 			a.logged = true
 			s.o.Log.Warn("another server runs, but is not heard: its hosts are shown as offline here. Check that the servers reach "+
-				"each other at their cluster addresses", "server", id, "since", a.since)
+				"each other at their cluster addresses, or use the same account of the same NATS cluster", "server", id, "since", a.since)
 		}
 		s.away[id] = a
 	}

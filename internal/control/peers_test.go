@@ -64,8 +64,13 @@ func newCluster(t *testing.T, lease time.Duration, ids ...string) *cluster {
 
 // add starts one more server.
 func (c *cluster) add(id string, lease time.Duration, around func(*sqlstore.Store) control.Store) *rig {
-	r := &rig{t: c.t, lease: lease, server: id, peers: clusterLink{c, id}, shared: c.store, around: around,
-		sent: map[gozzard.AgentID][]*gozzard.Command{}}
+	return c.join(&rig{t: c.t, lease: lease, server: id, peers: clusterLink{c, id}, shared: c.store, around: around,
+		sent: map[gozzard.AgentID][]*gozzard.Command{}})
+}
+
+// join starts a server.
+func (c *cluster) join(r *rig) *rig {
+	id := r.server
 	r.start()
 	q := make(chan *gozzard.PeerNews, 10_000)
 	c.mu.Lock()
@@ -134,6 +139,38 @@ func TestPeersDeliver(t *testing.T) {
 	home.report(me, 1, done(home.op(me, 1, second), gozzard.CodeOK))
 	if err := <-answered; err != nil {
 		t.Error(err)
+	}
+}
+
+// TestPeersThroughHome: where commands reach only the agents of a server itself, its questions to others go through their
+// homes. Nothing else does: a home takes operations from the record alone.
+func TestPeersThroughHome(t *testing.T) {
+	c := newCluster(t, time.Minute, "a")
+	home := c.servers["a"]
+	away := &rig{t: t, lease: time.Minute, server: "b", peers: clusterLink{c, "b"}, shared: c.store, through: true,
+		sent: map[gozzard.AgentID][]*gozzard.Command{}}
+	c.join(away)
+	home.hello(me, 1, journalA)
+	c.awaitOnline("b", me, true)
+
+	away.plane.OrderUpdate(me, gozzard.UpdateOrder{Roll: 1, Version: "2.0.0"})
+	home.until("the order does not reach the home", func() bool { return len(home.commands(me, gozzard.CommandUpdate)) == 1 })
+	if n := len(away.commands(me, gozzard.CommandUpdate)); n > 0 {
+		t.Errorf("the server that is not the home sent %d commands", n)
+	}
+
+	// Operations, other sessions, and agents that are not here.
+	tell := func(agent gozzard.AgentID, kind gozzard.CommandKind, session uint64) {
+		home.plane.Hear(&gozzard.PeerNews{From: "b", Commands: []gozzard.PeerCommand{{Agent: agent,
+			Command: &gozzard.Command{Version: gozzard.ProtocolVersion, Kind: kind, Session: session}}}})
+	}
+	tell(me, gozzard.CommandOperate, 1)
+	tell(me, gozzard.CommandUpdate, 2)
+	tell(other, gozzard.CommandUpdate, 1)
+	home.plane.Hear(&gozzard.PeerNews{From: "b", Commands: []gozzard.PeerCommand{{Agent: me}}})
+	if n := len(home.commands(me, gozzard.CommandOperate)) + len(home.commands(other, gozzard.CommandUpdate)); n > 0 ||
+		len(home.commands(me, gozzard.CommandUpdate)) != 1 {
+		t.Error("the home passed on what it must not")
 	}
 }
 

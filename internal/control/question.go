@@ -80,7 +80,7 @@ func (p *Plane) ask(ctx context.Context, t gozzard.Target, agent gozzard.AgentID
 		if s := p.reach(agent); s.ID != 0 {
 			again := *cmd // what was handed over may not change any more
 			again.Version, again.Session = gozzard.ProtocolVersion, s.ID
-			p.delivery.Send(agent, s.Cloud, &again)
+			p.sendTo(agent, s, &again)
 		}
 
 		select {

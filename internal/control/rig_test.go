@@ -35,10 +35,11 @@ type rig struct {
 	store  *sqlstore.Store
 	plane  *control.Plane
 	// server and peers are set for one of several servers, and shared is their record.
-	server string
-	peers  control.PeerLink
-	shared *sqlstore.Store
-	stop   func()
+	server  string
+	peers   control.PeerLink
+	through bool // commands for agents of others go through their homes
+	shared  *sqlstore.Store
+	stop    func()
 
 	mu   sync.Mutex
 	sent map[gozzard.AgentID][]*gozzard.Command
@@ -111,7 +112,7 @@ func (r *rig) start() {
 			}
 			return nil
 		},
-		Peers: r.peers, Server: r.server, Events: 50, Refresh: time.Second, Answer: 500 * time.Millisecond,
+		Peers: r.peers, ThroughHome: r.through, Server: r.server, Events: 50, Refresh: time.Second, Answer: 500 * time.Millisecond,
 		Observe: control.Observer{Refused: func(rule string) { r.refused.Store(rule, true) }},
 	})
 	if err != nil {

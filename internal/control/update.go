@@ -9,8 +9,8 @@ import (
 // until the agent has answered.
 func (p *Plane) OrderUpdate(agent gozzard.AgentID, o gozzard.UpdateOrder) {
 	if s := p.reach(agent); s.ID != 0 {
-		p.delivery.Send(agent, s.Cloud, &gozzard.Command{Version: gozzard.ProtocolVersion, Kind: gozzard.CommandUpdate,
-			Session: s.ID, Update: &o})
+		p.sendTo(agent, s, &gozzard.Command{Version: gozzard.ProtocolVersion, Kind: gozzard.CommandUpdate, Session: s.ID,
+			Update: &o})
 	}
 }
 

@@ -48,19 +48,23 @@ func (a *Authority) verifyPeer(cs tls.ConnectionState) error {
 	if len(cs.PeerCertificates) == 0 {
 		return errors.New("the peer has shown no certificate")
 	}
+	_, err := a.peerOf(cs.PeerCertificates[0])
+	return err
+}
 
-	cert := cs.PeerCertificates[0]
+// peerOf is the id of the server of this installation that has a certificate.
+func (a *Authority) peerOf(cert *x509.Certificate) (server string, err error) {
 	for _, usage := range []x509.ExtKeyUsage{x509.ExtKeyUsageServerAuth, x509.ExtKeyUsageClientAuth} {
 		if _, err := cert.Verify(x509.VerifyOptions{
 			Roots: a.Pool(), DNSName: PeerName, KeyUsages: []x509.ExtKeyUsage{usage}, CurrentTime: a.now(),
 		}); err != nil {
-			return fmt.Errorf("this is no server of this installation: %w", err)
+			return "", fmt.Errorf("this is no server of this installation: %w", err)
 		}
 	}
 
 	if len(cert.URIs) != 1 || cert.URIs[0].Scheme != agentScheme ||
 		!strings.HasPrefix(cert.URIs[0].Opaque, serverKind) {
-		return errors.New("this is no server of this installation: its certificate is not that of a server")
+		return "", errors.New("this is no server of this installation: its certificate is not that of a server")
 	}
-	return nil
+	return strings.TrimPrefix(cert.URIs[0].Opaque, serverKind), nil
 }

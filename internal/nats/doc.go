@@ -8,7 +8,8 @@
 // agent.
 //
 // The brokers of several servers can form a cluster. Agents may connect to any of them, and their reports stay there. The
-// servers talk to each other on sv.<to>.<from>, which no agent may use.
+// servers talk to each other on sv.<to>.<from>, which no agent may use. A NATS cluster that is not Gozzard's can carry that
+// in place of the brokers (External).
 //
 // The fabric does not guarantee delivery. Server and agent repeat every important message until it is answered.
 package nats

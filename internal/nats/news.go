@@ -16,9 +16,11 @@ type newsHead struct {
 	gozzard.PeerNews
 	Reports []newsReport `json:",omitempty"` // in place of those in PeerNews
 	Seeds   []newsReport `json:",omitempty"`
+
+	Commands []newsReport `json:",omitempty"` // after all reports
 }
 
-// newsReport says how long a report is.
+// newsReport says how long a report or a command is.
 type newsReport struct {
 	Agent gozzard.AgentID
 	Cloud int `json:",omitempty"`
@@ -28,7 +30,7 @@ type newsReport struct {
 // EncodeNews encodes what servers tell each other.
 func EncodeNews(n *gozzard.PeerNews) ([]byte, error) {
 	head := newsHead{PeerNews: *n}
-	head.PeerNews.Reports, head.PeerNews.Seeds = nil, nil
+	head.PeerNews.Reports, head.PeerNews.Seeds, head.PeerNews.Commands = nil, nil, nil
 	var body []byte
 	add := func(to *[]newsReport, agent gozzard.AgentID, cloud int, r *gozzard.Report) {
 		before := len(body)
@@ -41,6 +43,12 @@ func EncodeNews(n *gozzard.PeerNews) ([]byte, error) {
 	for _, s := range n.Seeds {
 		add(&head.Seeds, s.Agent, 0, &gozzard.Report{Version: gozzard.ProtocolVersion, Kind: gozzard.ReportStatus,
 			Statuses: []gozzard.Status{s.Status}})
+	}
+
+	for _, c := range n.Commands {
+		before := len(body)
+		body = wire.AppendCommand(body, c.Command)
+		head.Commands = append(head.Commands, newsReport{Agent: c.Agent, Cloud: c.Cloud, Bytes: len(body) - before})
 	}
 
 	text, err := json.Marshal(&head)
@@ -65,13 +73,20 @@ func DecodeNews(b []byte) (*gozzard.PeerNews, error) {
 	}
 
 	body := b[n+int(size):]
-	next := func(r newsReport) (*gozzard.Report, error) {
+	cut := func(r newsReport) ([]byte, error) {
 		if r.Bytes < 0 || r.Bytes > len(body) {
 			return nil, errNews
 		}
-		report, err := wire.DecodeReport(body[:r.Bytes])
+		first := body[:r.Bytes]
 		body = body[r.Bytes:]
-		return report, err
+		return first, nil
+	}
+	next := func(r newsReport) (*gozzard.Report, error) {
+		b, err := cut(r)
+		if err != nil {
+			return nil, err
+		}
+		return wire.DecodeReport(b)
 	}
 
 	out := head.PeerNews
@@ -90,6 +105,17 @@ func DecodeNews(b []byte) (*gozzard.PeerNews, error) {
 		for _, s := range report.Statuses {
 			out.Seeds = append(out.Seeds, gozzard.PeerSeed{Agent: r.Agent, Status: s})
 		}
+	}
+	for _, c := range head.Commands {
+		b, err := cut(c)
+		if err != nil {
+			return nil, err
+		}
+		cmd, err := wire.DecodeCommand(b)
+		if err != nil {
+			return nil, err
+		}
+		out.Commands = append(out.Commands, gozzard.PeerCommand{Agent: c.Agent, Cloud: c.Cloud, Command: cmd})
 	}
 	return &out, nil
 }

@@ -18,7 +18,9 @@ func sampleNews() *gozzard.PeerNews {
 		Seeds:   []gozzard.PeerSeed{{Agent: "c", Status: gozzard.Status{Key: key, PID: -1}}},
 		Removed: []gozzard.ProcID{{Agent: "d", Key: key}},
 		Tasks:   []gozzard.TaskSeq{5}, Wake: []gozzard.TaskSeq{6}, Changed: []string{"accounts"},
-		Key: &gozzard.PeerKey{What: gozzard.PeerKeyGive, Key: "k", Public: []byte{1}, Sealed: []byte{2}, Fault: "none"}}
+		Key: &gozzard.PeerKey{What: gozzard.PeerKeyGive, Key: "k", Public: []byte{1}, Sealed: []byte{2}, Fault: "none"},
+		Commands: []gozzard.PeerCommand{{Agent: "e", Cloud: 2, Command: &gozzard.Command{Version: gozzard.ProtocolVersion,
+			Kind: gozzard.CommandGreet, Session: 8}}}}
 }
 
 func TestNews(t *testing.T) {
@@ -31,10 +33,11 @@ func TestNews(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if len(got.Reports) != 1 || got.Reports[0].Report.Statuses[0].PID != 12 || got.Seeds[0].Status.PID != -1 {
+	if len(got.Reports) != 1 || got.Reports[0].Report.Statuses[0].PID != 12 || got.Seeds[0].Status.PID != -1 ||
+		len(got.Commands) != 1 || got.Commands[0].Agent != "e" || got.Commands[0].Command.Session != 8 {
 		t.Errorf("got %+v", got)
 	}
-	got.Reports, want.Reports, got.Seeds, want.Seeds = nil, nil, nil, nil
+	got.Reports, want.Reports, got.Seeds, want.Seeds, got.Commands, want.Commands = nil, nil, nil, nil, nil, nil
 	if !reflect.DeepEqual(got, want) {
 		t.Errorf("got %+v\nwant %+v", got, want)
 	}

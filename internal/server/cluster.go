@@ -18,9 +18,17 @@ import (
 
 // ClusterOptions make a server one of several that share a record.
 type ClusterOptions struct {
-	Listen  string // address for the other servers; "": the server is alone
+	Listen  string // address for the other servers; "": the server is alone, or External says how it reaches them
 	Address string // at which the others reach it; "": that of Listen
+
+	External ExternalOptions // in place of Listen
 }
+
+// shared reports whether the server is one of several.
+func (o *ClusterOptions) shared() bool { return o.Listen != "" || o.outside() }
+
+// outside reports whether the servers reach each other through a NATS cluster that is not Gozzard's.
+func (o *ClusterOptions) outside() bool { return len(o.External.URLs) > 0 }
 
 const (
 	clusterEvery = 2 * time.Second  // between two looks at the other servers
@@ -32,20 +40,30 @@ const (
 
 // checkCluster finds settings that a cluster needs.
 func (o *Options) checkCluster() error {
-	switch {
-	case o.Cluster.Listen == "" && o.Cluster.Address != "":
+	c, flag := &o.Cluster, "--cluster-listen"
+	if c.outside() {
+		flag = "--cluster-nats"
+	}
+	switch x := &c.External; {
+	case c.Listen != "" && c.outside():
+		return errors.New("--cluster-listen and --cluster-nats do not go together: all servers reach each other in one of the two ways")
+	case c.Listen == "" && c.Address != "":
 		return errors.New("--cluster-address needs --cluster-listen")
-	case o.Cluster.Listen == "":
+	case !c.outside() && x.CA+x.Credentials+x.Cert+x.Key != "":
+		return errors.New("--cluster-nats-ca, --cluster-nats-credentials, --cluster-nats-cert and --cluster-nats-key need --cluster-nats")
+	case !c.shared():
 		return nil
 	case o.Record == "":
-		return errors.New("--cluster-listen needs --record: several servers share a record in PostgreSQL, and this record is a file")
+		return errors.New(flag + " needs --record: several servers share a record in PostgreSQL, and this record is a file")
 	case !o.enrols():
-		return errors.New("--cluster-listen needs hosts with certificates: use --enrol, or an --agent-listen beyond this machine")
+		return errors.New(flag + " needs hosts with certificates: use --enrol, or an --agent-listen beyond this machine")
+	case c.outside():
+		return o.checkExternal()
 	}
 	return nil
 }
 
-// clusterFabric is a fabric that reaches other servers.
+// clusterFabric reaches other servers.
 type clusterFabric interface {
 	Tell(peer string, payload []byte) error
 	SetRoutes(addresses []string) error
@@ -218,10 +236,13 @@ func (c *cluster) spread(list []record.Server) {
 
 // follow opens the way to the servers that are there, if they are others than before.
 func (c *cluster) follow(list []record.Server, before string) string {
-	var routes, running []string
+	var others, routes, running []string
 	for _, v := range list {
 		if v.ID != c.id && v.Address != "" && v.Ago < clusterGone {
-			routes = append(routes, v.Address)
+			others = append(others, v.Address)
+			if !strings.Contains(v.Address, "://") { // that of a NATS cluster, which this server does not use
+				routes = append(routes, v.Address)
+			}
 		}
 		if v.ID != c.id && v.Address != "" && v.Ago < clusterFresh {
 			running = append(running, v.ID)
@@ -230,7 +251,7 @@ func (c *cluster) follow(list []record.Server, before string) string {
 	c.s.plane.Expect(running)
 	c.isolation.reached(len(running) > 0)
 	c.spread(list)
-	now := strings.Join(routes, " ")
+	now := strings.Join(others, " ")
 	if now == before {
 		return before
 	}

@@ -57,7 +57,7 @@ type FabricOptions struct {
 }
 
 // openFabric opens the way to the agents. What they report waits until Run.
-func (s *Server) openFabric(context.Context) (err error) {
+func (s *Server) openFabric(ctx context.Context) (err error) {
 	o := FabricOptions{Listen: s.options.AgentListen, Secret: s.options.JoinSecret, Signer: s.signer,
 		Limits: s.options.Limits.ofAgents(), Receive: s.receive, Refused: s.metrics.ReportRefused, Log: s.options.Log,
 		Connections: s.options.Limits.AgentConnections, Silent: s.options.Limits.silent(), Cluster: s.clusterOptions(),
@@ -76,6 +76,11 @@ func (s *Server) openFabric(context.Context) (err error) {
 	s.onClose("cannot close the fabric", func() error { s.fabric.Close(); return nil })
 	if f, ok := s.fabric.(clusterFabric); ok && o.Cluster != nil {
 		s.cluster, s.keySync = newCluster(s, f), newKeySync(s)
+	}
+	if s.options.Cluster.outside() {
+		if err := s.openExternal(ctx); err != nil {
+			return err
+		}
 	}
 
 	// The two need each other: the fabric asks the registry which agents to accept, and the registry cuts connections.

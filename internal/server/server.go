@@ -23,6 +23,7 @@ import (
 	"github.com/gozzard/gozzard/internal/fleet"
 	"github.com/gozzard/gozzard/internal/lease"
 	"github.com/gozzard/gozzard/internal/live"
+	"github.com/gozzard/gozzard/internal/nats"
 	"github.com/gozzard/gozzard/internal/ratelimit"
 	"github.com/gozzard/gozzard/internal/signing"
 	"github.com/gozzard/gozzard/internal/sqlstore"
@@ -49,9 +50,10 @@ type Server struct {
 	relays      relays
 	restore     *enrol.Restore
 	fabric      Fabric
-	cluster     *cluster // nil: the server is alone
-	keySync     *keySync // nil: the server is alone
-	changes     *changes // by other servers; nil: the server is alone
+	external    *nats.External // nil: the server is alone, or the brokers of the servers are connected
+	cluster     *cluster       // nil: the server is alone
+	keySync     *keySync       // nil: the server is alone
+	changes     *changes       // by other servers; nil: the server is alone
 	fleet       *fleet.Index
 	live        *live.Hub
 	plane       *Plane
@@ -82,7 +84,7 @@ type Part interface {
 // before it are closed. Nothing is served before Run.
 func New(ctx context.Context, o Options) (_ *Server, err error) {
 	o.Limits.fitFiles(openFiles(), o.Log)
-	o.shared = o.shared || o.Cluster.Listen != ""
+	o.shared = o.shared || o.Cluster.shared()
 	if o.Now == nil {
 		o.Now = testClock()
 	}
@@ -185,6 +187,9 @@ func (s *Server) parts() []func(context.Context) error {
 	if s.cluster != nil {
 		parts = append(parts, s.cluster.Run, s.keySync.Run)
 	}
+	if s.external != nil {
+		parts = append(parts, s.external.Run)
+	}
 	if s.upgrades != nil {
 		parts = append(parts, s.upgrades.Follow)
 	}
@@ -260,7 +265,7 @@ func (s *Server) openPlane(ctx context.Context) (err error) {
 		link, heard = s.cluster, s.changes.hear
 	}
 	s.plane.Plane, err = control.New(ctx, control.Options{
-		Peers: link, Server: s.id, Changed: heard, Servers: s.agentServers,
+		Peers: link, ThroughHome: s.external != nil, Server: s.id, Changed: heard, Servers: s.agentServers,
 		Store: s.store, Topology: s.store, Dispatch: dispatcher{s.fabric, s.metrics.ObserveFabric("send")}, Live: s.fleet,
 		Log: o.Log, Interval: o.Interval, Keep: o.Keep, KeepEvents: o.KeepEvents, MostEvents: o.MaxEvents, Now: o.Now,
 		Addrs: addrs, Gone: gone,

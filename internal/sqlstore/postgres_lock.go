@@ -84,8 +84,8 @@ const frozenTimeout = "3s"
 var (
 	errOtherServer = errors.New("another server uses this record: stop it first; if it was killed, " +
 		"the database ends its session within a minute")
-	errSoleServer = errors.New("a server without --cluster-listen uses this record alone: stop it, then start it with " +
-		"--cluster-listen; if it was killed, the database ends its session within a minute")
+	errSoleServer = errors.New("a server without --cluster-listen or --cluster-nats uses this record alone: stop it, then start it " +
+		"with one of them; if it was killed, the database ends its session within a minute")
 	errSameServer = errors.New("another server with the same id uses this record: every server needs another data folder, " +
 		"which must not be a copy; if this server was killed, the database ends its session within a minute")
 )
