@@ -17,11 +17,17 @@ import (
 )
 
 const (
-	helloEvery  = 5 * time.Second
-	firstPause  = 250 * time.Millisecond
-	longPause   = 8 * time.Second
-	renewPause  = 30 * time.Second // after a renewal that failed
-	maxHostConn = maxStreams - 64  // some streams stay free for the relay itself
+	helloEvery = 5 * time.Second
+	firstPause = 250 * time.Millisecond
+	longPause  = 8 * time.Second
+	renewPause = 30 * time.Second // after a renewal that failed
+
+	// A relay leaves a server that the servers name no more, at a random moment within this time. If it found no other one
+	// and came back, it stays for a while: each time, all hosts behind it have to connect again.
+	leaveWithin = 10 * time.Second
+	cameBack    = 5 * time.Minute
+
+	maxHostConn = maxStreams - 64 // some streams stay free for the relay itself
 )
 
 // Options are the settings of `gozzard relay`.
@@ -159,12 +165,13 @@ func (r *Relay) keepConnected(ctx context.Context) {
 	}
 }
 
-// order is the servers in random order, so that relays spread evenly. The one of the connection that was lost is last.
+// order is the servers in random order, so that relays spread evenly. The one of the connection that was lost is last, also
+// if the servers name it no more: a drained server is better than none.
 func (r *Relay) order(last string) []string {
-	list := slices.Clone(r.state.Servers)
+	list := slices.DeleteFunc(slices.Clone(r.state.Servers), func(at string) bool { return at == last })
 	rand.Shuffle(len(list), func(i, j int) { list[i], list[j] = list[j], list[i] })
-	if i := slices.Index(list, last); i >= 0 {
-		list = append(slices.Delete(list, i, i+1), last)
+	if last != "" {
+		list = append(list, last)
 	}
 	return list
 }
@@ -191,22 +198,37 @@ func (r *Relay) follow(ctx context.Context, at string) bool {
 	err = r.stay(ctx, u)
 	r.present.Store(nil)
 	u.close()
-	if ctx.Err() == nil {
+	switch {
+	case ctx.Err() != nil:
+	case errors.Is(err, errNotNamed):
+		r.o.Log.Info("leaving a server that takes no hosts any more: they connect again through the next one", "server", at)
+	default:
 		r.o.Log.Warn("connection to the server is lost: hosts connect again through the next one", "server", at, "err", err)
 	}
 	return true
 }
 
-// stay says hello again and again, and renews the certificate, until the connection is lost.
+// errNotNamed is why a relay leaves a server.
+var errNotNamed = errors.New("the server is not one that this relay may use")
+
+// stay says hello again and again, and renews the certificate, until the connection is lost or the servers name this one
+// no more.
 func (r *Relay) stay(ctx context.Context, u *upstream) error {
 	tick := time.NewTicker(helloEvery)
 	defer tick.Stop()
+	patience := leaveWithin
+	if !r.isNamed(u.at) {
+		patience += cameBack
+	}
+	var leave <-chan time.Time // nil: it stays
 	for {
 		select {
 		case <-ctx.Done():
 			return nil
 		case <-u.lost:
 			return errors.New("the server closed it, or does not answer")
+		case <-leave:
+			return errNotNamed
 		case <-tick.C:
 		}
 
@@ -215,8 +237,17 @@ func (r *Relay) stay(ctx context.Context, u *upstream) error {
 		if err := r.hello(ctx, u); err != nil {
 			return err
 		}
+		switch named := r.isNamed(u.at); {
+		case named:
+			leave, patience = nil, leaveWithin
+		case leave == nil:
+			leave = time.After(patience - rand.N(leaveWithin))
+		}
 	}
 }
+
+// isNamed reports whether a server is one that the servers name to this relay.
+func (r *Relay) isNamed(at string) bool { return slices.Contains(r.state.Servers, at) }
 
 // renewInTime renews the certificate when two thirds of its life are over, and when the servers have other authorities.
 func (r *Relay) renewInTime(ctx context.Context, u *upstream) {

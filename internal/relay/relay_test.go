@@ -38,6 +38,12 @@ func TestOrder(t *testing.T) {
 	if len(first) != 2 {
 		t.Errorf("first is always one of %v", first)
 	}
+	if list := r.order("d:1"); len(list) != 4 || list[3] != "d:1" {
+		t.Errorf("a server that is not named any more is not the last resort: %q", list)
+	}
+	if list := r.order(""); len(list) != 3 {
+		t.Errorf("got %q", list)
+	}
 }
 
 // stuck takes nothing.

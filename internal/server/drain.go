@@ -4,6 +4,7 @@ import (
 	"context"
 	"maps"
 	"slices"
+	"sync/atomic"
 	"time"
 
 	"github.com/gozzard/gozzard"
@@ -51,6 +52,8 @@ type drain struct {
 	s     *Server
 	since time.Time // zero: it is not drained
 	cut   cutter
+
+	on atomic.Bool // since is not zero, for others
 }
 
 // cutter disconnects agents, each of them now and then. It has the time of each.
@@ -76,6 +79,7 @@ func (d *drain) set(drained bool, now time.Time) {
 	if drained == !d.since.IsZero() {
 		return
 	}
+	d.on.Store(drained)
 	d.s.leases.Rest(drained)
 	d.cut = cutter{}
 	if !drained {

@@ -122,7 +122,8 @@ func (s *Server) relayAddress() string {
 	return ":" + port
 }
 
-// relayServers are the addresses of all servers for relays, this one first.
+// relayServers are the addresses of all servers for relays, this one first. While it is drained, it is not among them if
+// there are others.
 func (s *Server) relayServers() []string {
 	var list []string
 	if own := s.relayAddress(); own != "" {
@@ -131,7 +132,11 @@ func (s *Server) relayServers() []string {
 	if s.cluster == nil {
 		return list
 	}
-	if others := s.cluster.relays.Load(); others != nil {
+	others := s.cluster.relays.Load()
+	if others != nil && len(*others) > 0 && s.cluster.drain.on.Load() {
+		return slices.Clone(*others)
+	}
+	if others != nil {
 		for _, a := range *others {
 			if !slices.Contains(list, a) {
 				list = append(list, a)
