@@ -13,8 +13,8 @@ import (
 )
 
 // onlyAdds are statements that change nothing for a program that does not know them.
-var onlyAdds = regexp.MustCompile(`(?is)^(CREATE TABLE|CREATE INDEX|CREATE UNIQUE INDEX|INSERT INTO counters|` +
-	`UPDATE counters SET value = \d+ WHERE name = 'compatible_at'|ALTER TABLE \w+ ADD COLUMN .* DEFAULT)\b`)
+var onlyAdds = regexp.MustCompile(`(?is)^(CREATE TABLE\b|CREATE INDEX\b|CREATE UNIQUE INDEX\b|INSERT INTO counters\b|` +
+	`UPDATE counters SET value = \d+ WHERE name = 'compatible_at'$|ALTER TABLE \w+ ADD COLUMN .* DEFAULT\b)`)
 
 // TestSchemaSaysWhatFits: every migration says which older programs can use the record after it, and those that say that nothing
 // changes for them only add to the schema.
