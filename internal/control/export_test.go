@@ -28,4 +28,4 @@ func (o *Outbox) Take() (n gozzard.PeerNews, more bool) { return o.box.take() }
 func (p *Plane) Ask(server string) { p.peers.send(server, &gozzard.PeerNews{Want: true}) }
 
 // NewJoiningOf makes one with room for some agents.
-func NewJoiningOf(most int) *Joining { return newJoining(most) }
+func NewJoiningOf(most int) *Joining { return newJoining(most, nil) }

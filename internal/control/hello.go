@@ -36,7 +36,7 @@ func (p *Plane) receiveHello(from gozzard.AgentID, cloud int, r *gozzard.Report)
 		p.reject(rule, from)
 		return
 	}
-	if rule := p.o.Joining.begin(from, r.Session, p.o.Now()); rule != "" {
+	if rule := p.o.Joining.begin(from, r.Session); rule != "" {
 		p.reject(rule, from)
 		return
 	}

@@ -26,6 +26,7 @@ const (
 // Joining knows the agents that are joining: they said HELLO, and their first full report was not yet acknowledged.
 type Joining struct {
 	most int
+	now  func() time.Time
 
 	mu      sync.Mutex
 	agents  map[gozzard.AgentID]*joiner
@@ -40,26 +41,32 @@ type joiner struct {
 	waits   bool // for its Welcome
 }
 
-// NewJoining makes one for this machine.
-func NewJoining() *Joining { return newJoining(joiningPerCPU * runtime.GOMAXPROCS(0)) }
+// NewJoining makes one for this machine. If now is nil, it has the clock of the machine.
+func NewJoining(now func() time.Time) *Joining {
+	return newJoining(joiningPerCPU*runtime.GOMAXPROCS(0), now)
+}
 
-func newJoining(most int) *Joining {
-	return &Joining{most: most, agents: map[gozzard.AgentID]*joiner{}, overdue: map[gozzard.AgentID]time.Time{}}
+func newJoining(most int, now func() time.Time) *Joining {
+	if now == nil {
+		now = time.Now
+	}
+	return &Joining{most: most, now: now, agents: map[gozzard.AgentID]*joiner{}, overdue: map[gozzard.AgentID]time.Time{}}
 }
 
 // Full reports whether further agents have to wait.
-func (j *Joining) Full(now time.Time) bool {
+func (j *Joining) Full() bool {
 	j.mu.Lock()
 	defer j.mu.Unlock()
-	j.look(now)
+	j.look(j.now())
 	return len(j.agents) >= j.most
 }
 
 // begin counts an agent that said HELLO. It names the rule by which the HELLO is dropped, "" for none; the agent says it
 // again.
-func (j *Joining) begin(agent gozzard.AgentID, session uint64, now time.Time) (rule string) {
+func (j *Joining) begin(agent gozzard.AgentID, session uint64) (rule string) {
 	j.mu.Lock()
 	defer j.mu.Unlock()
+	now := j.now()
 	j.look(now)
 
 	known := j.agents[agent]

@@ -93,14 +93,14 @@ func (o *Options) setDefaults() {
 	if o.HelloRate == 0 {
 		o.HelloRate = 2000
 	}
-	if o.Joining == nil {
-		o.Joining = NewJoining()
-	}
 	if o.Window == 0 {
 		o.Window = 16 << 10
 	}
 	if o.Now == nil {
 		o.Now = time.Now
+	}
+	if o.Joining == nil {
+		o.Joining = NewJoining(o.Now)
 	}
 	if o.Log == nil {
 		o.Log = slog.New(slog.DiscardHandler)

@@ -61,7 +61,7 @@ func (s *Server) openFabric(ctx context.Context) (err error) {
 	o := FabricOptions{Listen: s.options.AgentListen, Secret: s.options.JoinSecret, Signer: s.signer,
 		Limits: s.options.Limits.ofAgents(), Receive: s.receive, Refused: s.metrics.ReportRefused, Log: s.options.Log,
 		Connections: s.options.Limits.AgentConnections, Silent: s.options.Limits.silent(), Cluster: s.clusterOptions(),
-		Peer: s.hearPeer, Through: s.through(), Busy: func() bool { return s.joining.Full(time.Now()) }}
+		Peer: s.hearPeer, Through: s.through(), Busy: s.joining.Full}
 	if s.trust.registry != nil {
 		o.TLS, o.Registry, o.Secret = s.trust.authority.FabricTLS(), s.trust.registry, ""
 	}

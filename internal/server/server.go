@@ -88,7 +88,7 @@ func New(ctx context.Context, o Options) (_ *Server, err error) {
 	if o.Now == nil {
 		o.Now = testClock()
 	}
-	s := &Server{options: o, metrics: api.NewMetrics(), stopping: make(chan struct{}), joining: control.NewJoining()}
+	s := &Server{options: o, metrics: api.NewMetrics(), stopping: make(chan struct{}), joining: control.NewJoining(o.Now)}
 	if err := errors.Join(o.SecondPerson.parse(&s.second), o.checkCluster(), o.checkRelay()); err != nil {
 		return nil, err
 	}
