@@ -59,7 +59,11 @@ func TestC9EventsGoOnAtAnotherServer(t *testing.T) {
 		func() bool { return seen.Has(want) == len(want) })
 	seen.Judge("the reader that went on", want)
 	for n, c := range clients {
-		listed := ft.ListFailures(t, c)
+		var listed *ft.Failures
+		ft.Until(t, time.Minute, func() string {
+			return fmt.Sprintf("%s lists %d of %d events", i.servers[n].listen, listed.Has(want), len(want))
+		},
+			func() bool { listed = ft.ListFailures(t, c); return listed.Has(want) == len(want) }) // the other server learns them a moment later
 		listed.Judge("the list of "+i.servers[n].listen, want)
 		seen.Kept(i.servers[n].listen, listed)
 	}
