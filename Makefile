@@ -211,7 +211,7 @@ faults-postgres: ## the tests of faults and of the fleet again, with the record 
 	bin/testsummary -skips .ci/skips-postgres -strict -again $(AGAIN) go test -json -timeout 60m
 
 .PHONY: faults-cluster
-faults-cluster: ## several servers on one record: 20 kills, failovers of PostgreSQL, freezes and cuts of 60 s, with 10,000 operations under each; a table
+faults-cluster: ## several servers on one record: 20 kills, failovers of PostgreSQL, freezes and cuts of 60 s, with 10,000 operations under kills and failovers; a table
 	GOZZARD_TEST_POSTGRES=require go test -count=1 -parallel 1 -timeout 240m -v -run 'TestC[0-9]' ./test/cluster -cluster.kills=20 -cluster.operations=10000 \
 		-cluster.times=3 -cluster.frozen=60s -cluster.out=$(CURDIR)/test/cluster/RESULTS.md
 

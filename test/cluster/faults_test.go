@@ -18,6 +18,7 @@ import (
 func TestC1ServersKilledUnderLoad(t *testing.T) {
 	t.Parallel() // it mostly waits
 	f := newLoaded(t, newInstallation(t, 3))
+	f.fresh(*faultOps)
 	end := f.begin()
 	var took []time.Duration
 	for n := range *faultKills {
@@ -83,7 +84,7 @@ func TestC3C11C15PostgresUnderServers(t *testing.T) {
 			f.pg.Thaw()
 		}},
 	} {
-		f.fresh(*faultOps)
+		f.fresh(fewOps())
 		end := f.begin()
 		for range fault.times {
 			time.Sleep(time.Duration(300+rand.IntN(700)) * time.Millisecond) // operations are under way
@@ -107,6 +108,7 @@ func TestC16PostgresFailsOver(t *testing.T) {
 		i.add("--cluster-listen", freeAddr(t), "--record", both)
 	}
 	f := newLoaded(t, i)
+	f.fresh(*faultOps)
 
 	end := f.begin()
 	var took []time.Duration
@@ -186,7 +188,7 @@ func TestC4C12C13ServersCutApart(t *testing.T) {
 			return f.served(f.hosts(), time.Now())
 		}},
 	} {
-		f.fresh(*faultOps)
+		f.fresh(fewOps())
 		fault.times = *faultTimes
 		end := f.begin()
 		for range fault.times {

@@ -16,7 +16,7 @@ import (
 
 var (
 	faultKills = flag.Int("cluster.kills", 2, "how often a server is killed under load")
-	faultOps   = flag.Int("cluster.operations", 100, "operations that are acknowledged under each fault, at least")
+	faultOps   = flag.Int("cluster.operations", 100, "operations that are acknowledged under kills of servers and failovers of PostgreSQL, at least; a tenth under other faults")
 	faultTimes = flag.Int("cluster.times", 1, "how often the other faults are repeated")
 	faultLong  = flag.Duration("cluster.frozen", 6*time.Second, "how long a server is frozen or cut off; the record takes its lock away after 3 s")
 )
@@ -46,9 +46,12 @@ func newLoaded(t *testing.T, i *installation) *loaded {
 		ft.Until(t, time.Minute, agent.Output, func() bool { return i.knownTo(agent) == len(i.servers) })
 	}
 	f.settle()
-	f.fresh(*faultOps)
+	f.fresh(fewOps())
 	return f
 }
+
+// fewOps is how many operations are acknowledged under most faults.
+func fewOps() int { return max(100, *faultOps/10) }
 
 // fresh begins a new ledger, for a line of the table. At least so many operations are acknowledged under its fault.
 func (f *loaded) fresh(least int) {

@@ -113,7 +113,7 @@ func TestC7RelaysKilledUnderLoad(t *testing.T) {
 		{"the server of a relay killed", false, true},
 		{"a relay and its server killed at once", true, true},
 	} {
-		f.fresh((*faultOps + 2) / 3) // the three lines are one test of relays
+		f.fresh((fewOps() + 2) / 3) // the three lines are one test of relays
 		l := line{id: "C7", fault: fault.name, times: *faultKills, since: "the kill, on the hosts behind both relays", goal: true}
 		end := f.begin()
 		for n := range l.times {

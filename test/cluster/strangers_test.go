@@ -34,7 +34,7 @@ func TestC5Strangers(t *testing.T) {
 		{"a record of another installation", func() { f.foreigner(b) }},
 		{"a peer that is not ours at the cluster port", func() { f.intruders(b) }},
 	} {
-		f.fresh(*faultOps / 10) // nothing breaks, so few of them show as much as many
+		f.fresh(fewOps() / 10) // nothing breaks, so few of them show as much as many
 		end := f.begin()
 		fault.happen()
 		end()

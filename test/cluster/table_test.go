@@ -83,8 +83,8 @@ func pageOf(lines []line, took time.Duration) string {
 	p("# Faults of several servers under load\n")
 	p("Made by `make faults-cluster` on %s in %s, %s/%s, %d CPUs shared by everything in the run: PostgreSQL, servers, agents, callers.",
 		time.Now().UTC().Format("2006-01-02"), took.Round(time.Second), runtime.GOOS, runtime.GOARCH, runtime.NumCPU())
-	p("Settings: %d kills of servers, other faults %d times, freezes and cuts of %s, %d operations under a fault or more.\n",
-		*faultKills, *faultTimes, *faultLong, *faultOps)
+	p("Settings: %d kills of servers, other faults %d times, freezes and cuts of %s, at least %d operations under kills of servers and failovers, %d under other faults.\n",
+		*faultKills, *faultTimes, *faultLong, *faultOps, fewOps())
 	p("%d callers send operations while a fault happens. An operation is *lost* if no server knows it, *stuck* if it gets no verdict,", callers)
 	p("*twice* if it was done twice, *wrong* if its verdict is. What was not executed says so and had no effect. *again* is how long it")
 	p("took until an operation on a host was executed again.\n")
