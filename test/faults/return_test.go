@@ -80,7 +80,8 @@ func (l *largeTask) during(name string, fault func()) {
 	for why, n := range f.Why {
 		fmt.Printf("fault V20 %s:   %d × %s\n", name, n, why)
 	}
-	if wrong := f.Fault(ledger.Floor{Percent: 80}); wrong != "" {
+	// How many are on their way when the fault comes, and are then not executed, depends on the speed of the machine.
+	if wrong := f.Fault(ledger.Floor{Percent: 30}); wrong != "" {
 		l.t.Error(wrong)
 	}
 }
