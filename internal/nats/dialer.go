@@ -16,7 +16,8 @@ import (
 const firstByte = 10 * time.Second
 
 // dialer opens the connections of a link. Without TLS it connects to loopback addresses only. It closes a connection
-// when the link ends, because the library waits for a silent server until its timeout.
+// when the link ends, because the library waits for a silent server until its timeout, and before the next one, because
+// the library does not close one whose handshake fails.
 type dialer struct {
 	link  *Link
 	atEnd func(f func()) (cancel func() bool)
@@ -24,6 +25,9 @@ type dialer struct {
 
 // Dial implements natsgo.CustomDialer. It connects to the next server, whatever address the library has.
 func (d dialer) Dial(network, _ string) (net.Conn, error) {
+	if last := d.link.socket.Load(); last != nil {
+		_ = last.Close() // it is of no use, and mostly closed already
+	}
 	address, patience := d.link.servers.next()
 	nd := net.Dialer{Timeout: patience}
 

@@ -9,6 +9,7 @@ import (
 	"net"
 	"net/url"
 	"strings"
+	"sync/atomic"
 	"time"
 
 	natsgo "github.com/nats-io/nats.go"
@@ -67,7 +68,7 @@ func (e *External) connOptions() ([]natsgo.Option, error) {
 	}
 
 	list := append(commonOptions(), func(n *natsgo.Options) error { n.Servers = o.URLs; return nil },
-		natsgo.Name("gozzard server "+o.Server), natsgo.SetCustomDialer(endingDialer{e.life}),
+		natsgo.Name("gozzard server "+o.Server), natsgo.SetCustomDialer(&endingDialer{life: e.life}),
 		natsgo.RetryOnFailedConnect(true), natsgo.Timeout(externalDial), natsgo.FlusherTimeout(externalDial),
 		natsgo.PingInterval(externalPing), natsgo.MaxPingsOutstanding(externalPingsOut),
 		natsgo.ReconnectWait(externalPause), natsgo.ReconnectJitter(externalPause, externalPause),
@@ -158,17 +159,26 @@ func (e *External) gaveUp(c *natsgo.Conn) {
 	}
 }
 
-// endingDialer opens connections that end with a life, also while the library waits for the first word of a broker.
-type endingDialer struct{ life context.Context }
+// endingDialer opens connections that end with a life, also while the library waits for the first word of a broker. One ends
+// before the next one is opened, because the library does not close one whose handshake fails.
+type endingDialer struct {
+	life context.Context
+	last atomic.Pointer[endingConn]
+}
 
 // Dial implements natsgo.CustomDialer.
-func (d endingDialer) Dial(network, address string) (net.Conn, error) {
+func (d *endingDialer) Dial(network, address string) (net.Conn, error) {
+	if last := d.last.Load(); last != nil {
+		_ = last.Close() // it is of no use, and mostly closed already
+	}
 	dialer := net.Dialer{Timeout: externalDial}
 	c, err := dialer.DialContext(d.life, network, address)
 	if err != nil {
 		return nil, err
 	}
-	return &endingConn{Conn: c, cancel: context.AfterFunc(d.life, func() { _ = c.Close() })}, nil
+	made := &endingConn{Conn: c, cancel: context.AfterFunc(d.life, func() { _ = c.Close() })}
+	d.last.Store(made)
+	return made, nil
 }
 
 // endingConn is a connection that ends with a life.
