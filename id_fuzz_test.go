@@ -47,6 +47,11 @@ func FuzzNames(f *testing.F) {
 			}
 		}
 
+		if err := gozzard.ValidateProcessName(text); err == nil && (!gozzard.IsPlainLine(text) || strings.TrimSpace(text) != text ||
+			strings.ContainsAny(text, "\\\"`;|<>?!{}^")) {
+			t.Fatalf("%q is accepted as the name of a process", text)
+		}
+
 		if id, err := gozzard.ParseOpID(text); err == nil && !strings.EqualFold(id.String(), text) {
 			t.Fatalf("%q is %s", text, id)
 		}

@@ -41,9 +41,9 @@ func ParseLabelRule(s string) (LabelRule, error) {
 	if err := ValidateName(r.Key); err != nil {
 		return LabelRule{}, fmt.Errorf("the key of the label: %w", err)
 	}
-	if len(r.Value) > MaxNameBytes {
+	if len(r.Value) > MaxProcessNameBytes {
 		return LabelRule{}, fmt.Errorf("the value of the label has %d bytes, at most %d are allowed", len(r.Value),
-			MaxNameBytes)
+			MaxProcessNameBytes)
 	}
 
 	return r, nil

@@ -55,8 +55,12 @@ func (env *cliEnv) ask(list lister) cobra.CompletionFunc {
 	}
 }
 
+// obeyed are the characters that a shell obeys in a word without quotes. A shell inserts completions as they are.
+const obeyed = "$&'()[]#*~;|<>\"`\\!{}^?"
+
 // completions are the values that begin with what is typed, each once and without those before it. Texts are from
-// elsewhere: one with characters that a terminal obeys is left out, because the shell would insert another text.
+// elsewhere: one with characters that a terminal or a shell obeys is left out, because the shell would insert another
+// text, or run a part of it.
 func completions(values []value, before []string, prefix string) []cobra.Completion {
 	seen := map[string]bool{}
 	for _, b := range before {
@@ -65,7 +69,8 @@ func completions(values []value, before []string, prefix string) []cobra.Complet
 
 	var out []cobra.Completion
 	for _, v := range values {
-		if v.text == "" || seen[v.text] || !strings.HasPrefix(v.text, prefix) || printable(v.text) != v.text {
+		if v.text == "" || seen[v.text] || !strings.HasPrefix(v.text, prefix) || printable(v.text) != v.text ||
+			strings.ContainsAny(v.text, obeyed) {
 			continue
 		}
 		seen[v.text] = true

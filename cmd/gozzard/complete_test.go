@@ -78,7 +78,7 @@ func everyFlag(c *cobra.Command, visit func(*cobra.Command, *pflag.Flag)) {
 // TestCompletionIsHarmless: names come from elsewhere, and a shell inserts them into the command line of a person.
 func TestCompletionIsHarmless(t *testing.T) {
 	got := completions([]value{{"web", "shop\nx\x1b[2J"}, {"web", "twice"}, {"we\nb", ""}, {"we\x1b[2Jb", ""}, {"db", ""},
-		{"wet", ""}, {"wed", ""}}, []string{"wed"}, "we")
+		{"wet", ""}, {"wed", ""}, {"we$(reboot)", ""}, {"we'b", ""}, {"we;b", ""}, {"we*", ""}}, []string{"wed"}, "we")
 	if want := []string{"web\tshop x[2J", "wet"}; !slices.Equal(got, want) {
 		t.Errorf("completes %q, want %q", got, want)
 	}

@@ -47,7 +47,7 @@ func TestEvents(t *testing.T) {
 	c.want(0, "", "events", "--since", "10s", "--host", "a2")
 	c.want(2, "", "events", "--since", "yesterday")
 	c.want(2, "", "events", "--limit", "0")
-	c.want(2, "", "events", "a/b")
+	c.want(2, "", "events", `a\b`)
 }
 
 // TestEventsByTime: a host that reports late does not mix up the order.

@@ -65,10 +65,9 @@ func (o *oneProcess) find(ctx context.Context, c *client.Client, name string) (g
 		q.Hosts = []string{o.host}
 	}
 
-	var page client.ProcessPage
-	var err error
-	if !strings.ContainsAny(name, "/#") { // no recorded name has these
-		page, err = c.Processes(ctx, q, 0, 5)
+	page, err := c.Processes(ctx, q, 0, 5)
+	if gozzard.KindOf(err) == gozzard.ErrInvalid && strings.ContainsAny(name, "/#") { // servers of earlier versions reject these
+		page, err = client.ProcessPage{}, nil
 	}
 	if err == nil && page.Count == 0 {
 		page.Processes, err = o.findShown(ctx, c, name)

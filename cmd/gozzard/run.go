@@ -189,8 +189,16 @@ func (env *cliEnv) begin(ctx context.Context, c *client.Client, o *runOptions, a
 			env.remark("%s runs on %s next at %s", printable(p.Name), processHost(p), p.NextAt.Local().Format(time.DateTime))
 		}
 	}
-	env.remark("see it:  gozzard ps        its output:  gozzard logs %s        stop it:  gozzard stop %[1]s", names[0])
+	env.remark("see it:  gozzard ps        its output:  gozzard logs %s        stop it:  gozzard stop %[1]s", shellWord(names[0]))
 	return nil
+}
+
+// shellWord is a text as a person can paste it into a shell: in quotes, if a shell would obey a part of it.
+func shellWord(s string) string {
+	if !strings.ContainsAny(s, obeyed+" \u3000") {
+		return s
+	}
+	return "'" + strings.ReplaceAll(s, "'", `'\''`) + "'"
 }
 
 // needsServer adds to an error how to get a server.

@@ -84,7 +84,8 @@ func (o *oneProcess) findShown(ctx context.Context, c *client.Client, name strin
 		space, own = o.namespace, name
 	}
 	alias, _, _ := strings.Cut(own, " #")
-	q := client.ProcessQuery{Namespaces: []string{businessSpaces}, Names: []string{alias + "_*"}}
+	whole, _, _ := strings.Cut(name, " #") // a name may have a slash itself
+	q := client.ProcessQuery{Namespaces: []string{businessSpaces}, Names: []string{alias + "_*", whole + "_*"}}
 	if o.host != "" {
 		q.Hosts = []string{o.host}
 	}
@@ -98,7 +99,8 @@ func (o *oneProcess) findShown(ctx context.Context, c *client.Client, name strin
 	var found []client.Process
 	for _, p := range page.Processes {
 		biz, known, ok := businessProcess(p.Namespace, p.Name)
-		if ok && known == own && (space == "" || space == names.space(biz) || space == p.Namespace) {
+		in := func(space string) bool { return space == "" || space == names.space(biz) || space == p.Namespace }
+		if ok && (known == own && in(space) || known == name && in(o.namespace)) {
 			found = append(found, p)
 		}
 	}

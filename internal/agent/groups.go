@@ -48,6 +48,6 @@ func (a *Agent) setGroups(cmd *gozzard.Command) {
 // goodGroup reports whether a pool is valid.
 func goodGroup(g gozzard.Group) bool {
 	percent := func(x float64) bool { return x >= 0 && !math.IsInf(x, 0) } // false for NaN as well
-	return gozzard.ValidateName(g.Namespace) == nil && len(g.ID) <= gozzard.MaxNameBytes &&
+	return gozzard.ValidateProcessName(g.Namespace) == nil && len(g.ID) <= gozzard.MaxNameBytes &&
 		percent(g.CPULimit) && percent(g.MemLimit)
 }

@@ -42,10 +42,10 @@ func (a *Agent) answerLogs(ctx context.Context, link Link) {
 	}
 }
 
-// readLog reads a log within limits. The names become parts of paths, so they are checked here again.
+// readLog reads a log within limits. The names are checked here again, as those of an operation.
 func (a *Agent) readLog(q gozzard.LogQuery) gozzard.LogChunk {
 	for _, name := range []string{q.Key.Namespace, q.Key.Name} {
-		if err := gozzard.ValidateName(name); err != nil {
+		if err := gozzard.ValidateProcessName(name); err != nil {
 			return gozzard.LogChunk{ID: q.ID, Error: "not the name of a process: " + clip(err.Error())}
 		}
 	}

@@ -101,8 +101,8 @@ func (a *Agent) addOp(in *gozzard.Op) *operation {
 	return op
 }
 
-// checkOp checks an operation. Nothing has checked it before on this host, and its names become parts of paths and
-// logs.
+// checkOp checks an operation. Nothing has checked it before on this host, and its names are in logs and in the
+// environment of its commands. Files and control groups have digests of them.
 func checkOp(in *gozzard.Op) (out gozzard.Outcome, rejected bool) {
 	reject := func(format string, args ...any) (gozzard.Outcome, bool) {
 		return gozzard.Outcome{Code: gozzard.CodeRefused, Message: fmt.Sprintf(format, args...)}, true
@@ -117,10 +117,10 @@ func checkOp(in *gozzard.Op) (out gozzard.Outcome, rejected bool) {
 	if in.ID == (gozzard.OpID{}) {
 		return reject("operation has no id")
 	}
-	if err := gozzard.ValidateName(in.Key.Namespace); err != nil {
+	if err := gozzard.ValidateProcessName(in.Key.Namespace); err != nil {
 		return reject("namespace: %s", clip(err.Error()))
 	}
-	if err := gozzard.ValidateName(in.Key.Name); err != nil {
+	if err := gozzard.ValidateProcessName(in.Key.Name); err != nil {
 		return reject("name: %s", clip(err.Error()))
 	}
 
@@ -131,8 +131,8 @@ func checkOp(in *gozzard.Op) (out gozzard.Outcome, rejected bool) {
 		return reject("there are %d labels, at most %d are allowed", len(in.Labels), maxLabels)
 	}
 	for k, v := range in.Labels {
-		if len(k) > gozzard.MaxNameBytes || len(v) > gozzard.MaxNameBytes {
-			return reject("a label is longer than %d bytes", gozzard.MaxNameBytes)
+		if len(k) > gozzard.MaxNameBytes || len(v) > gozzard.MaxProcessNameBytes {
+			return reject("a label is longer than %d bytes", gozzard.MaxProcessNameBytes)
 		}
 	}
 
@@ -304,5 +304,5 @@ func clip(s string) string {
 }
 
 func clipName(s string) string {
-	return gozzard.Clip(s, gozzard.MaxNameBytes)
+	return gozzard.Clip(s, gozzard.MaxProcessNameBytes)
 }

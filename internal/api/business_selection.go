@@ -218,8 +218,7 @@ func (s *businessSelection) finish() {
 	s.finishHosts()
 }
 
-// finishNames looks up names that are written out as aliases. Patterns become the fourth field of the expression: a
-// name has no character that an expression treats specially.
+// finishNames looks up names that are written out as aliases. Patterns become the fourth field of the expression.
 func (s *businessSelection) finishNames() {
 	switch {
 	case len(s.names) == 0:
@@ -244,7 +243,8 @@ func (s *businessSelection) setNameExpression() {
 	}
 
 	for _, name := range s.names {
-		if !isPattern(name) && !e.Match(name) { // an expression reads 1-3 as a range
+		// An expression reads 1-3 as a range, and brackets and commas as lists.
+		if !isPattern(name) && !e.Match(name) || strings.ContainsAny(name, "[],") {
 			s.fault("name", fmt.Sprintf("%q is not allowed together with a pattern", name))
 		}
 	}

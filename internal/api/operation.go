@@ -65,9 +65,9 @@ func (a *api) readRegistration(caller gozzard.Caller, root *strictjson.Value) (g
 	namespace, name, labels := root.Get("namespace"), root.Get("name"), root.Get("labels")
 	s := &selection{namespaces: []string{defaultNamespace}, definition: specjson.ReadDefinition(*root)}
 	if namespace.Given() {
-		s.namespaces[0] = requireName(&namespace)
+		s.namespaces[0] = requireLiteral(&namespace)
 	}
-	s.names = s.definition.Names(requireName(&name))
+	s.names = s.definition.Names(requireLiteral(&name))
 	checkOrder(root, s)
 	a.defaultHost(caller, root, s)
 	return gozzard.Item{Action: gozzard.ActionUpdate, Labels: specjson.ReadLabels(labels),
@@ -80,9 +80,9 @@ func checkOrder(root *strictjson.Value, s *selection) {
 		return
 	}
 	for _, name := range s.names {
-		if last := s.names[len(s.names)-1]; len(last) > gozzard.MaxNameBytes && name == last {
+		if last := s.names[len(s.names)-1]; len(last) > gozzard.MaxProcessNameBytes && name == last {
 			v := root.Get("name")
-			v.Fault("has with its number more than %d bytes", gozzard.MaxNameBytes)
+			v.Fault("has with its number more than %d bytes", gozzard.MaxProcessNameBytes)
 		}
 		if slices.Contains(s.definition.Spec.After, name) {
 			v := root.Get("after")
@@ -218,6 +218,16 @@ func requireName(v *strictjson.Value) string {
 		if fault := checkName(s); fault != "" {
 			v.Fault("%s", fault)
 		}
+	}
+	return s
+}
+
+// requireLiteral is requireName for a process that is defined here. In later requests a * stands for any text, so a
+// name that has one could mean other processes, too.
+func requireLiteral(v *strictjson.Value) string {
+	s := requireName(v)
+	if isPattern(s) {
+		v.Fault("has a *, which stands for any text in this API: choose another name")
 	}
 	return s
 }

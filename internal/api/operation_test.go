@@ -154,7 +154,7 @@ func TestBadRequestsChangeNothing(t *testing.T) {
 		"no names":              {`{"action":"start",` + host + `}`, "names: required"},
 		"empty names":           {`{"action":"start","names":[],` + host + `}`, "names: required"},
 		"path for a name":       {`{"action":"start","names":["../../etc/passwd"],` + host + `}`, "names[0]"},
-		"path in a pattern":     {`{"action":"start","names":["ok","../*"],` + host + `}`, "names[1]"},
+		"quote in a pattern":    {`{"action":"start","names":["ok","a\"*"],` + host + `}`, "names[1]"},
 		"direction override":    {`{"action":"start","names":["a\u202eb"],` + host + `}`, "names[0]"},
 		"name in another form":  {`{"action":"start","names":["e\u0301"],` + host + `}`, "normal form C"},
 		"no hosts":              {`{"action":"start","names":["web"]}`, "hosts: give a list of hosts"},
@@ -166,7 +166,7 @@ func TestBadRequestsChangeNothing(t *testing.T) {
 			"processes: is not allowed with a business"},
 		"no processes":          {`{"action":"stop","processes":[]}`, "processes: required"},
 		"process without hosts": {`{"action":"stop","processes":[{"namespace":"shop","name":"web","agents":[]}]}`, "processes[0].agents: required"},
-		"pattern of a process":  {`{"action":"stop","processes":[{"namespace":"shop","name":"*","agents":["a1"]}]}`, "processes[0].name"},
+		"pattern of a process":  {`{"action":"stop","processes":[{"namespace":"shop","name":"we?","agents":["a1"]}]}`, "processes[0].name"},
 		"null host":             {`{"action":"start","names":["web"],"hosts":[null]}`, "hosts[0]: required"},
 		"name for an address": {`{"action":"start","names":["web"],"hosts":[{"cloud":0,"ip":"localhost"}]}`,
 			`hosts[0].ip: "localhost" is not`},
@@ -215,7 +215,7 @@ func TestBadRequestsChangeNothing(t *testing.T) {
 func TestAllFaultsAreReported(t *testing.T) {
 	s := newServer(t)
 	r := s.call("POST", "/api/v1/operations",
-		`{"action":"go","names":["a:b",""],"hosts":[{"cloud":-1,"ip":"x"}],"foo":1}`)
+		`{"action":"go","names":["a;b",""],"hosts":[{"cloud":-1,"ip":"x"}],"foo":1}`)
 	if n := len(r.failure(t).Error.Faults); n < 5 {
 		t.Errorf("only %d faults are answered: %s", n, r.body)
 	}

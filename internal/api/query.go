@@ -134,9 +134,9 @@ func (q *query) patterns(name string) (list []string) {
 	return list
 }
 
-// checkName returns the fault of a namespace, a name or a part of a label, or "".
+// checkName returns the fault of a namespace or of the name of a process, or "".
 func checkName(s string) string {
-	if err := specjson.CheckName(s); err != nil {
+	if err := specjson.CheckProcessName(s); err != nil {
 		return err.Error()
 	}
 	return ""
@@ -147,13 +147,13 @@ func checkPattern(s string) string {
 	if !isPattern(s) {
 		return checkName(s)
 	}
-	if len(s) > gozzard.MaxNameBytes {
-		return fmt.Sprintf("has %d bytes, at most %d are allowed", len(s), gozzard.MaxNameBytes)
+	if len(s) > gozzard.MaxProcessNameBytes {
+		return fmt.Sprintf("has %d bytes, at most %d are allowed", len(s), gozzard.MaxProcessNameBytes)
 	}
 	for _, r := range s {
-		if r != '*' && r != '?' && r != ' ' && gozzard.ValidateName("x"+string(r)) != nil {
+		if r != '?' && gozzard.ValidateProcessName("x"+string(r)+"x") != nil {
 			return fmt.Sprintf("%q is not allowed in a pattern "+
-				"(letters, digits, _ - . @ + and blanks; * for any text, ? for one character)", r)
+				"(what a name may have; * for any text, ? for one character)", r)
 		}
 	}
 	return ""

@@ -286,7 +286,7 @@ func TestGrantsApplyAtOnce(t *testing.T) {
 
 	for name, bad := range map[string]gozzard.Grant{
 		"role": {Role: "king"}, "business": {Role: gozzard.RoleViewer, Businesses: []int{0}},
-		"pattern":             {Role: gozzard.RoleViewer, Namespaces: []string{"a/b"}},
+		"pattern":             {Role: gozzard.RoleViewer, Namespaces: []string{`a\b`}},
 		"cloud":               {Role: gozzard.RoleViewer, Clouds: []int{-1}},
 		"actions of a viewer": {Role: gozzard.RoleViewer, Actions: []gozzard.Action{gozzard.ActionStart}},
 		"action":              {Role: gozzard.RoleOperator, Actions: []gozzard.Action{99}},

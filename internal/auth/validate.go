@@ -252,12 +252,12 @@ func validateActions(g *gozzard.Grant) error {
 
 // validatePattern checks a namespace in which * and ? are allowed.
 func validatePattern(p string) error {
-	if p == "" || len(p) > gozzard.MaxNameBytes {
-		return fmt.Errorf("must have 1 to %d bytes", gozzard.MaxNameBytes)
+	if p == "" || len(p) > gozzard.MaxProcessNameBytes {
+		return fmt.Errorf("must have 1 to %d bytes", gozzard.MaxProcessNameBytes)
 	}
 	for _, r := range p {
-		if !slices.Contains([]rune("*?- .@+"), r) && gozzard.ValidateName("x"+string(r)) != nil {
-			return fmt.Errorf("%q may not stand in a pattern (letters, digits, _ - . @ + and blanks; * for any text, ? for one character)", r)
+		if r != '?' && gozzard.ValidateProcessName("x"+string(r)+"x") != nil {
+			return fmt.Errorf("%q may not stand in a pattern (what a namespace may have; * for any text, ? for one character)", r)
 		}
 	}
 	return nil

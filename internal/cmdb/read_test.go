@@ -308,7 +308,7 @@ func TestChanging(t *testing.T) {
 func TestOdd(t *testing.T) {
 	s := newStandIn(t)
 	s.fill(8)
-	with(s.rows[0], "process", "bk_process_name", "a:b")
+	with(s.rows[0], "process", "bk_process_name", `a\b`)
 	with(s.rows[1], "process", "work_path", "relative")
 	with(s.rows[2], "process", "timeout", "soon")
 	with(s.rows[3], "process", "start_cmd", "./start.sh ${bk_set_name}")

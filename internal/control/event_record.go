@@ -38,7 +38,7 @@ func (p *Plane) receiveEvents(from gozzard.AgentID, cloud int, r *gozzard.Report
 	}
 	report := &eventReport{from: from, cloud: cloud, session: r.Session}
 	for _, e := range r.Events {
-		if len(e.Key.Namespace) > gozzard.MaxNameBytes || len(e.Key.Name) > gozzard.MaxNameBytes || e.Seq == 0 {
+		if max(len(e.Key.Namespace), len(e.Key.Name)) > gozzard.MaxProcessNameBytes || e.Seq == 0 {
 			p.reject("event_name", from)
 			report.last = e.Seq
 			continue

@@ -100,7 +100,7 @@ func (x *Index) obtain(e *host, key gozzard.Key) *row {
 		x.feedRow(e.rows[i])
 		return x.rows.at(e.rows[i])
 	}
-	if gozzard.ValidateName(key.Namespace) != nil || gozzard.ValidateName(key.Name) != nil {
+	if gozzard.ValidateProcessName(key.Namespace) != nil || gozzard.ValidateProcessName(key.Name) != nil {
 		return nil
 	}
 

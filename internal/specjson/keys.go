@@ -54,9 +54,9 @@ func documentKeys() []Key {
 		"additionalProperties": schema{"type": []any{"string", "number"}}}}
 	object := form{"object", schema{"type": "object"}}
 	return []Key{
-		key("namespace", textForm("name", gozzard.MaxNameBytes), "`default`", "shop",
+		key("namespace", textForm("name", gozzard.MaxProcessNameBytes), "`default`", "shop",
 			"first part of the key of the process", nil, "meta.namespace"),
-		key("name", textForm("name", gozzard.MaxNameBytes), "required", "web", "second part of the key", nil, "meta.name"),
+		key("name", textForm("name", gozzard.MaxProcessNameBytes), "required", "web", "second part of the key", nil, "meta.name"),
 		key("labels", labels, "", "{tier: front}", "free text for people and queries", nil, "meta.labels"),
 		key("hosts", hosts, "the only host of the server", "[{ip: 10.0.0.1}]", "where the process is defined", nil, "hosts"),
 		key("all", flagForm, "`false`", "true", "every host that has the process already, instead of `hosts`", nil),

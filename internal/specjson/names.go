@@ -11,12 +11,24 @@ import (
 
 const maxLabels = 64
 
-// CheckName checks a namespace, a name or the name of a label. It accepts only Unicode normal form C: another form of
-// the same text would be another name that looks the same. Names are never changed.
+// CheckName checks the name of a label or of a group. It accepts only Unicode normal form C: another form of the same
+// text would be another name that looks the same. Names are never changed.
 func CheckName(s string) error {
 	if err := gozzard.ValidateName(s); err != nil {
 		return err
 	}
+	return checkNormal(s)
+}
+
+// CheckProcessName is CheckName for a namespace and for the name of a process, which may have more characters.
+func CheckProcessName(s string) error {
+	if err := gozzard.ValidateProcessName(s); err != nil {
+		return err
+	}
+	return checkNormal(s)
+}
+
+func checkNormal(s string) error {
 	if !norm.NFC.IsNormalString(s) {
 		return fmt.Errorf("%+q is not in Unicode normal form C", s)
 	}
@@ -37,8 +49,8 @@ func ReadLabels(v strictjson.Value) map[string]string {
 
 		s := m.Scalar()
 		switch {
-		case len(s) > gozzard.MaxNameBytes:
-			m.Fault("has %d bytes, at most %d are allowed", len(s), gozzard.MaxNameBytes)
+		case len(s) > gozzard.MaxProcessNameBytes:
+			m.Fault("has %d bytes, at most %d are allowed", len(s), gozzard.MaxProcessNameBytes)
 		case !gozzard.IsPlainLine(s):
 			m.Fault("%+q has control or direction characters", s)
 		case !norm.NFC.IsNormalString(s):

@@ -413,7 +413,7 @@ func (f *flat) after(v strictjson.Value) {
 		if name == "" {
 			return
 		}
-		if err := CheckName(name); err != nil {
+		if err := CheckProcessName(name); err != nil {
 			e.Fault("%v", err)
 		}
 		if slices.Contains(f.spec.After, name) {

@@ -186,7 +186,7 @@ func TestLabels(t *testing.T) {
 		`{"a":"\u202e"}`:       `labels.a: "\u202e" has control or direction characters`,
 		`{"a":null}`:           "labels.a: required, is null",
 		`{"a":true}`:           "labels.a: must be a string or a number",
-		`{"a":"` + long + `"}`: "labels.a: has 129 bytes, at most 128 are allowed",
+		`{"a":"` + long + `"}`: "labels.a: has 257 bytes, at most 256 are allowed",
 	} {
 		doc, err := strictjson.Parse([]byte(`{"labels":` + text + `}`))
 		if err != nil {
@@ -208,4 +208,4 @@ func TestLabels(t *testing.T) {
 	}
 }
 
-var long = strings.Repeat("x", gozzard.MaxNameBytes+1)
+var long = strings.Repeat("x", gozzard.MaxProcessNameBytes+1)

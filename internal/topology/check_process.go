@@ -14,7 +14,7 @@ import (
 
 // Limits of texts, in bytes, and of seconds. They are the same as for definitions through other doors.
 const (
-	maxNameText = 256
+	maxNameText = 1024 // CMDB allows 256 characters
 	maxCommand  = 16 << 10
 	maxPath     = 4096
 	maxShort    = 255
@@ -51,12 +51,12 @@ func (p *Process) Unusable(set, module string) []gozzard.Fault {
 
 // CheckAlias returns an error when the alias cannot be part of the keys of the process's instances.
 func (p *Process) CheckAlias() error {
-	if err := gozzard.ValidateName(p.Name); err != nil {
+	if err := gozzard.ValidateProcessName(p.Name); err != nil {
 		return err
 	}
-	if last := Key(0, p.Name, min(p.Count(), maxCount)).Name; len(last) > gozzard.MaxNameBytes {
+	if last := Key(0, p.Name, min(p.Count(), maxCount)).Name; len(last) > gozzard.MaxProcessNameBytes {
 		return fmt.Errorf("has %d bytes, at most %d are allowed with its instance numbers", len(p.Name),
-			len(p.Name)+gozzard.MaxNameBytes-len(last))
+			len(p.Name)+gozzard.MaxProcessNameBytes-len(last))
 	}
 	if !norm.NFC.IsNormalString(p.Name) {
 		return fmt.Errorf("%+q is not in Unicode normal form C", p.Name)
@@ -64,13 +64,14 @@ func (p *Process) CheckAlias() error {
 	return nil
 }
 
-// checkText says what is wrong with a name that people read, or "". All visible characters are allowed.
+// checkText says what is wrong with a name that people read, or "". All visible characters are allowed, and blanks at
+// its ends belong to it: CMDB has such names, and they are other names than those without.
 func checkText(s string, most int) string {
 	switch {
 	case s == "":
 		return "required"
-	case strings.TrimSpace(s) != s:
-		return fmt.Sprintf("%+.80q begins or ends with a space", s)
+	case strings.TrimSpace(s) == "":
+		return fmt.Sprintf("%+.80q has blanks only", s)
 	case !norm.NFC.IsNormalString(s):
 		return fmt.Sprintf("%+.80q is not in Unicode normal form C", s)
 	}
@@ -133,11 +134,14 @@ func (n Naming) checkCommand(cmd string) string {
 	return n.checkMentions(cmd)
 }
 
-// checkMentions rejects a text with the placeholder of a set or module, if the name of that has characters which mean
-// something to a shell.
+// checkMentions rejects a text with the placeholder of a set, a module or the alias, if the name of that has characters
+// which mean something to a shell.
 func (n Naming) checkMentions(text string) string {
-	set, module := mentions(text)
+	set, module, alias := mentions(text)
 	switch {
+	case alias && !isShellSafe(n.Alias):
+		return fmt.Sprintf("has the name of its process in it, but %q has characters that mean something to a shell: "+
+			"rename the process, or do not use ${bk_process_name}", n.Alias)
 	case set && !isShellSafe(n.SetName):
 		return fmt.Sprintf("has the name of its set in it, but %q has characters that mean something to a shell: "+
 			"rename the set, or do not use ${bk_set_name}", n.SetName)

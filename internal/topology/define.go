@@ -21,8 +21,8 @@ type Naming struct {
 // names it.
 //
 // Values go into commands as they are, without quotes, because Define does not know which quotes are around the
-// expression. That is safe: Check rejects a process that uses the name of a set or module if that name has characters which
-// mean something to a shell, and aliases never have such characters.
+// expression. That is safe: Check rejects a process that uses the name of its set, its module or its own if that name has
+// characters which mean something to a shell.
 func (d *Definer) Define(ctx context.Context, p *Process, n Naming) (*gozzard.Spec, error) {
 	var fault error
 	render := func(attribute, text string) string {

@@ -78,19 +78,20 @@ func (n Naming) context() *mako.Context {
 	return &mako.Context{Values: values, Now: time.Now(), Random: rand.New(rand.NewPCG(rand.Uint64(), rand.Uint64()))}
 }
 
-// mentions reports whether a text uses the name of its set or of its module. A text that is no template cannot be rendered,
-// so it mentions nothing.
-func mentions(text string) (set, module bool) {
-	uses := func(names []string, current, old string) bool {
-		return slices.Contains(names, current) || slices.Contains(names, old)
+// mentions reports whether a text uses the name of its set, of its module or of its process. A text that is no template cannot
+// be rendered, so it mentions nothing.
+func mentions(text string) (set, module, alias bool) {
+	spelled := func(name string) bool { return strings.Contains(text, name) }
+	if !slices.ContainsFunc([]string{"SetName", "bk_set_name", "ModuleName", "bk_module_name", "FuncID", "bk_process_name"}, spelled) {
+		return false, false, false
 	}
-	if !strings.Contains(text, "SetName") && !strings.Contains(text, "bk_set_name") &&
-		!strings.Contains(text, "ModuleName") && !strings.Contains(text, "bk_module_name") {
-		return false, false
-	}
+
 	t, err := mako.Compile(text, attributeLimits())
 	if err != nil {
-		return false, false
+		return false, false, false
 	}
-	return uses(t.Names(), "bk_set_name", "SetName"), uses(t.Names(), "bk_module_name", "ModuleName")
+	uses := func(current, old string) bool {
+		return slices.Contains(t.Names(), current) || slices.Contains(t.Names(), old)
+	}
+	return uses("bk_set_name", "SetName"), uses("bk_module_name", "ModuleName"), uses("bk_process_name", "FuncID")
 }

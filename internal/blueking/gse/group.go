@@ -6,6 +6,7 @@ import (
 	"github.com/gozzard/gozzard"
 	"github.com/gozzard/gozzard/internal/blueking"
 	"github.com/gozzard/gozzard/internal/record"
+	"github.com/gozzard/gozzard/internal/specjson"
 	"github.com/gozzard/gozzard/internal/strictjson"
 )
 
@@ -89,7 +90,7 @@ func readGroups(spec strictjson.Value) []record.Group {
 		}
 
 		id := e.Get("id")
-		g := record.Group{ID: readName(id)}
+		g := record.Group{ID: readChecked(id, specjson.CheckName)}
 		if seen[g.ID] && g.ID != "" {
 			id.Fault("%q is there twice", g.ID)
 		}

@@ -82,7 +82,7 @@ func TestRefusedInput(t *testing.T) {
 		labels[i] = fmt.Sprintf(`"l%d":"x"`, i)
 	}
 
-	long := strings.Repeat("x", 129)
+	long := strings.Repeat("x", 257)
 	policy := func(s string) string { return `spec={` + id + `,"monitor_policy":{` + s + `}}` }
 	identity := func(s string) string { return `spec={"identity":{` + s + `}}` }
 	for _, c := range []struct{ name, body, want string }{
@@ -111,16 +111,16 @@ func TestRefusedInput(t *testing.T) {
 		{"name number", operate(`meta={"namespace":"g","name":1}`), "meta.name: must be a string, is the number 1"},
 		{"name path", operate(named("../../etc/passwd")), "meta.name: '.' may not stand at byte 0"},
 		{"name NUL", operate(named("a\x00b")), `meta.name: '\x00' may not stand at byte 1`},
-		{"name colon", operate(named("a:b")), "meta.name: ':' may not stand"},
-		{"name slash", operate(named("a/b")), "meta.name: '/' may not stand"},
+		{"name semicolon", operate(named("a;b")), "meta.name: ';' may not stand"},
+		{"name backquote", operate(named("a`b")), "meta.name: '`' may not stand"},
 		{"name backslash", operate(named(`a\b`)), `meta.name: '\\' may not stand`},
 		{"name option", operate(named("-rf")), "meta.name: '-' may not stand at byte 0"},
 		{"name bidi", operate(named("a\u202eb")), `meta.name: '\u202e' may not stand`},
 		{"name newline", operate(named("a\nb")), `meta.name: '\n' may not stand`},
 		{"name outer blank", operate(named("a ")), "meta.name: ' ' may not stand"},
-		{"name long", operate(named(long)), "meta.name: has 129 bytes, at most 128"},
+		{"name long", operate(named(long)), "meta.name: has 257 bytes, at most 256"},
 		{"name decomposed", operate(named("cafe\u0301")), "meta.name: \"cafe\\u0301\" is not in Unicode normal form C"},
-		{"namespace percent", operate(`meta={"namespace":"%","name":"p"}`), "meta.namespace: '%' may not stand"},
+		{"namespace pipe", operate(`meta={"namespace":"a|b","name":"p"}`), "meta.namespace: '|' may not stand"},
 		{"labels list", operate(`meta={"namespace":"g","name":"p","labels":[]}`),
 			"meta.labels: must be an object, is a list"},
 		{"label null", operate(`meta={"namespace":"g","name":"p","labels":{"a":null}}`),
@@ -132,7 +132,7 @@ func TestRefusedInput(t *testing.T) {
 		{"label name", operate(`meta={"namespace":"g","name":"p","labels":{"a:b":"x"}}`),
 			"meta.labels.a:b: the label's name ':' may not stand"},
 		{"label long", operate(`meta={"namespace":"g","name":"p","labels":{"a":"` + long + `"}}`),
-			"meta.labels.a: has 129 bytes"},
+			"meta.labels.a: has 257 bytes"},
 		{"label control", operate(`meta={"namespace":"g","name":"p","labels":{"a":"x\u001b[31m"}}`),
 			"meta.labels.a: \"x\\x1b[31m\" has control"},
 		{"label bidi", operate(`meta={"namespace":"g","name":"p","labels":{"a":"\u2066"}}`), "meta.labels.a: "},
@@ -242,10 +242,10 @@ func TestRefusedInput(t *testing.T) {
 
 func TestAllFaultsAreReportedTogether(t *testing.T) {
 	h, _ := newDoor(t)
-	body := operate(`hosts=[{"ip":"10.0.0.1","bk_cloud_id":0},{"ip":"10.0.0","bk_cloud_id":0},{"ip":"10.0.0.2"},null]`, "op_type=", named("a/b"), `spec={"identity":{"proc_name":"p"}}`)
+	body := operate(`hosts=[{"ip":"10.0.0.1","bk_cloud_id":0},{"ip":"10.0.0","bk_cloud_id":0},{"ip":"10.0.0.2"},null]`, "op_type=", named("a;b"), `spec={"identity":{"proc_name":"p"}}`)
 	got := *send(t, h, bus+"operate_proc_v2/", body).Message
 	for _, want := range []string{`hosts[1].ip: "10.0.0" is not an IP address`, "hosts[2].bk_cloud_id: required",
-		"hosts[3]: required, is null", "op_type: required", "meta.name: '/'"} {
+		"hosts[3]: required, is null", "op_type: required", "meta.name: ';'"} {
 		if !strings.Contains(got, want) {
 			t.Errorf("%q does not contain %q", got, want)
 		}
@@ -338,7 +338,7 @@ func TestSyncPages(t *testing.T) {
 	}
 
 	for _, ns := range []string{``, `,"meta":{}`, `,"meta":{"namespace":""}`, `,"meta":{"namespace":null}`,
-		`,"meta":{"namespace":"` + strings.Repeat("x", 129) + `"}`} {
+		`,"meta":{"namespace":"` + strings.Repeat("x", 257) + `"}`} {
 		h, plane := newDoor(t)
 		if e := send(t, h, bus+"sync_proc_status/", `{`+cred+ns+
 			`,"page":{"start":0,"limit":1}}`); *e.Code != blueking.CodeArgument || len(plane.calls) > 0 {

@@ -6,14 +6,17 @@ import (
 	"github.com/gozzard/gozzard/internal/strictjson"
 )
 
-// readName reads a namespace or a name.
-func readName(v strictjson.Value) string {
+// readName reads a namespace or the name of a process.
+func readName(v strictjson.Value) string { return readChecked(v, specjson.CheckProcessName) }
+
+// readChecked reads a name by its rule.
+func readChecked(v strictjson.Value, check func(string) error) string {
 	before := v.Faults().Len()
 	s := v.Str()
 	if v.Faults().Len() > before {
 		return ""
 	}
-	if err := specjson.CheckName(s); err != nil {
+	if err := check(s); err != nil {
 		v.Fault("%v", err)
 	}
 	return s

@@ -173,8 +173,8 @@ func (s *server) sync(_ context.Context, c *blueking.Call) (any, error) {
 
 	if meta.Object() {
 		v := meta.Get("namespace")
-		if namespace = v.Str(); len(namespace) > gozzard.MaxNameBytes {
-			v.Fault("has %d bytes, at most %d are allowed", len(namespace), gozzard.MaxNameBytes)
+		if namespace = v.Str(); len(namespace) > gozzard.MaxProcessNameBytes {
+			v.Fault("has %d bytes, at most %d are allowed", len(namespace), gozzard.MaxProcessNameBytes)
 		}
 	}
 
