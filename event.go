@@ -28,6 +28,8 @@ const (
 	EventForeignAddress EventKind = "foreign_address"
 	// EventPolicyChanged is about a host and has no process: its policy or its release key is not what it was.
 	EventPolicyChanged EventKind = "policy_changed"
+	// EventLeftOut is about a business, and has neither a host nor a process: a part of its source was not taken over.
+	EventLeftOut EventKind = "topology_left_out"
 )
 
 // EventKindInfo is a kind with its meaning, as help and pages show it.
@@ -52,6 +54,7 @@ func EventKinds() []EventKindInfo {
 		{EventOrphaned, "the main process ended, and other processes of it still run"},
 		{EventForeignAddress, "about a host: its agent reported addresses that are not its own"},
 		{EventPolicyChanged, "about a host: its policy or its release key is not what it was"},
+		{EventLeftOut, "about a business: a part of what CMDB has was not taken over"},
 	}
 }
 

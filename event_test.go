@@ -69,7 +69,7 @@ func TestEventKinds(t *testing.T) {
 	for _, k := range []gozzard.EventKind{gozzard.EventStarted, gozzard.EventStartFailed, gozzard.EventExited,
 		gozzard.EventRestarted, gozzard.EventRestartFailed, gozzard.EventRestartCancelled, gozzard.EventLimitExceeded,
 		gozzard.EventGroupLimitExceeded, gozzard.EventHealth, gozzard.EventRan, gozzard.EventOrphaned,
-		gozzard.EventForeignAddress, gozzard.EventPolicyChanged} {
+		gozzard.EventForeignAddress, gozzard.EventPolicyChanged, gozzard.EventLeftOut} {
 		if !slices.Contains(words, k) {
 			t.Errorf("the list does not have %s", k)
 		}

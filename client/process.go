@@ -133,7 +133,7 @@ type Place struct {
 	Biz         int    `json:"biz"`
 	Set         int    `json:"set"`
 	SetName     string `json:"set_name"`
-	Env         int    `json:"env"` // 1 test, 2 experience, 3 formal
+	Env         int    `json:"env"` // 1 test, 2 experience, 3 formal, -1 none
 	Module      int    `json:"module"`
 	ModuleName  string `json:"module_name"`
 	Service     int    `json:"service"`

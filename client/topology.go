@@ -18,6 +18,9 @@ type Business struct {
 	Version int64  `json:"version"`
 	Source  string `json:"source"` // file or cmdb
 	At      Time   `json:"at"`     // when this version was recorded
+
+	// Left has a sentence for each thing that CMDB has and that could not be taken over.
+	Left []string `json:"left,omitempty"`
 }
 
 // BusinessList is every business.
@@ -76,7 +79,7 @@ type Tree struct {
 type TreeSet struct {
 	ID      int          `json:"id"`
 	Name    string       `json:"name"`
-	Env     int          `json:"env"` // 1 test, 2 experience, 3 formal
+	Env     int          `json:"env"` // 1 test, 2 experience, 3 formal, -1 none
 	Counts  TreeCount    `json:"counts"`
 	Modules []TreeModule `json:"modules"`
 }

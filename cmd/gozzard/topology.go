@@ -109,8 +109,9 @@ func newTopologyListCommand(env *cliEnv) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "list",
 		Short: "List the businesses",
-		Long:  "List the businesses with their source: an applied file, or BlueKing CMDB.",
-		Args:  cobra.NoArgs,
+		Long: `List the businesses with their source: an applied file, or BlueKing CMDB. LEFT is how many parts of what CMDB
+has could not be taken over; they are listed below the table.`,
+		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			return env.listBusinesses(cmd.Context(), &output)
 		},
@@ -143,10 +144,19 @@ func (env *cliEnv) listBusinesses(ctx context.Context, output *outputFlag) error
 		return nil
 	}
 
-	t := newTable("BIZ", "NAME", "VERSION", "SOURCE", "SINCE")
+	t := newTable("BIZ", "NAME", "VERSION", "SOURCE", "SINCE", "LEFT")
 	for _, b := range list.Businesses {
-		t.add(strconv.Itoa(b.ID), b.Name, strconv.FormatInt(b.Version, 10), b.Source, b.At.UTC().Format(time.RFC3339))
+		t.add(strconv.Itoa(b.ID), b.Name, strconv.FormatInt(b.Version, 10), b.Source, b.At.UTC().Format(time.RFC3339),
+			strconv.Itoa(len(b.Left)))
+	}
+	if err := t.write(env.out); err != nil {
+		return err
 	}
 
-	return t.write(env.out)
+	for _, b := range list.Businesses {
+		for _, line := range b.Left {
+			env.remark("not taken from CMDB, business %d: %s", b.ID, printable(line))
+		}
+	}
+	return nil
 }

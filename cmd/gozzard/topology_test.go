@@ -86,7 +86,7 @@ applied: business 2 is at version 2
 `
 	c.want(0, want, "topology", "apply", "-f", changed)
 	c.want(0, `"version": 2`, "topology", "apply", "-f", changed, "-o", "json")
-	c.want(0, "BIZ  NAME  VERSION  SOURCE  SINCE\n2    商店  2        file    ", "topology", "list")
+	c.want(0, "BIZ  NAME  VERSION  SOURCE  SINCE                 LEFT\n2    商店  2        file    ", "topology", "list")
 	c.want(0, "source: file", "topology", "list", "-o", "yaml")
 	c.want(5, "", "topology", "export", "9")
 	c.want(2, "", "topology", "export", "x")

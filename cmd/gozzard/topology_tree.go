@@ -108,6 +108,8 @@ func envText(env int) string {
 		return "experience"
 	case 3:
 		return "formal"
+	case -1:
+		return "none"
 	}
 	return strconv.Itoa(env)
 }

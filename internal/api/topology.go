@@ -29,7 +29,7 @@ func (a *api) getBusinesses(w http.ResponseWriter, r *http.Request, caller gozza
 	list := client.BusinessList{Businesses: []client.Business{}}
 	for _, h := range a.Plane.Businesses(caller) {
 		list.Businesses = append(list.Businesses, client.Business{ID: h.ID, Name: h.Name, Version: h.Version,
-			Source: h.Source, At: client.At(h.At)})
+			Source: h.Source, At: client.At(h.At), Left: h.Left})
 	}
 
 	list.Count = len(list.Businesses)

@@ -3,6 +3,7 @@ package cmdb
 import (
 	"fmt"
 	"net/netip"
+	"slices"
 	"strings"
 	"unicode"
 
@@ -55,15 +56,16 @@ func (c *Client) build(biz int, clouds []cloudRow, templates map[int]int, rows [
 		b.Clouds = append(b.Clouds, topology.Cloud{ID: id})
 	}
 
-	// Put the parts together.
+	// Put the parts together, and leave out what cannot be taken.
 	w.assemble(b, templates)
 	b.Sort()
 	w.tidy(b)
+	b.AddLeft(append(w.notes, b.DropClashes(nil)...)...)
 
 	// Log what could not be used.
-	for i, note := range w.notes {
+	for i, note := range b.Left {
 		if i == maxNotes {
-			c.o.Log.Warn("more of CMDB's data cannot be used", "biz", biz, "count", len(w.notes)-maxNotes)
+			c.o.Log.Warn("more of CMDB's data cannot be used", "biz", biz, "count", len(b.Left)-maxNotes)
 			break
 		}
 		c.o.Log.Warn("part of CMDB's data cannot be used", "biz", biz, "what", note)
@@ -81,8 +83,8 @@ func (c *Client) build(biz int, clouds []cloudRow, templates map[int]int, rows [
 // add adds one row.
 func (w *builder) add(r *processRow) error {
 	set := topology.Set{ID: int(r.Set.ID), Name: clean(r.Set.Name), Env: topology.Env(r.Set.Env)}
-	if set.Env == 0 { // the default of CMDB
-		set.Env = topology.EnvFormal
+	if !set.Env.Valid() { // a job on the formal environment must not reach a set of which nobody said that it is formal
+		set.Env = topology.EnvNone
 	}
 	if known := w.sets[set.ID]; known == nil {
 		w.sets[set.ID] = &set
@@ -126,7 +128,7 @@ func process(r *processRow) topology.Process {
 // neither.
 func (w *builder) host(r *processRow) topology.Host {
 	h := topology.Host{Cloud: int(r.Host.Cloud), IP: w.addr(r, r.Host.IP), IPv6: w.addr(r, r.Host.IPv6),
-		Agent: gozzard.AgentID(r.Host.Agent)}
+		Agent: gozzard.AgentID(r.Host.Agent), ID: max(int(r.Host.ID), 0)}
 	if h.IP.Is6() && !h.IPv6.IsValid() {
 		h.IP, h.IPv6 = netip.Addr{}, h.IP
 	}
@@ -177,26 +179,42 @@ func (w *builder) tidy(b *topology.Business) {
 		for m := range set.Modules {
 			module := &set.Modules[m]
 			for i := range module.Instances {
-				service := &module.Instances[i]
-				var kept []topology.Process
-				for _, p := range service.Processes {
-					for _, f := range p.Unusable(set.Name, module.Name) {
-						w.note("process %d: %s: %.300s", p.ID, f.Path, f.Text)
-						p.Clear(f.Path)
-					}
-					if err := p.CheckAlias(); err != nil {
-						w.note("process %d: name: %.300v", p.ID, err)
-						continue
-					}
-					kept = append(kept, p)
-				}
-				service.Processes = kept
+				w.tidyService(&module.Instances[i], set.Name, module.Name)
 			}
+			module.Instances = slices.DeleteFunc(module.Instances, func(s topology.ServiceInstance) bool {
+				h := s.Host
+				return h.Agent == "" && !h.IP.IsValid() && !h.IPv6.IsValid()
+			})
 		}
 	}
 }
 
-// clean removes control characters and the like from a name.
+// tidyService leaves out what cannot be used of one service instance.
+func (w *builder) tidyService(service *topology.ServiceInstance, set, module string) {
+	if h := service.Host; h.Agent == "" && !h.IP.IsValid() && !h.IPv6.IsValid() {
+		for _, p := range service.Processes {
+			w.note("process %d is left out: the host of its service instance %d has neither an address nor an agent id",
+				p.ID, service.ID)
+		}
+		return
+	}
+
+	var kept []topology.Process
+	for _, p := range service.Processes {
+		for _, f := range p.Unusable(set, module) {
+			w.note("process %d: %s: %.300s", p.ID, f.Path, f.Text)
+			p.Clear(f.Path)
+		}
+		if err := p.CheckAlias(); err != nil {
+			w.note("process %d is left out: name: %.300v", p.ID, err)
+			continue
+		}
+		kept = append(kept, p)
+	}
+	service.Processes = kept
+}
+
+// clean removes control characters and the like from a name. Blanks at its ends stay: they belong to it.
 func clean(name string) string {
 	name = strings.Map(func(r rune) rune {
 		if unicode.IsControl(r) || r == '\u2028' || r == '\u2029' || unicode.Is(unicode.Bidi_Control, r) {
@@ -204,5 +222,5 @@ func clean(name string) string {
 		}
 		return r
 	}, strings.ToValidUTF8(name, ""))
-	return strings.TrimSpace(norm.NFC.String(name))
+	return norm.NFC.String(name)
 }

@@ -34,8 +34,8 @@ func (m *moved) Error() string { return "the data changed while it was read: " +
 // look like a process that was removed.
 //
 // The result has no name of the business and no configuration templates, because CMDB does not return them: see
-// topology.Business.Keep. A process whose alias is not a valid name is left out, an attribute that cannot be used is
-// left empty, and both are logged.
+// topology.Business.Keep. A process whose alias is not a valid name, or is on its host already, is left out, an attribute
+// that cannot be used is left empty, and both are logged and listed in Left.
 func (c *Client) Read(ctx context.Context, biz int) (*topology.Business, error) {
 	ctx, cancel := context.WithTimeout(ctx, c.o.Whole)
 	defer cancel()

@@ -7,6 +7,7 @@ import (
 	"log/slog"
 	"net/http"
 	"net/netip"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -60,11 +61,11 @@ func TestRead(t *testing.T) {
 		ID: 2, Name: "business 2", Clouds: []topology.Cloud{{ID: 0, Name: "default area"}, {ID: 9}},
 		Sets: []topology.Set{
 			{ID: 10, Name: "set 0", Env: topology.EnvFormal, Modules: []topology.Module{
-				module(1, service(1, topology.Host{IP: netip.MustParseAddr("10.0.0.9")}, process(1), second)),
+				module(1, service(1, topology.Host{ID: 1, IP: netip.MustParseAddr("10.0.0.9")}, process(1), second)),
 			}},
 			{ID: 11, Name: "set 1", Env: topology.EnvFormal, Modules: []topology.Module{
-				module(2, service(2, topology.Host{IPv6: netip.MustParseAddr("fd00::1")}, process(2))),
-				module(3, service(3, topology.Host{Cloud: 9, IP: netip.MustParseAddr("10.0.0.4"), Agent: "agent3"},
+				module(2, service(2, topology.Host{ID: 2, IPv6: netip.MustParseAddr("fd00::1")}, process(2))),
+				module(3, service(3, topology.Host{ID: 3, Cloud: 9, IP: netip.MustParseAddr("10.0.0.4"), Agent: "agent3"},
 					process(3))),
 			}},
 		},
@@ -335,30 +336,58 @@ func TestOdd(t *testing.T) {
 	if got := countProcesses(b); got != 7 {
 		t.Errorf("read %d", got)
 	}
-	if name := b.Sets[0].Name; name != "$(reboot)" {
+	if name := b.Sets[0].Name; name != " $(reboot) " { // blanks belong to a name
 		t.Errorf("the set is called %q", name)
 	}
 
-	for _, part := range []string{"process 1: name", "process 2: work_path", "process 3: timeout",
+	for _, part := range []string{"process 1 is left out: name", "process 2: work_path", "process 3: timeout",
 		"process 4: start_cmd", "no:agent"} {
 		if !strings.Contains(log.String(), part) {
 			t.Errorf("%q is not in the log:\n%s", part, log.String())
 		}
+		if !slices.ContainsFunc(b.Left, func(line string) bool { return strings.Contains(line, part) }) {
+			t.Errorf("%q is not in %q", part, b.Left)
+		}
 	}
 }
 
-// TestClash: two processes with the same name on one host are an error that names both, and nothing is read.
-func TestClash(t *testing.T) {
+// TestD4SetWithoutEnvironment: such a set is not formal.
+func TestD4SetWithoutEnvironment(t *testing.T) {
+	for _, env := range []any{"", nil, "x"} {
+		s := newStandIn(t)
+		s.fill(1)
+		with(s.rows[0], "set", "bk_set_env", env)
+		b, err := s.client(t).Read(t.Context(), 2)
+		if err != nil || b.Sets[0].Env != topology.EnvNone || b.Sets[0].Env.String() != "" {
+			t.Errorf("%v: %+v, %v", env, b, err)
+		}
+	}
+}
+
+// TestHostWithoutAddress: the processes of such a host are left out and named, and the others are read.
+func TestHostWithoutAddress(t *testing.T) {
+	s := newStandIn(t)
+	s.fill(4)
+	with(s.rows[2], "host", "bk_host_innerip", "")
+	b, err := s.client(t).Read(t.Context(), 2)
+	if err != nil || countProcesses(b) != 3 || len(b.Left) != 1 || !strings.HasPrefix(b.Left[0], "process 3 is left out: ") {
+		t.Fatalf("%+v, %v", b, err)
+	}
+}
+
+// TestD3Clash: of two processes with the same name on one host, the one with the higher id is left out and named. The
+// others are read.
+func TestD3Clash(t *testing.T) {
 	s := newStandIn(t)
 	s.fill(6)
 	with(s.rows[5], "host", "bk_host_innerip", "10.0.0.2") // that of process 1
 	b, err := s.client(t).Read(t.Context(), 2)
-	if b != nil || gozzard.KindOf(err) != gozzard.ErrConflict {
-		t.Fatalf("got %v, %v", b, err)
+	if err != nil || countProcesses(b) != 5 || len(b.Left) != 1 || len(b.Check()) != 0 {
+		t.Fatalf("got %+v, %v", b, err)
 	}
-	for _, part := range []string{`"java"`, "process 1 ", "process 6 ", "10.0.0.2"} {
-		if !strings.Contains(err.Error(), part) {
-			t.Errorf("%q is not in %v", part, err)
+	for _, part := range []string{"process 6 is left out", `"java"`, "process 1 ", "10.0.0.2"} {
+		if !strings.Contains(b.Left[0], part) {
+			t.Errorf("%q is not in %v", part, b.Left)
 		}
 	}
 }

@@ -89,6 +89,7 @@ type processRow struct {
 		Name string `json:"bk_module_name"`
 	} `json:"module"`
 	Host struct {
+		ID    number    `json:"bk_host_id"`
 		Cloud number    `json:"bk_cloud_id"`
 		IP    addresses `json:"bk_host_innerip"`
 		IPv6  addresses `json:"bk_host_innerip_v6"`

@@ -6,6 +6,7 @@ import (
 	"reflect"
 	"strconv"
 	"strings"
+	"time"
 
 	"github.com/gozzard/gozzard"
 	"github.com/gozzard/gozzard/internal/record"
@@ -20,9 +21,11 @@ const applyTries = 5
 // operation on.
 //
 // Instances leave the business when their process is removed, gets another alias or host, or fewer instances. None of
-// them may be supervised: its agent would restart a process that is in no business. The change is rejected with
-// ErrConflict then, or with Prune those instances are unregistered after the change is recorded. Prune also unregisters
-// what an earlier change left behind because its host was offline too long or the server stopped in between.
+// them may be supervised: its agent would restart a process that is in no business. A document is rejected with
+// ErrConflict then. What comes from CMDB is taken without those processes: they stay as they were, and the answer names
+// them, because nobody is there to correct it at once, and the rest of the business must not wait. With Prune those
+// instances are unregistered after the change is recorded. Prune also unregisters what an earlier change left behind
+// because its host was offline too long or the server stopped in between.
 //
 // A document does not replace a business from CMDB, or the other way round, unless TakeOver is set. What CMDB does not
 // contain stays as it is recorded.
@@ -63,6 +66,7 @@ type change struct {
 	topo    topology.Change
 	numbers []topology.Numbers
 	leaving []leaving
+	left    []string // what was left out before
 	answer  record.ApplyAnswer
 }
 
@@ -79,7 +83,7 @@ func (t *businesses) draftChange(ctx context.Context, req *record.ApplyRequest) 
 
 	var was *topology.Business
 	if old.Version > 0 && !old.Removed() {
-		was, d.answer.Version = &old.Business, old.Version
+		was, d.answer.Version, d.left = &old.Business, old.Version, old.Business.Left
 	}
 	if v := d.answer.Version; req.Base != nil && *req.Base != v {
 		return d, gozzard.Errorf(gozzard.ErrConflict,
@@ -96,16 +100,10 @@ func (t *businesses) draftChange(ctx context.Context, req *record.ApplyRequest) 
 	case was != nil && req.Source == record.SourceCMDB:
 		b.Keep(was)
 	}
-	if d.numbers, err = topology.Number(old.Numbers, b); err != nil {
+	if err := t.compare(ctx, d, req, &old, was); err != nil {
 		return d, err
 	}
-
-	d.topo, d.answer.Plan = topology.Compare(was, old.Numbers, b, d.numbers)
-	d.topo.Base = old.Version
-	d.any = was == nil || old.Source != req.Source || changes(&d.topo, was)
-
-	// Find the instances that leave.
-	if d.leaving, err = t.leavingRegistered(ctx, was, &d.topo); err != nil {
+	if err := t.keepHosted(ctx, d, req, &old, was); err != nil {
 		return d, err
 	}
 	if req.Prune {
@@ -116,6 +114,7 @@ func (t *businesses) draftChange(ctx context.Context, req *record.ApplyRequest) 
 
 	// Answer.
 	d.answer.Hosted, d.answer.Named = nameHosted(d.leaving)
+	d.answer.Left = b.Left
 
 	switch {
 	case removing:
@@ -132,6 +131,46 @@ func (t *businesses) draftChange(ctx context.Context, req *record.ApplyRequest) 
 	}
 
 	return d, rejectChange(req, &old, d)
+}
+
+// compare compares what is wanted with what is recorded, and finds the instances that leave.
+func (t *businesses) compare(ctx context.Context, d *change, req *record.ApplyRequest, old *record.Business,
+	was *topology.Business) (err error) {
+	if d.numbers, err = topology.Number(old.Numbers, req.Business); err != nil {
+		return err
+	}
+
+	d.topo, d.answer.Plan = topology.Compare(was, old.Numbers, req.Business, d.numbers)
+	d.topo.Base = old.Version
+	d.any = was == nil || old.Source != req.Source || changes(&d.topo, was)
+
+	d.leaving, err = t.leavingRegistered(ctx, was, &d.topo)
+	return err
+}
+
+// keepTries bounds how often supervised processes are put back: each time the others may lose their places to them.
+const keepTries = 3
+
+// keepHosted puts the processes back that are supervised and would leave a business from CMDB.
+func (t *businesses) keepHosted(ctx context.Context, d *change, req *record.ApplyRequest, old *record.Business,
+	was *topology.Business) error {
+	if was == nil || req.Source != record.SourceCMDB || req.Prune {
+		return nil
+	}
+
+	b := req.Business
+	for range keepTries {
+		ids := hostedProcesses(d.leaving)
+		if len(ids) == 0 {
+			return nil
+		}
+		b.AddLeft(b.KeepProcesses(was, ids)...)
+		b.Keep(was)
+		if err := t.compare(ctx, d, req, old, was); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 // read reads a business; one that is not recorded has version 0.
@@ -151,7 +190,8 @@ func changes(c *topology.Change, was *topology.Business) bool {
 	lists := len(c.PutSets) + len(c.PutModules) + len(c.PutServices) + len(c.DropSets) + len(c.DropModules) +
 		len(c.DropServices) +
 		len(c.PutNumbers) + len(c.DropNumbers)
-	return lists > 0 || c.Name != was.Name || !sameList(c.Clouds, was.Clouds) || !sameList(c.Templates, was.Templates)
+	return lists > 0 || c.Name != was.Name || !sameList(c.Clouds, was.Clouds) || !sameList(c.Templates, was.Templates) ||
+		!sameList(c.Left, was.Left)
 }
 
 func sameList[T any](a, b []T) bool { return len(a) == 0 && len(b) == 0 || reflect.DeepEqual(a, b) }
@@ -213,10 +253,29 @@ func (t *businesses) recordChange(ctx context.Context, req *record.ApplyRequest,
 	}
 
 	d.answer.Version, d.answer.Applied = version, true
-	t.put(record.BusinessHead{ID: b.ID, Name: b.Name, Version: version, Source: req.Source, At: now}, b,
+	t.put(record.BusinessHead{ID: b.ID, Name: b.Name, Version: version, Source: req.Source, At: now, Left: b.Left}, b,
 		d.numbers)
+	if !sameList(d.left, b.Left) {
+		t.noteLeft(b, now)
+	}
 	return nil
 }
+
+// noteLeft makes an event of what a new version of a business has left out.
+func (t *businesses) noteLeft(b *topology.Business, now time.Time) {
+	n := len(b.Left)
+	if n == 0 || t.note == nil {
+		return
+	}
+	t.note("", gozzard.HostAddr{}, gozzard.Event{
+		Kind: gozzard.EventLeftOut, At: now.UnixMilli(), Key: gozzard.Key{Namespace: topology.Namespace(b.ID)},
+		Message: gozzard.Clip(fmt.Sprintf("business %d is taken from CMDB except for this (%d): %s", b.ID, n,
+			strings.Join(b.Left[:min(n, maxLeftNamed)], "; ")), maxEventText),
+	})
+}
+
+// maxLeftNamed bounds how many parts that were left out an event names.
+const maxLeftNamed = 5
 
 // admitChange counts the document against the quota of definitions of its caller.
 func (t *businesses) admitChange(req *record.ApplyRequest, d *change) (Admitted, error) {

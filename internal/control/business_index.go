@@ -20,6 +20,7 @@ import (
 type businesses struct {
 	o       *Options
 	operate func(context.Context, *gozzard.Operation) (gozzard.Task, error)
+	note    func(gozzard.AgentID, gozzard.HostAddr, gozzard.Event) // records an event; nil: nothing does
 
 	applying sync.Mutex // one change at a time on this server; the compare-and-set decides between servers
 	catching sync.Mutex // held while the index is brought up to what the fleet reported: questions wait for it
@@ -152,6 +153,11 @@ func (t *businesses) Businesses(caller gozzard.Caller) []record.BusinessHead {
 	list = slices.DeleteFunc(list, func(h record.BusinessHead) bool {
 		return h.Removed() || !caller.Rights.SeesBusiness(h.ID)
 	})
+	for i := range list { // the sentences name hosts and processes, which a caller that sees a part of them may not see
+		if !caller.Rights.SeesAll() && !caller.Rights.MayBusiness(list[i].ID) {
+			list[i].Left = nil
+		}
+	}
 	slices.SortFunc(list, func(a, b record.BusinessHead) int { return cmp.Compare(a.ID, b.ID) })
 	return list
 }

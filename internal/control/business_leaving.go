@@ -14,10 +14,11 @@ const namedHosted = 20
 
 // leaving is an instance that a change removes from its business while the fleet knows it.
 type leaving struct {
-	id     gozzard.ProcID
-	name   string // of its process, dotted
-	host   string
-	hosted bool // supervised, as its agent reports or the record has it
+	id      gozzard.ProcID
+	process int    // by its id in the business
+	name    string // of its process, dotted
+	host    string
+	hosted  bool // supervised, as its agent reports or the record has it
 }
 
 // leavingRegistered finds the instances that are registered and not in the business after a change. Service instances
@@ -54,7 +55,7 @@ func (t *businesses) leavingRegistered(ctx context.Context, was *topology.Busine
 				}
 				t.eachInstance(c.Biz, s, func(id gozzard.ProcID, proc *topology.Process) {
 					if _, ok := stay[id]; !ok {
-						list = append(list, leaving{id: id, host: s.Host.Addr().String(),
+						list = append(list, leaving{id: id, process: proc.ID, host: s.Host.Addr().String(),
 							name: fmt.Sprintf("%s.%s.%s.%s.%d", set.Name, m.Name, s.Name, proc.Name, proc.ID)})
 					}
 				})
@@ -141,6 +142,17 @@ func (t *businesses) onlyRegistered(ctx context.Context, list []leaving) ([]leav
 	}
 
 	return registered, nil
+}
+
+// hostedProcesses are the processes of a business with supervised instances that leave.
+func hostedProcesses(list []leaving) map[int]bool {
+	ids := map[int]bool{}
+	for i := range list {
+		if list[i].hosted && list[i].process > 0 {
+			ids[list[i].process] = true
+		}
+	}
+	return ids
 }
 
 // nameHosted counts the supervised ones and names the first.

@@ -72,6 +72,7 @@ func New(ctx context.Context, o Options) (*Plane, error) {
 	p.protocols = newProtocols(&p.o)
 	p.restorer = newRestorer(&p.o, p.delivery, p.restore)
 	p.businesses = newBusinesses(&p.o, p.Operate)
+	p.businesses.note = p.note
 	o.Live.OnLeftOut(p.leftOut)
 
 	if err := p.loadFleet(ctx); err != nil {

@@ -14,6 +14,7 @@ type BusinessHead struct {
 	Version int64
 	Source  string // where it comes from: SourceFile or SourceCMDB
 	At      time.Time
+	Left    []string // what of its source could not be taken over
 }
 
 // Where a business comes from.
@@ -59,6 +60,7 @@ type ApplyAnswer struct {
 	Hosted  int             // supervised instances that leave: the change is rejected without Prune
 	Named   []gozzard.Fault // the first of those
 	Pruned  gozzard.TaskID  // the operation that unregisters them; "" when there were none
+	Left    []string        // what of its source could not be taken over
 }
 
 // TopologyItem is one instance as an item of an operation.

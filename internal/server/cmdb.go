@@ -14,6 +14,7 @@ import (
 	"github.com/gozzard/gozzard"
 	"github.com/gozzard/gozzard/client"
 	"github.com/gozzard/gozzard/internal/atomicfile"
+	"github.com/gozzard/gozzard/internal/blueking/gsekit"
 	"github.com/gozzard/gozzard/internal/cmdb"
 	"github.com/gozzard/gozzard/internal/control"
 	"github.com/gozzard/gozzard/internal/record"
@@ -118,29 +119,51 @@ func (o *CMDBOptions) applier(plane *control.Plane, log *slog.Logger) func(conte
 			log.Info("business read from CMDB", "biz", b.ID, "version", done.Version, "added", len(p.Added),
 				"changed", len(p.Changed),
 				"removed", len(p.Removed), "unregistering", done.Pruned)
+			logLeft(log, b.ID, done.Left)
 		}
 
 		return nil
 	}
 }
 
-// flusher reads a business again for a caller. One that comes from a document is always up to date.
-func flusher(plane *control.Plane, sync *cmdb.Sync) func(context.Context, gozzard.Caller, int) error {
-	return func(ctx context.Context, caller gozzard.Caller, biz int) error {
-		if fromDocument(plane, biz) {
-			return nil
+// maxLogged bounds the lines about one business.
+const maxLogged = 20
+
+// logLeft logs what of a business could not be taken over.
+func logLeft(log *slog.Logger, biz int, left []string) {
+	for i, line := range left {
+		if i == maxLogged {
+			log.Warn("more of a business was not taken from CMDB: see gozzard topology list -o json", "biz", biz,
+				"count", len(left)-maxLogged)
+			return
 		}
-		return sync.Flush(ctx, caller, biz)
+		log.Warn("part of a business was not taken from CMDB", "biz", biz, "what", line)
+	}
+}
+
+// flusher reads a business again for a caller. One that comes from a document is always up to date.
+func flusher(plane *control.Plane, sync *cmdb.Sync) gsekit.Flush {
+	return func(ctx context.Context, caller gozzard.Caller, biz int) ([]string, error) {
+		if fromDocument(plane, biz) {
+			return nil, nil
+		}
+		err := sync.Flush(ctx, caller, biz)
+		return headOf(plane, biz).Left, err
 	}
 }
 
 func fromDocument(plane *control.Plane, biz int) bool {
+	return headOf(plane, biz).Source == record.SourceFile
+}
+
+// headOf is a business as this server knows it; the zero value if it knows none.
+func headOf(plane *control.Plane, biz int) record.BusinessHead {
 	for _, h := range plane.Businesses(gozzard.Caller{Rights: gozzard.Everything()}) {
 		if h.ID == biz {
-			return h.Source == record.SourceFile
+			return h
 		}
 	}
-	return false
+	return record.BusinessHead{}
 }
 
 func isLoopbackName(host string) bool {

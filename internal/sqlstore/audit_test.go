@@ -162,7 +162,8 @@ const dropAudit15 = `DROP TABLE IF EXISTS quotas; DROP TABLE IF EXISTS signing_k
 	ALTER TABLE audit DROP COLUMN source; ALTER TABLE audit DROP COLUMN request_id; ALTER TABLE audit DROP COLUMN accounts;
 	ALTER TABLE audit DROP COLUMN outcome; ALTER TABLE audit DROP COLUMN ref; ALTER TABLE audit DROP COLUMN events;
 	ALTER TABLE audit DROP COLUMN content; ALTER TABLE tasks DROP COLUMN unsettled; DROP TABLE IF EXISTS audit_texts;
-	DROP TABLE IF EXISTS audit_exports; DELETE FROM schema_version WHERE version_id >= 15`
+	DROP TABLE IF EXISTS audit_exports; ALTER TABLE businesses DROP COLUMN left_out; ALTER TABLE services DROP COLUMN host_id;
+	DELETE FROM schema_version WHERE version_id >= 15`
 
 func TestAuditOfAnOlderRecordIsChained(t *testing.T) {
 	path := recorded(t, 3)

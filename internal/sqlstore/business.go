@@ -17,10 +17,10 @@ var (
 		` ON CONFLICT (biz, id) DO UPDATE SET set_id = excluded.set_id, name = excluded.name,
 			service_template = excluded.service_template`)
 
-	upsertServices = insertRows("services", "biz, id, module_id, name, cloud, ip, ipv6, agent_id, processes",
+	upsertServices = insertRows("services", "biz, id, module_id, name, cloud, ip, ipv6, agent_id, processes, host_id",
 		` ON CONFLICT (biz, id) DO UPDATE
 			SET module_id = excluded.module_id, name = excluded.name, cloud = excluded.cloud, ip = excluded.ip,
-			ipv6 = excluded.ipv6, agent_id = excluded.agent_id, processes = excluded.processes`)
+			ipv6 = excluded.ipv6, agent_id = excluded.agent_id, processes = excluded.processes, host_id = excluded.host_id`)
 
 	upsertNumbers = insertRows("numbers", "biz, process, module_id, alias, host_num, per, instances",
 		` ON CONFLICT (biz, process) DO UPDATE
@@ -39,6 +39,7 @@ type businessChange struct {
 	source            string
 	audit             gozzard.AuditRow
 	clouds, templates string
+	left              string
 	processes         []string // the encoded processes of each in c.PutServices
 }
 
@@ -65,6 +66,10 @@ func newBusinessChange(c *topology.Change, source string, audit gozzard.AuditRow
 		return nil, err
 	}
 	if b.templates, err = listText(c.Templates, toTemplate); err != nil {
+		return nil, err
+	}
+
+	if b.left, err = listText(c.Left, func(s string) string { return s }); err != nil {
 		return nil, err
 	}
 
@@ -117,16 +122,16 @@ func (b *businessChange) run(ctx context.Context, c *conn) error {
 // putHead writes the row of the business itself. It rejects the change when the business has another version than the
 // change starts from, so that of two concurrent changes one succeeds.
 func (b *businessChange) putHead(ctx context.Context, c *conn) error {
-	query := `UPDATE businesses SET version = $2, source = $3, at = $4, name = $5, clouds = $6, templates = $7
+	query := `UPDATE businesses SET version = $2, source = $3, at = $4, name = $5, clouds = $6, templates = $7, left_out = $8
 		WHERE biz = $1 AND version = $2 - 1`
 
 	if b.c.Base == 0 {
-		query = `INSERT INTO businesses (biz, version, source, at, name, clouds, templates)
-			VALUES ($1, $2, $3, $4, $5, $6, $7) ON CONFLICT (biz) DO NOTHING`
+		query = `INSERT INTO businesses (biz, version, source, at, name, clouds, templates, left_out)
+			VALUES ($1, $2, $3, $4, $5, $6, $7, $8) ON CONFLICT (biz) DO NOTHING`
 	}
 
 	n, err := c.change(ctx, query, b.c.Biz, b.c.Base+1, text(b.source), millis(b.audit.At), text(b.c.Name), b.clouds,
-		b.templates)
+		b.templates, text(b.left))
 	if err != nil || n == 1 {
 		return err
 	}
@@ -187,7 +192,7 @@ func (b *businessChange) putAll(ctx context.Context, c *conn) error {
 		x := &b.c.PutServices[i]
 		h := &x.Service.Host
 		return append(to, biz, x.Service.ID, x.Module, text(x.Service.Name), h.Cloud, ipText(h.IP), ipText(h.IPv6),
-			text(string(h.Agent)), b.processes[i])
+			text(string(h.Agent)), b.processes[i], h.ID)
 	})
 	if err != nil {
 		return fmt.Errorf("service instances: %w", err)

@@ -12,7 +12,7 @@ import (
 	"github.com/gozzard/gozzard/internal/topology"
 )
 
-const serviceColumns = `s.id, s.module_id, s.name, s.cloud, s.ip, s.ipv6, s.agent_id, s.processes`
+const serviceColumns = `s.id, s.module_id, s.name, s.cloud, s.ip, s.ipv6, s.agent_id, s.processes, s.host_id`
 
 var selectServices = withRows(`SELECT `+serviceColumns+
 	` FROM v JOIN services s ON s.biz = v.b AND s.id = v.i ORDER BY s.id`, "b BIGINT", "i BIGINT")
@@ -20,10 +20,14 @@ var selectServices = withRows(`SELECT `+serviceColumns+
 // Businesses implements control.TopologyStore.
 func (s *Store) Businesses(ctx context.Context) (list []record.BusinessHead, err error) {
 	defer s.timed("businesses", &err)()
-	err = s.read.each(ctx, `SELECT biz, name, version, source, at FROM businesses ORDER BY biz`, nil,
+	err = s.read.each(ctx, `SELECT biz, name, version, source, at, left_out FROM businesses ORDER BY biz`, nil,
 		func(r *sql.Rows) error {
 			var h record.BusinessHead
-			if err := r.Scan(&h.ID, &h.Name, &h.Version, &h.Source, (*stamp)(&h.At)); err != nil {
+			var left string
+			if err := r.Scan(&h.ID, &h.Name, &h.Version, &h.Source, (*stamp)(&h.At), &left); err != nil {
+				return err
+			}
+			if h.Left, err = fromList(left, func(s string) string { return s }); err != nil {
 				return err
 			}
 			list = append(list, h)
@@ -48,12 +52,12 @@ func (s *Store) Business(ctx context.Context, biz int) (rec record.Business, err
 func readBusiness(ctx context.Context, tx *sql.Tx, biz int) (rec record.Business, err error) {
 	// Read the business itself.
 	found := false
-	var clouds, templates string
+	var clouds, templates, left string
 	rows, err := tx.QueryContext(ctx,
-		`SELECT biz, name, version, source, at, clouds, templates FROM businesses WHERE biz = $1`, biz)
+		`SELECT biz, name, version, source, at, clouds, templates, left_out FROM businesses WHERE biz = $1`, biz)
 	err = scanAll(rows, err, func(r *sql.Rows) error {
 		found = true
-		return r.Scan(&rec.ID, &rec.Name, &rec.Version, &rec.Source, (*stamp)(&rec.At), &clouds, &templates)
+		return r.Scan(&rec.ID, &rec.Name, &rec.Version, &rec.Source, (*stamp)(&rec.At), &clouds, &templates, &left)
 	})
 	if err != nil {
 		return rec, err
@@ -71,6 +75,10 @@ func readBusiness(ctx context.Context, tx *sql.Tx, biz int) (rec record.Business
 	if b.Templates, err = fromList(templates, fromTemplate); err != nil {
 		return rec, fmt.Errorf("configuration templates: %w", err)
 	}
+	if b.Left, err = fromList(left, func(s string) string { return s }); err != nil {
+		return rec, fmt.Errorf("what was left out: %w", err)
+	}
+	rec.Left = b.Left
 	if err := readTree(ctx, tx, b); err != nil {
 		return rec, err
 	}
@@ -125,7 +133,7 @@ func readTree(ctx context.Context, tx *sql.Tx, b *topology.Business) error {
 
 func scanService(r *sql.Rows) (module int, x topology.ServiceInstance, err error) {
 	var ip, ipv6, agent, processes string
-	if err := r.Scan(&x.ID, &module, &x.Name, &x.Host.Cloud, &ip, &ipv6, &agent, &processes); err != nil {
+	if err := r.Scan(&x.ID, &module, &x.Name, &x.Host.Cloud, &ip, &ipv6, &agent, &processes, &x.Host.ID); err != nil {
 		return 0, x, err
 	}
 

@@ -11,6 +11,7 @@ type Change struct {
 	Name      string
 	Clouds    []Cloud
 	Templates []ConfigTemplate
+	Left      []string
 
 	// Put: add or replace. Drop: remove, by id.
 	PutSets      []Set // without their modules

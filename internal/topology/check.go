@@ -158,7 +158,7 @@ func (c *checker) env(e Env, at docPath) {
 	switch {
 	case e == 0:
 		c.fault(at.String()+".env", "required: 1 (test), 2 (experience) or 3 (formal)")
-	case !e.Valid():
+	case !e.Valid() && e != EnvNone:
 		c.fault(at.String()+".env", "must be 1 (test), 2 (experience) or 3 (formal), is %d", int(e))
 	}
 }
@@ -181,6 +181,9 @@ func (c *checker) service(s *ServiceInstance, at docPath) {
 	h := s.Host
 	if h.Cloud < 0 || h.Cloud > maxID {
 		c.number(at.String()+".host.cloud", h.Cloud, 0, maxID)
+	}
+	if h.ID < 0 || h.ID > maxID {
+		c.number(at.String()+".host.id", h.ID, 0, maxID)
 	}
 	if h.Agent == "" && !h.IP.IsValid() && !h.IPv6.IsValid() {
 		c.fault(at.String()+".host.ip", "required, or ipv6 or agent_id")

@@ -1,7 +1,9 @@
 package topology
 
 import (
+	"cmp"
 	"fmt"
+	"slices"
 
 	"github.com/gozzard/gozzard"
 )
@@ -14,54 +16,118 @@ type onHost struct {
 }
 
 // clashes lists processes with the same alias on the same host, in any modules: they would have the same key.
+func (b *Business) clashes() []gozzard.Fault {
+	var faults []gozzard.Fault
+	known := newAliases()
+	b.each(func(s processAt) {
+		if first := known.find(s); first != nil {
+			faults = append(faults, gozzard.Fault{Path: s.at.String() + ".name", Text: clashText(s, *first)})
+		}
+		known.put(s)
+	})
+	return faults
+}
+
+// aliases are processes by their aliases on their hosts.
 //
 // Two service instances are on the same host if they have the same agent. If one of them has no agent, their addresses
 // are compared. If both have an agent, addresses are not compared: an address can move from one host to another.
-func (b *Business) clashes() []gozzard.Fault {
-	var faults []gozzard.Fault
-	byAgent, byAddr, noAgent := map[onHost]processAt{}, map[onHost]processAt{}, map[onHost]processAt{}
-	b.each(func(s processAt) {
-		host, alias := s.service.Host, s.process.Name
-		if alias == "" {
-			return
-		}
+type aliases struct {
+	byAgent, byAddr, noAgent map[onHost]processAt
+}
 
-		// Find the first process with the same alias on the same host.
-		var first *processAt
-		look := func(in map[onHost]processAt, key onHost) {
-			if other, found := in[key]; found && first == nil {
-				first = &other
-			}
-		}
+func newAliases() *aliases {
+	return &aliases{byAgent: map[onHost]processAt{}, byAddr: map[onHost]processAt{}, noAgent: map[onHost]processAt{}}
+}
 
-		put := func(in map[onHost]processAt, key onHost) {
-			if _, found := in[key]; !found {
-				in[key] = s
-			}
-		}
+// find finds the first process with the same alias on the same host, nil if there is none.
+func (a *aliases) find(s processAt) (first *processAt) {
+	host, alias := s.service.Host, s.process.Name
+	if alias == "" {
+		return nil
+	}
 
-		if host.Agent != "" {
-			look(byAgent, onHost{agent: host.Agent, alias: alias})
-			put(byAgent, onHost{agent: host.Agent, alias: alias})
+	look := func(in map[onHost]processAt, key onHost) {
+		if other, found := in[key]; found && first == nil {
+			first = &other
 		}
+	}
+	if host.Agent != "" {
+		look(a.byAgent, onHost{agent: host.Agent, alias: alias})
+	}
+	for _, addr := range host.addrs() {
+		if host.Agent == "" {
+			look(a.byAddr, onHost{addr: addr, alias: alias})
+		} else {
+			look(a.noAgent, onHost{addr: addr, alias: alias})
+		}
+	}
+	return first
+}
 
-		for _, addr := range host.addrs() {
-			key := onHost{addr: addr, alias: alias}
-			if host.Agent == "" {
-				look(byAddr, key)
-				put(noAgent, key)
-			} else {
-				look(noAgent, key)
-			}
-			put(byAddr, key)
-		}
+// put adds a process. The first one with an alias stays.
+func (a *aliases) put(s processAt) {
+	host, alias := s.service.Host, s.process.Name
+	if alias == "" {
+		return
+	}
 
-		if first != nil {
-			faults = append(faults, gozzard.Fault{Path: s.at.String() + ".name", Text: clashText(s, *first)})
+	put := func(in map[onHost]processAt, key onHost) {
+		if _, found := in[key]; !found {
+			in[key] = s
 		}
+	}
+	if host.Agent != "" {
+		put(a.byAgent, onHost{agent: host.Agent, alias: alias})
+	}
+	for _, addr := range host.addrs() {
+		key := onHost{addr: addr, alias: alias}
+		if host.Agent == "" {
+			put(a.noAgent, key)
+		}
+		put(a.byAddr, key)
+	}
+}
+
+// DropClashes leaves out processes whose alias another process has on the same host, and returns a sentence for each.
+// Processes in keep stay, and of others the one with the lowest id: it was there first.
+func (b *Business) DropClashes(keep map[int]bool) (left []string) {
+	// Put them into the order in which they count.
+	var all []processAt
+	b.each(func(s processAt) { all = append(all, s) })
+	rank := func(s processAt) int {
+		if keep[s.process.ID] {
+			return 0
+		}
+		return 1
+	}
+	slices.SortStableFunc(all, func(x, y processAt) int {
+		return cmp.Or(cmp.Compare(rank(x), rank(y)), cmp.Compare(x.process.ID, y.process.ID))
 	})
 
-	return faults
+	// Find those that are there already.
+	known, drop := newAliases(), map[int]bool{}
+	for _, s := range all {
+		if first := known.find(s); first != nil {
+			drop[s.process.ID] = true
+			left = append(left, fmt.Sprintf("process %d is left out: %s", s.process.ID, clashText(s, *first)))
+			continue
+		}
+		known.put(s)
+	}
+
+	b.drop(drop)
+	return left
+}
+
+// drop removes processes by their ids.
+func (b *Business) drop(ids map[int]bool) {
+	if len(ids) == 0 {
+		return
+	}
+	b.eachService(func(s *ServiceInstance, _ docPath) {
+		s.Processes = slices.DeleteFunc(s.Processes, func(p Process) bool { return ids[p.ID] })
+	})
 }
 
 // addrs lists the addresses of a host.

@@ -23,7 +23,7 @@ func Compare(old *Business, oldN []Numbers, new *Business, newN []Numbers) (Chan
 	c := &comparison{
 		was:    flatten(old, oldN),
 		is:     flatten(new, newN),
-		change: Change{Biz: new.ID, Name: new.Name, Clouds: new.Clouds, Templates: new.Templates},
+		change: Change{Biz: new.ID, Name: new.Name, Clouds: new.Clouds, Templates: new.Templates, Left: new.Left},
 	}
 	c.business(known, old, new)
 	c.clouds(old.Clouds, new.Clouds)
@@ -250,6 +250,7 @@ func (f *fields) host(was, is Host) {
 	f.text("host.ip", addrText(was.IP), addrText(is.IP))
 	f.text("host.ipv6", addrText(was.IPv6), addrText(is.IPv6))
 	f.text("host.agent_id", string(was.Agent), string(is.Agent))
+	f.number("host.id", was.ID, is.ID)
 }
 
 func (c *comparison) processes() {

@@ -217,7 +217,7 @@ func (d *decoder) service(n *yamldoc.Node, path string) (s ServiceInstance) {
 }
 
 func (d *decoder) host(n *yamldoc.Node, path string) (h Host) {
-	d.mapping(n, path, []string{"cloud", "ip", "ipv6", "agent_id"}, func(key string, v *yamldoc.Node, path string) {
+	d.mapping(n, path, []string{"cloud", "ip", "ipv6", "agent_id", "id"}, func(key string, v *yamldoc.Node, path string) {
 		switch key {
 		case "cloud":
 			h.Cloud = d.number(v, path)
@@ -227,6 +227,8 @@ func (d *decoder) host(n *yamldoc.Node, path string) (h Host) {
 			h.IPv6 = d.addr(v, path)
 		case "agent_id":
 			h.Agent = gozzard.AgentID(d.text(v, path))
+		case "id":
+			h.ID = d.number(v, path)
 		}
 	})
 	return h

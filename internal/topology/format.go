@@ -125,6 +125,10 @@ func (w *writer) host(h Host) {
 			w.scalar(part.text)
 		}
 	}
+	if h.ID != 0 {
+		const key = "id"
+		w.WriteString(", " + key + ": " + strconv.Itoa(h.ID))
+	}
 	w.WriteString("}\n")
 }
 

@@ -12,16 +12,23 @@ type Env int
 
 // The environments.
 const (
-	EnvAny        Env = 0 // only in queries
+	EnvNone       Env = -1 // of a set that CMDB has without an environment: only a query for all finds it
+	EnvAny        Env = 0  // only in queries
 	EnvTest       Env = 1
 	EnvExperience Env = 2
 	EnvFormal     Env = 3
 )
 
-// Valid reports whether a set can have this environment.
+// Valid reports whether this is one of the three environments.
 func (e Env) Valid() bool { return e >= EnvTest && e <= EnvFormal }
 
-func (e Env) String() string { return strconv.Itoa(int(e)) }
+// String is the environment as CMDB writes it: a number, or nothing.
+func (e Env) String() string {
+	if e == EnvNone {
+		return ""
+	}
+	return strconv.Itoa(int(e))
+}
 
 // Business is one business with everything in it. Ids are unique within their kind and business. Lists keep the order
 // of their source; see Sort.
@@ -31,6 +38,10 @@ type Business struct {
 	Clouds    []Cloud
 	Sets      []Set
 	Templates []ConfigTemplate
+
+	// Left has a sentence for each thing that its source has and that could not be taken over. Only a business from CMDB
+	// has some: a document with a fault is rejected.
+	Left []string
 }
 
 // Cloud is a cloud area: a network in which addresses are unique.
@@ -70,6 +81,7 @@ type Host struct {
 	IP    netip.Addr // may be invalid when the host has only IPv6
 	IPv6  netip.Addr // may be invalid
 	Agent gozzard.AgentID
+	ID    int // in CMDB, only carried for callers that know it; 0: not known
 }
 
 // Addr is the address by which the fleet knows the host: the IPv4 one if there is one.

@@ -72,7 +72,7 @@ func business(biz, services int) (topology.Business, []topology.Numbers) {
 				x := topology.ServiceInstance{ID: service, Name: fmt.Sprintf("%s_%d", ip(i), m),
 					Host: topology.Host{Cloud: 3, IP: ip(i)}}
 				if i%3 == 1 {
-					x.Host = topology.Host{IPv6: netip.MustParseAddr("fd00::1"), Agent: agentID(i)}
+					x.Host = topology.Host{IPv6: netip.MustParseAddr("fd00::1"), Agent: agentID(i), ID: 70 + i}
 				}
 				for p := range 2 {
 					process++
@@ -101,7 +101,7 @@ func fullProcess(id int, alias string) topology.Process {
 
 // newBusinessChange is the change that records a new business.
 func newBusinessChange(b *topology.Business, numbers []topology.Numbers) topology.Change {
-	c := topology.Change{Biz: b.ID, Name: b.Name, Clouds: b.Clouds, Templates: b.Templates, PutNumbers: numbers}
+	c := topology.Change{Biz: b.ID, Name: b.Name, Clouds: b.Clouds, Templates: b.Templates, Left: b.Left, PutNumbers: numbers}
 	for _, s := range b.Sets {
 		for _, m := range s.Modules {
 			for _, x := range m.Instances {
@@ -132,15 +132,18 @@ func readBusiness(t *testing.T, s TopologyRecord, biz int) record.Business {
 }
 
 func businessRoundTrip(t *testing.T, s TopologyRecord) {
+	left := []string{"process 7 is left out: 进程", `quotes " and 'these'`}
 	b, numbers := business(2, 3)
+	b.Left = left
 	c := newBusinessChange(&b, numbers)
 	slices.Reverse(c.PutServices) // the order of a change is not that of the record
 	slices.Reverse(c.PutSets)
 	slices.Reverse(c.PutModules)
 	slices.Reverse(c.PutNumbers)
 	saveBusiness(t, s, c)
-	head := record.BusinessHead{ID: 2, Name: "蓝鲸", Version: 1, Source: record.SourceFile, At: start}
+	head := record.BusinessHead{ID: 2, Name: "蓝鲸", Version: 1, Source: record.SourceFile, At: start, Left: left}
 	b, numbers = business(2, 3)
+	b.Left = left
 	equal(t, "business", readBusiness(t, s, 2), record.Business{BusinessHead: head, Business: b, Numbers: numbers})
 	heads, err := s.Businesses(t.Context())
 	must(t, err)

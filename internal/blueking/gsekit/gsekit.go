@@ -36,8 +36,9 @@ type Jobs interface {
 type Options struct {
 	Plane Plane
 	Jobs  Jobs
-	// Flush updates a business from its source and then returns; nil means that there is no source but the record.
-	Flush       func(ctx context.Context, caller gozzard.Caller, biz int) error
+	// Flush updates a business from its source and then returns what of it could not be taken over; nil means that there
+	// is no source but the record.
+	Flush       Flush
 	Auth        *auth.Directory
 	Log         *slog.Logger
 	Observe     func(route string, code int, d time.Duration) // called after every request; nil means not at all
@@ -46,10 +47,13 @@ type Options struct {
 	Zone        *time.Location                                // of times without one; time.Local
 }
 
+// Flush updates a business from its source. left has a sentence for each thing that could not be taken over.
+type Flush func(ctx context.Context, caller gozzard.Caller, biz int) (left []string, err error)
+
 type server struct {
 	plane       Plane
 	jobs        Jobs
-	flush       func(ctx context.Context, caller gozzard.Caller, biz int) error
+	flush       Flush
 	granularity record.Granularity
 	syncWait    time.Duration
 	zone        *time.Location
@@ -70,7 +74,7 @@ func New(o Options) *blueking.Handler {
 		o.Log = slog.New(slog.DiscardHandler)
 	}
 	if o.Flush == nil {
-		o.Flush = func(context.Context, gozzard.Caller, int) error { return nil }
+		o.Flush = func(context.Context, gozzard.Caller, int) ([]string, error) { return nil, nil }
 	}
 
 	s := &server{plane: o.Plane, jobs: o.Jobs, flush: o.Flush, granularity: o.Granularity, syncWait: o.SyncWait,

@@ -1,8 +1,10 @@
 package gsekit
 
 import (
+	"bytes"
 	"encoding/json"
 	"net/netip"
+	"strconv"
 
 	"github.com/gozzard/gozzard/internal/record"
 	"github.com/gozzard/gozzard/internal/topology"
@@ -34,6 +36,7 @@ type hostInfo struct {
 	IP    string `json:"bk_host_innerip"`
 	IPv6  string `json:"bk_host_innerip_v6"`
 	Agent string `json:"bk_agent_id"`
+	ID    int    `json:"bk_host_id,omitempty"` // in CMDB
 }
 
 type serviceInfo struct {
@@ -86,11 +89,26 @@ func picture(it *record.TopologyItem) []byte {
 	r := it.Row
 	return encode(processInfo{
 		Set: setInfo{r.Set, r.Env.String(), r.SetName}, Module: moduleInfo{r.Module, r.ModuleName},
-		Host:            hostInfo{r.Host.Cloud, ipText(r.Host.IP), ipText(r.Host.IPv6), string(r.Host.Agent)},
+		Host:            hostInfo{r.Host.Cloud, ipText(r.Host.IP), ipText(r.Host.IPv6), string(r.Host.Agent), r.Host.ID},
 		ServiceInstance: serviceInfo{r.Service, r.ServiceName}, ProcessTemplate: templateInfo{r.Template},
 		Process: procInfo{r.Biz, r.Process, r.Name, r.Priority, len(r.Instances), r.Service,
 			attributesOf(it.Process)},
 	})
+}
+
+// hostID is the id of the host in a stored picture, 0 if it has none. It looks for the key only: in texts of a picture the
+// quotes of such a key are escaped.
+func hostID(picture []byte) int {
+	_, rest, found := bytes.Cut(picture, []byte(`"bk_host_id":`))
+	if !found {
+		return 0
+	}
+	end := bytes.IndexFunc(rest, func(r rune) bool { return r < '0' || r > '9' })
+	n, err := strconv.Atoi(string(rest[:max(end, 0)]))
+	if err != nil {
+		return 0
+	}
+	return n
 }
 
 func ipText(ip netip.Addr) string {

@@ -231,9 +231,9 @@ func newRig(t testing.TB) *rig {
 	r := &rig{plane: newPlane(t), jobs: &jobs{list: someJobs(), tasks: map[int64][]record.JobTask{158: someTasks()}}}
 	r.Handler = gsekit.New(gsekit.Options{
 		Plane: r.plane, Jobs: r.jobs, Auth: book(t), SyncWait: 3 * time.Second, Zone: time.FixedZone("", 8*3600),
-		Flush: func(_ context.Context, caller gozzard.Caller, biz int) error {
+		Flush: func(_ context.Context, caller gozzard.Caller, biz int) ([]string, error) {
 			r.flushed = append(r.flushed, fmt.Sprintf("flush of business %d by %s/%s", biz, caller.App, caller.User))
-			return r.flush
+			return nil, r.flush
 		},
 	})
 	return r

@@ -26,7 +26,16 @@ func (s *server) flushProcess(ctx context.Context, r *request) (any, error) {
 	if !r.Caller.Rights.MayBusinessHosts(gozzard.ActionUpdate, r.biz) {
 		return nil, gozzard.Errorf(gozzard.ErrAppForbidden, "app %s may not change business %d", r.Caller.App, r.biz)
 	}
-	return nil, s.flush(ctx, r.Caller, r.biz)
+	left, err := s.flush(ctx, r.Caller, r.biz)
+	if err != nil || len(left) == 0 {
+		return nil, err
+	}
+	return flushed{Left: left}, nil
+}
+
+// flushed is what a flush could not take over. Without any the answer has no data, as callers know it.
+type flushed struct {
+	Left []string `json:"left"`
 }
 
 type synced struct {

@@ -47,6 +47,7 @@ type topoLevel struct {
 	Biz    int `json:"bk_biz_id"`
 	Set    int `json:"bk_set_id"`
 	Module int `json:"bk_module_id"`
+	Host   int `json:"bk_host_id,omitempty"` // in CMDB
 }
 
 func (l speech) task(j *record.Job, t *record.JobTask, c clock) taskInfo {
@@ -62,7 +63,7 @@ func (l speech) task(j *record.Job, t *record.JobTask, c clock) taskInfo {
 		ExtraData: taskExtra{
 			Inst: t.Inst, Local: t.Local, ErrCode: errCode(t), Retryable: retryable(t.Reason),
 			Solutions:   l.solutions(t.Reason),
-			ProcessInfo: kept(t.Info), TopoLevel: topoLevel{t.Biz, t.Set, t.Module},
+			ProcessInfo: kept(t.Info), TopoLevel: topoLevel{t.Biz, t.Set, t.Module, hostID(t.Info)},
 		},
 	}
 	reason, code := t.Reason, t.Code

@@ -6,7 +6,7 @@ import { Moment, Text } from "./kit.tsx";
 import { ProcessName } from "./process-name.tsx";
 
 export const badEvents = new Set(["start_failed", "exited", "process_restart_failed", "process_cancel_restart", "process_resource_limit_exceed",
-  "process_group_resource_limit_exceed", "orphaned", "foreign_address", "policy_changed"]);
+  "process_group_resource_limit_exceed", "orphaned", "foreign_address", "policy_changed", "topology_left_out"]);
 
 /** Kinds of events that are fully said by their words; the message repeats them. */
 const plainKinds = new Set(["started", "exited", "process_restart_success"]);

@@ -41,6 +41,7 @@ export const overview = dictionary({
   "event.orphaned": { en: "left processes behind", zh: "遗留子进程" },
   "event.foreign_address": { en: "reports an address of another host", zh: "上报了其他主机的地址" },
   "event.policy_changed": { en: "policy changed", zh: "策略已变更" },
+  "event.topology_left_out": { en: "parts of CMDB were not taken", zh: "CMDB 中有部分内容未同步" },
   "event.code": { en: "exit code {code}", zh: "退出码 {code}" },
   "event.task": { en: "task", zh: "任务" },
   "event.by": { en: "by {user}", zh: "操作人 {user}" },
