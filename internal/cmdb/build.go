@@ -1,6 +1,8 @@
 package cmdb
 
 import (
+	"bytes"
+	"encoding/json"
 	"fmt"
 	"net/netip"
 	"slices"
@@ -121,7 +123,17 @@ func process(r *processRow) topology.Process {
 		User:     p.User, WorkPath: p.WorkPath, PIDFile: p.PIDFile,
 		Start: p.Start, Stop: p.Stop, Restart: p.Restart, Reload: p.Reload, ForceStop: p.ForceStop,
 		Timeout: int(p.Timeout), StartCheckSecs: int(p.StartCheck),
+		FuncID: string(p.FuncID), BindInfo: bindInfo(p.BindInfo),
 	}
+}
+
+// bindInfo is the list of addresses of a process as one text, "" if there are none.
+func bindInfo(list json.RawMessage) string {
+	var text bytes.Buffer
+	if json.Compact(&text, list) != nil || text.String() == "null" || text.String() == "[]" {
+		return ""
+	}
+	return text.String()
 }
 
 // host reads the host of a row. It leaves out what is not an address or an agent id; Check reports a host that has

@@ -33,6 +33,8 @@ func TestRead(t *testing.T) {
 	}
 	s.rows[4] = with(with(s.rows[4], "process", "bk_process_name", "second"), "service_instance", "name", "service 1")
 	s.rows[4]["host"] = s.rows[0]["host"]
+	with(with(s.rows[4], "process", "bk_func_id", 8), "process", "bind_info", []any{map[string]any{"port": "80"}})
+	with(with(s.rows[0], "process", "bk_func_id", nil), "process", "bind_info", []any{})
 	b, err := s.client(t).Read(t.Context(), 2)
 	if err != nil {
 		t.Fatal(err)
@@ -46,7 +48,7 @@ func TestRead(t *testing.T) {
 	}
 
 	second := process(5)
-	second.Name, second.Num = "second", 4
+	second.Name, second.Num, second.FuncID, second.BindInfo = "second", 4, "8", `[{"port":"80"}]`
 	service := func(id int, host topology.Host, processes ...topology.Process) topology.ServiceInstance {
 		return topology.ServiceInstance{ID: 1000 + id, Name: fmt.Sprintf("service %d", id), Host: host,
 			Processes: processes}

@@ -60,6 +60,21 @@ func (a addresses) first() string {
 	return strings.TrimSpace(text)
 }
 
+// word is a text that some versions of CMDB write as a number, or not at all. Any other value is left out.
+type word string
+
+// UnmarshalJSON reads any of these forms.
+func (w *word) UnmarshalJSON(b []byte) error {
+	switch *w = ""; b[0] {
+	case '"':
+		return json.Unmarshal(b, (*string)(w))
+	case 'n', 't', 'f', '{', '[':
+		return nil
+	}
+	*w = word(b)
+	return nil
+}
+
 // page is a part of a list.
 type page struct {
 	Start int    `json:"start"`
@@ -106,6 +121,7 @@ type processRow struct {
 		ID         number `json:"bk_process_id"`
 		Name       string `json:"bk_process_name"`
 		FuncName   string `json:"bk_func_name"`
+		FuncID     word   `json:"bk_func_id"`
 		Num        number `json:"proc_num"`
 		Priority   number `json:"priority"`
 		User       string `json:"user"`
@@ -118,6 +134,8 @@ type processRow struct {
 		ForceStop  string `json:"face_stop_cmd"`
 		Timeout    number `json:"timeout"`
 		StartCheck number `json:"bk_start_check_secs"`
+
+		BindInfo json.RawMessage `json:"bind_info"`
 	} `json:"process"`
 }
 
@@ -126,5 +144,6 @@ func processFields() []string {
 	return []string{
 		"bk_process_id", "bk_process_name", "bk_func_name", "proc_num", "priority", "user", "work_path", "pid_file",
 		"start_cmd", "stop_cmd", "restart_cmd", "reload_cmd", "face_stop_cmd", "timeout", "bk_start_check_secs",
+		"bk_func_id", "bind_info",
 	}
 }

@@ -33,6 +33,8 @@ type processDoc struct {
 	Template       int    `json:"template,omitempty"`
 	Num            int    `json:"num,omitempty"`
 	Priority       int    `json:"priority,omitempty"`
+	FuncID         string `json:"func_id,omitempty"`
+	BindInfo       string `json:"bind_info,omitempty"`
 	User           string `json:"user,omitempty"`
 	WorkPath       string `json:"work_path,omitempty"`
 	PIDFile        string `json:"pid_file,omitempty"`

@@ -10,7 +10,7 @@ type attribute struct {
 }
 
 // attributes lists all attributes of a process, in the order in which documents have them.
-func (p *Process) attributes() [16]attribute {
+func (p *Process) attributes() [18]attribute {
 	return [...]attribute{
 		{key: "id", number: &p.ID},
 		{key: "name", text: &p.Name},
@@ -28,6 +28,8 @@ func (p *Process) attributes() [16]attribute {
 		{key: "face_stop_cmd", text: &p.ForceStop},
 		{key: "timeout", number: &p.Timeout},
 		{key: "start_check_secs", number: &p.StartCheckSecs},
+		{key: "func_id", text: &p.FuncID},
+		{key: "bind_info", text: &p.BindInfo},
 	}
 }
 

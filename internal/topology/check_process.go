@@ -2,6 +2,7 @@ package topology
 
 import (
 	"context"
+	"encoding/json"
 	"fmt"
 	"strings"
 	"unicode"
@@ -33,6 +34,8 @@ func (p *Process) Unusable(set, module string) []gozzard.Fault {
 
 	n := Naming{SetName: set, ModuleName: module, Alias: p.Name, Local: 1, Inst: 1}
 	check("func_name", checkProgram(p.FuncName))
+	check("func_id", checkLine(p.FuncID, maxShort))
+	check("bind_info", checkBindInfo(p.BindInfo))
 	check("template_id", checkNumber(p.Template, maxID))
 	check("proc_num", checkNumber(p.Num, maxCount))
 	check("priority", checkNumber(p.Priority, maxID))
@@ -103,6 +106,20 @@ func checkProgram(s string) string {
 		return "is the name of a program as its system shows it, not a path"
 	}
 	return checkLine(s, maxShort)
+}
+
+// checkBindInfo says what is wrong with a list of addresses, or "". Only its form is checked: it is passed on as it is.
+func checkBindInfo(s string) string {
+	var list []map[string]any
+	switch {
+	case s == "":
+		return ""
+	case len(s) > maxCommand:
+		return fmt.Sprintf("has %d bytes, at most %d are allowed", len(s), maxCommand)
+	case json.Unmarshal([]byte(s), &list) != nil || list == nil:
+		return fmt.Sprintf("%.80q is not a list of objects in JSON", s)
+	}
+	return ""
 }
 
 // checkPath checks a path as it will be after its placeholders are replaced.

@@ -101,6 +101,10 @@ type Process struct {
 	Num      int    // instances on the host; 0 is 1
 	Priority int
 
+	// What only clients of CMDB read.
+	FuncID   string
+	BindInfo string // the addresses that the process binds: a list of objects in JSON; "" is an empty list
+
 	// The definition, with placeholders. See Define.
 	User           string
 	WorkPath       string

@@ -260,11 +260,15 @@ func TestD9D10DetailsAndRetryOfAJob(t *testing.T) {
 	}
 	attributes := ft.J{"bk_func_name": fx.Name, "user": "root", "work_path": fx.Dir, "pid_file": fx.PIDFile(),
 		"start_cmd": "./start.sh", "stop_cmd": "./stop.sh", "restart_cmd": "./restart.sh", "reload_cmd": "./reload.sh",
-		"face_stop_cmd": "./kill.sh", "timeout": 30.0, "bk_start_check_secs": 1.0}
+		"face_stop_cmd": "./kill.sh", "timeout": 30.0, "bk_start_check_secs": 1.0, "bk_func_id": "9"}
 	for key, want := range attributes {
 		if got := detail.Tasks[0].Extra.Info.Process[key]; got != want {
 			t.Errorf("D9: %s is %v, want %v", key, got, want)
 		}
+	}
+	bound, _ := json.Marshal(detail.Tasks[0].Extra.Info.Process["bind_info"])
+	if string(bound) != `[{"enable":true,"ip":"127.0.0.1","port":"80","protocol":"1"}]` {
+		t.Errorf("D9: bind_info is %s", bound)
 	}
 
 	if extra := detail.Tasks[0].Extra; extra.Info.Host["bk_host_id"] != 3.0 || extra.Level["bk_host_id"] != 3.0 {

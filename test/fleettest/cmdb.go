@@ -106,7 +106,8 @@ func (p *CMDBProcess) row(set int) J {
 		process = J{"bk_process_id": p.ID, "bk_process_name": p.Alias, "bk_func_name": d.Name, "user": d.User,
 			"work_path": d.Dir, "pid_file": d.PIDFile(), "start_cmd": "./start.sh", "stop_cmd": "./stop.sh",
 			"restart_cmd": "./restart.sh", "reload_cmd": "./reload.sh", "face_stop_cmd": "./kill.sh", "timeout": 30,
-			"bk_start_check_secs": 1, "proc_num": 1}
+			"bk_start_check_secs": 1, "proc_num": 1, "bk_func_id": "9",
+			"bind_info": []J{{"ip": "127.0.0.1", "port": "80", "protocol": "1", "enable": true}}}
 	}
 	return J{
 		"set":              J{"bk_set_id": set, "bk_set_name": p.Set, "bk_set_env": env},

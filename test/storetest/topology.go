@@ -93,6 +93,7 @@ func business(biz, services int) (topology.Business, []topology.Numbers) {
 
 func fullProcess(id int, alias string) topology.Process {
 	return topology.Process{ID: id, Name: alias, FuncName: "java", Template: id % 3, Num: 2, Priority: -id,
+		FuncID: "7", BindInfo: `[{"port":"80"}]`,
 		User: "root", WorkPath: "/data/${inst_id}",
 		PIDFile: "/run/x.pid", Start: "./start.sh \"<a> & b\"", Stop: "./stop.sh", Restart: "./restart.sh",
 		Reload: "./reload.sh", ForceStop: "./kill.sh",

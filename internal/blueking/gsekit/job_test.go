@@ -181,9 +181,9 @@ func TestWhatAJobKeeps(t *testing.T) {
 	const picture = `{"set":{"bk_set_id":5,"bk_set_env":"3","bk_set_name":"管控平台"},"module":{"bk_module_id":21,"bk_module_name":"gse_agent"},` +
 		`"host":{"bk_cloud_id":0,"bk_host_innerip":"127.0.0.1","bk_host_innerip_v6":"","bk_agent_id":""},"service_instance":{"id":5,"name":"127.0.0.1_gse_agent"},` +
 		`"process_template":{"id":26},"process":{"bk_biz_id":2,"bk_process_id":46,"bk_process_name":"gse_agent","priority":1,"proc_num":1,"service_instance_id":5,` +
-		`"bk_func_name":"agent","user":"root","work_path":"/data","pid_file":"","start_cmd":"./start.sh ${LocalInstID}","stop_cmd":"",` +
-		`"restart_cmd":"","reload_cmd":"","face_stop_cmd":"","timeout":30,"bk_start_check_secs":2}}`
-	it := record.TopologyItem{Row: &rows[0], Process: &topology.Process{ID: 46, FuncName: "agent", User: "root",
+		`"bk_func_name":"agent","bk_func_id":"5","user":"root","work_path":"/data","pid_file":"","start_cmd":"./start.sh ${LocalInstID}","stop_cmd":"",` +
+		`"restart_cmd":"","reload_cmd":"","face_stop_cmd":"","timeout":30,"bk_start_check_secs":2,"bind_info":[{"port":"80"}]}}`
+	it := record.TopologyItem{Row: &rows[0], Process: &topology.Process{ID: 46, FuncName: "agent", FuncID: "5", BindInfo: `[{"port":"80"}]`, User: "root",
 		WorkPath: "/data", Start: "./start.sh ${LocalInstID}", Timeout: 30, StartCheckSecs: 2}}
 	if got := string(r.jobs.last.Info(&it)); got != picture {
 		t.Errorf("%s", got)

@@ -2,6 +2,7 @@ package gsekit
 
 import (
 	"bytes"
+	"cmp"
 	"encoding/json"
 	"net/netip"
 	"strconv"
@@ -62,6 +63,7 @@ type procInfo struct {
 // procAttributes are the attributes of a process as its source has them, with their placeholders.
 type procAttributes struct {
 	FuncName   string `json:"bk_func_name"`
+	FuncID     string `json:"bk_func_id"`
 	User       string `json:"user"`
 	WorkPath   string `json:"work_path"`
 	PIDFile    string `json:"pid_file"`
@@ -72,6 +74,8 @@ type procAttributes struct {
 	ForceStop  string `json:"face_stop_cmd"`
 	Timeout    int    `json:"timeout"`
 	StartCheck int    `json:"bk_start_check_secs"`
+
+	BindInfo json.RawMessage `json:"bind_info"`
 }
 
 // attributesOf are the attributes of a process; nil if it is not in the business any more.
@@ -79,9 +83,9 @@ func attributesOf(p *topology.Process) *procAttributes {
 	if p == nil {
 		return nil
 	}
-	return &procAttributes{FuncName: p.FuncName, User: p.User, WorkPath: p.WorkPath, PIDFile: p.PIDFile,
+	return &procAttributes{FuncName: p.FuncName, FuncID: p.FuncID, User: p.User, WorkPath: p.WorkPath, PIDFile: p.PIDFile,
 		Start: p.Start, Stop: p.Stop, Restart: p.Restart, Reload: p.Reload, ForceStop: p.ForceStop,
-		Timeout: p.Timeout, StartCheck: p.StartCheckSecs}
+		Timeout: p.Timeout, StartCheck: p.StartCheckSecs, BindInfo: json.RawMessage(cmp.Or(p.BindInfo, "[]"))}
 }
 
 // picture is the process of a task as JSON; it is stored with the task.
