@@ -82,8 +82,8 @@ const ProcessNameMarks = "_-.@+:/()#[],&'=*~$% "
 const wideBlank = '\u3000'
 
 // ValidateProcessName checks a namespace or the name of a process: letters and digits of any script, visible characters
-// beyond ASCII, ProcessNameMarks, and blanks inside. The first character is not a blank, nor one of - . @ +, so that a
-// name never looks like an option or a hidden file.
+// beyond ASCII, ProcessNameMarks, and blanks inside. The first character is neither a blank nor a dot, so that a name never
+// looks like a hidden file or a path upwards.
 //
 // Such a name may have a slash, a dollar or quotes in it. It is therefore never a part of a path or of a command: hosts
 // name their files by digests, and topology.Check rejects commands that mention a name which a shell could obey. The
@@ -95,16 +95,15 @@ func ValidateProcessName(s string) error {
 
 	for i, r := range s {
 		inner := i > 0 && i+utf8.RuneLen(r) < len(s)
-		notFirst := strings.ContainsRune("-.@+", r)
 		switch {
 		case unicode.IsLetter(r), unicode.IsDigit(r):
 		case i > 0 && unicode.In(r, unicode.Mn, unicode.Mc):
 		case inner && (r == ' ' || r == wideBlank):
-		case r != ' ' && (i > 0 || !notFirst) && strings.ContainsRune(ProcessNameMarks, r):
+		case r != ' ' && (i > 0 || r != '.') && strings.ContainsRune(ProcessNameMarks, r):
 		case r >= utf8.RuneSelf && unicode.In(r, unicode.P, unicode.S, unicode.N):
 		default:
 			return fmt.Errorf("%q may not stand at byte %d of %q (letters, digits, _ - . @ + : / ( ) # [ ] , & ' = * ~ $, "+
-				"the percent sign and inner blanks; first none of - . @ +)", r, i, s)
+				"the percent sign and inner blanks; first no dot)", r, i, s)
 		}
 	}
 

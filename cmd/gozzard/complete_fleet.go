@@ -70,7 +70,7 @@ func completions(values []value, before []string, prefix string) []cobra.Complet
 	var out []cobra.Completion
 	for _, v := range values {
 		if v.text == "" || seen[v.text] || !strings.HasPrefix(v.text, prefix) || printable(v.text) != v.text ||
-			strings.ContainsAny(v.text, obeyed) {
+			strings.ContainsAny(v.text, obeyed) || v.text[0] == '-' {
 			continue
 		}
 		seen[v.text] = true

@@ -82,4 +82,7 @@ func TestCompletionIsHarmless(t *testing.T) {
 	if want := []string{"web\tshop x[2J", "wet"}; !slices.Equal(got, want) {
 		t.Errorf("completes %q, want %q", got, want)
 	}
+	if got := completions([]value{{"-x", ""}, {"x", ""}}, nil, ""); !slices.Equal(got, []string{"x"}) {
+		t.Errorf("completes %q: an option", got)
+	}
 }

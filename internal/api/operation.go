@@ -223,11 +223,14 @@ func requireName(v *strictjson.Value) string {
 }
 
 // requireLiteral is requireName for a process that is defined here. In later requests a * stands for any text, so a
-// name that has one could mean other processes, too.
+// name that has one could mean other processes, too. One that looks like an option is hard to type.
 func requireLiteral(v *strictjson.Value) string {
 	s := requireName(v)
 	if isPattern(s) {
 		v.Fault("has a *, which stands for any text in this API: choose another name")
+	}
+	if strings.HasPrefix(s, "-") {
+		v.Fault("begins with -, as options of commands do: choose another name")
 	}
 	return s
 }

@@ -20,7 +20,7 @@ import (
 
 // oddNames are names as CMDB allows them.
 var oddNames = []string{"nginx:80_1", "java(1)_1", "进程（1）_1", "web/api_1", "a[b]_1", "nginx#1_1", "a,b_1", "100%_1", "a&b_1",
-	"it's_1", "k=v_1", "a*_1", "~home_1", "$(touch pwned)_1", "a/../../etc/passwd_1", "全　角_1", "two words_1",
+	"it's_1", "k=v_1", "a*_1", "~home_1", "$(touch pwned)_1", "a/../../etc/passwd_1", "全　角_1", "two words_1", "-x_1",
 	strings.Repeat("名", 85)}
 
 // TestD2NamesOfCMDB: a process with such a name is synced, started, listed, logged and stopped on all doors and on the
@@ -49,7 +49,7 @@ func TestD2NamesOfCMDB(t *testing.T) {
 
 	// A life with each of some names, in a namespace that is odd, too.
 	const space = "shop: front/（1）"
-	for i, name := range []string{"nginx:80_1", "$(touch pwned)_1", "a*_1", "web/../api_1", "it's_1"} {
+	for i, name := range []string{"nginx:80_1", "$(touch pwned)_1", "a*_1", "web/../api_1", "it's_1", "-x_1"} {
 		fx := ft.NewDaemon(t, t.TempDir(), fmt.Sprintf("gzodd%d", i))
 		fx.Script("start.sh", "echo start >> calls\necho hello from $GOZZARD_NAME\nsetsid ./"+fx.Name+
 			" 1000000 </dev/null >/dev/null 2>&1 &\necho $! > "+fx.PIDFile())
@@ -103,24 +103,24 @@ func liveOddly(t *testing.T, d *ft.Dev, fx *ft.Daemon, space, name string) {
 	}
 
 	// The command line, with the name as one argument.
-	cli := func(args ...string) string {
+	cli := func(verb string, args ...string) string {
 		t.Helper()
-		cmd := exec.Command(ft.Binary(t), append(args, "--credentials", filepath.Join(d.Data, "dev.json"))...)
+		cmd := exec.Command(ft.Binary(t), append([]string{verb, "--credentials", filepath.Join(d.Data, "dev.json"), "-n", space}, args...)...)
 		cmd.Dir = fx.Dir
 		out, err := cmd.CombinedOutput()
 		if err != nil {
-			t.Errorf("gozzard %q: %v\n%s", args, err, out)
+			t.Errorf("gozzard %s %q: %v\n%s", verb, args, err, out)
 		}
 		return string(out)
 	}
-	if out := cli("ps", "-n", space); !strings.Contains(out, name) {
+	if out := cli("ps"); !strings.Contains(out, name) {
 		t.Errorf("gozzard ps does not list %s:\n%s", name, out)
 	}
-	if out := cli("logs", name, "-n", space, "--host", "127.0.0.1"); !strings.Contains(out, "hello from "+name) {
+	if out := cli("logs", "--host", "127.0.0.1", "--", name); !strings.Contains(out, "hello from "+name) {
 		t.Errorf("gozzard logs %s:\n%s", name, out)
 	}
-	if strings.Contains(name, "'") {
-		cli("stop", name, "-n", space, "--host", "127.0.0.1")
+	if strings.Contains(name, "'") || strings.HasPrefix(name, "-") {
+		cli("stop", "--host", "127.0.0.1", "--", name)
 	} else if e := run(1); e.Code != 0 {
 		t.Errorf("%s: stop: %+v", name, e)
 	}
@@ -134,7 +134,7 @@ func liveOddly(t *testing.T, d *ft.Dev, fx *ft.Daemon, space, name string) {
 func TestD2RefusedNames(t *testing.T) {
 	t.Parallel() // it mostly waits
 	d := ft.StartDev(t, 1)
-	for _, name := range []string{"..", ".", "../x", "-rf", " a", "a ", "a\\b", "a\"b", "a`b", "a;b", "a|b", "a>b", "a\u202eb", "a\u200bb",
+	for _, name := range []string{"..", ".", "../x", ".rf", " a", "a ", "a\\b", "a\"b", "a`b", "a;b", "a|b", "a>b", "a\u202eb", "a\u200bb",
 		"a\nb", strings.Repeat("x", 257)} {
 		ans := d.Call("get_proc_status", ft.J{"meta": ft.J{"namespace": "gse", "name": name}, "hosts": []ft.J{ft.Host(1)}})
 		if ans.Code != 1306406 || !strings.Contains(ans.Message, "meta.name: ") {
@@ -142,20 +142,23 @@ func TestD2RefusedNames(t *testing.T) {
 		}
 	}
 
-	req, err := http.NewRequestWithContext(t.Context(), http.MethodPut, d.Cred.URL+"/api/v1/processes",
-		strings.NewReader(`{"name":"a*b","command":"sleep 1"}`))
-	if err != nil {
-		t.Fatal(err)
-	}
-	cred, _ := json.Marshal(ft.J{"bk_app_code": d.Cred.AppCode, "bk_app_secret": d.Cred.Secret, "bk_username": d.Cred.Username})
-	req.Header.Set("X-Bkapi-Authorization", string(cred))
-	req.Header.Set("Content-Type", "application/json")
-	res, err := http.DefaultClient.Do(req)
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer res.Body.Close()
-	if body, _ := io.ReadAll(res.Body); res.StatusCode != http.StatusBadRequest || !strings.Contains(string(body), "stands for any text") {
-		t.Errorf("a pattern was registered: %d %s", res.StatusCode, body)
+	for name, why := range map[string]string{"a*b": "stands for any text", "-x": "begins with -"} {
+		req, err := http.NewRequestWithContext(t.Context(), http.MethodPut, d.Cred.URL+"/api/v1/processes",
+			strings.NewReader(`{"name":"`+name+`","command":"sleep 1"}`))
+		if err != nil {
+			t.Fatal(err)
+		}
+		cred, _ := json.Marshal(ft.J{"bk_app_code": d.Cred.AppCode, "bk_app_secret": d.Cred.Secret, "bk_username": d.Cred.Username})
+		req.Header.Set("X-Bkapi-Authorization", string(cred))
+		req.Header.Set("Content-Type", "application/json")
+		res, err := http.DefaultClient.Do(req)
+		if err != nil {
+			t.Fatal(err)
+		}
+		body, _ := io.ReadAll(res.Body)
+		res.Body.Close()
+		if res.StatusCode != http.StatusBadRequest || !strings.Contains(string(body), why) {
+			t.Errorf("%s was registered: %d %s", name, res.StatusCode, body)
+		}
 	}
 }

@@ -114,7 +114,7 @@ func TestRefusedInput(t *testing.T) {
 		{"name semicolon", operate(named("a;b")), "meta.name: ';' may not stand"},
 		{"name backquote", operate(named("a`b")), "meta.name: '`' may not stand"},
 		{"name backslash", operate(named(`a\b`)), `meta.name: '\\' may not stand`},
-		{"name option", operate(named("-rf")), "meta.name: '-' may not stand at byte 0"},
+		{"name hidden", operate(named(".rf")), "meta.name: '.' may not stand at byte 0"},
 		{"name bidi", operate(named("a\u202eb")), `meta.name: '\u202e' may not stand`},
 		{"name newline", operate(named("a\nb")), `meta.name: '\n' may not stand`},
 		{"name outer blank", operate(named("a ")), "meta.name: ' ' may not stand"},
