@@ -25,10 +25,10 @@ const (
 
 	// How many handshakes are under way for each processor. They take turns on it with everything else that the server
 	// does: more of them end no sooner, and hosts that are connected already would be taken for silent. A handshake
-	// that waits for its client for longer than handshakeTurn does not count any more, so clients that never answer
-	// keep nobody out.
+	// counts for handshakeTurn only. It mostly waits for its client, which may be far away, slow, or never answer, and
+	// must not keep others out.
 	handshakesPerCPU = 16
-	handshakeTurn    = 500 * time.Millisecond
+	handshakeTurn    = 50 * time.Millisecond
 
 	// How long a connection waits for its handshake. This is shorter than the patience of agents: the handshake of one
 	// that has gone elsewhere is lost work. An agent waits less if it knows other servers.
