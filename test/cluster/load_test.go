@@ -59,6 +59,9 @@ func (f *loaded) fresh(least int) {
 	f.l = ledger.New(f.t, f.apis()...)
 	f.l.Addr, f.l.Cloud, f.l.Prefix = faultHost, f.cloud, fmt.Sprintf("part%d-", f.parts)
 	f.least = max(least, 30)
+	if *faultOps < 1000 { // many tests run beside this one
+		f.l.Pause = 200 * time.Millisecond
+	}
 }
 
 // faultHost is the address of a host of the fault tests, counted from 1 as the ledger does.

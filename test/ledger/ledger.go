@@ -38,6 +38,8 @@ type Ledger struct {
 	User string
 	// Notes is the file with the effects of a simulated fleet, "" for real hosts.
 	Notes string
+	// Pause is between two operations of a caller of Load. Without one, callers send faster than a slow machine executes.
+	Pause time.Duration
 	// Within is how long Collect waits for all verdicts.
 	Within time.Duration
 	// MayFail: the fault may prevent commands from starting. Then they must have had no effect.
@@ -168,6 +170,9 @@ func (l *Ledger) Load(callers, hosts, limit int) (stop func()) {
 				default:
 				}
 				l.Send(fmt.Sprintf("%sm%d-%d", prefix, c, i), 1+(c+i)%hosts, c, quit)
+				if l.Pause > 0 {
+					time.Sleep(l.Pause)
+				}
 			}
 		})
 	}
