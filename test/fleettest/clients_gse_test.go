@@ -285,7 +285,9 @@ func TestD18PlatformAppOnManyHosts(t *testing.T) {
 	}
 	for i := range plugins / 10 {
 		code := -1
-		ft.Until(t, 5*time.Minute, func() string { return fmt.Sprintf("restart %d to %d of bk_nodeman: %d", i*hosts*10, (i+1)*hosts*10, code) },
+		ft.Until(t, 5*time.Minute, func() string {
+			return fmt.Sprintf("restart %d to %d of bk_nodeman: %d", i*hosts*10, (i+1)*hosts*10, code)
+		},
 			func() bool { code = restart("bk_nodeman", i); return code != 1306429 }) // a slow server takes them when it has done those before; a quota is for an hour
 		if code != 0 {
 			t.Fatalf("restart %d to %d of bk_nodeman: %d", i*hosts*10, (i+1)*hosts*10, code)
