@@ -163,7 +163,13 @@ func (a *authenticator) checkCertificate(c server.ClientAuthentication) bool {
 	if cs == nil {
 		return false
 	}
-	machine, run, _ := strings.Cut(c.GetOpts().Name, "/")
+
+	// A change of the routes makes the broker ask also about connections whose client has said nothing yet. Nothing is known
+	// of its machine then, and the gate would take it for a copy. It connects again.
+	machine, run, said := strings.Cut(c.GetOpts().Name, "/")
+	if !said || run == "" {
+		return false
+	}
 
 	// Ask the gate. The lock is held meanwhile, so that an agent that is disconnected now cannot connect unnoticed.
 	a.mu.Lock()

@@ -4,6 +4,7 @@ import (
 	"bufio"
 	"crypto/tls"
 	"fmt"
+	"io"
 	"net"
 	"slices"
 	"strings"
@@ -376,4 +377,51 @@ func busyPort(t *testing.T) string {
 	must(t, err)
 	t.Cleanup(func() { _ = l.Close() })
 	return l.Addr().String()
+}
+
+// namesOf is a gate that notes the machines of the agents it is asked about.
+type namesOf struct {
+	gate
+	mu    sync.Mutex
+	asked []string
+}
+
+func (g *namesOf) Admit(cs *tls.ConnectionState, machine string) (gozzard.AgentID, int, time.Time, error) {
+	g.mu.Lock()
+	g.asked = append(g.asked, machine)
+	g.mu.Unlock()
+	return g.gate.Admit(cs, machine)
+}
+
+// TestRoutesChangeBeforeConnect: the routes change while an agent has connected, and not yet said its name. The gate is not
+// asked about it: without the name of its machine it would be taken for a copy of another one.
+func TestRoutesChangeBeforeConnect(t *testing.T) {
+	a := newAuthority(t)
+	names := new(namesOf)
+	o := a.options("s0")
+	o.Gate = names
+	m, other := a.member(o), a.member(a.options("s1"))
+
+	// It says nothing, until the broker closes its connection.
+	conn, err := tls.Dial("tcp", m.Addr(), a.agentTLS(0, "early"))
+	must(t, err)
+	defer conn.Close()
+	_, err = conn.Read(make([]byte, 1)) // of INFO: the broker knows the connection
+	must(t, err)
+	introduce(t, m, other)
+	must(t, conn.SetReadDeadline(time.Now().Add(20*time.Second)))
+	if _, err := io.Copy(io.Discard, conn); err != nil {
+		t.Errorf("the connection is not closed: %v", err)
+	}
+
+	// An agent that does gets in.
+	e := a.agent(m, "early")
+	eventually(t, "the agent", e.isUp)
+	names.mu.Lock()
+	defer names.mu.Unlock()
+	for _, machine := range names.asked {
+		if machine != "machine" {
+			t.Errorf("the gate was asked about an agent of machine %q", machine)
+		}
+	}
 }
