@@ -7,6 +7,7 @@ import (
 	"crypto/rand"
 	"crypto/tls"
 	"crypto/x509"
+	"errors"
 	"fmt"
 	"testing"
 	"time"
@@ -229,9 +230,14 @@ func TestMadeUpSenders(t *testing.T) {
 	for end := time.Now().Add(30 * time.Second); ; time.Sleep(10 * time.Millisecond) {
 		if _, ask := b.open(t, "all", "a", a.Seal("all", nil)); ask != nil {
 			_, answer := a.open(t, "a", "b", ask)
-			b.open(t, "b", "a", answer)
-			b.hears(t, a)
-			return
+			_, _, err := b.Open("b", "a", answer)
+			if err == nil {
+				b.hears(t, a)
+				return
+			}
+			if !errors.Is(err, errSealMany) { // made-up senders used up the signatures of a moment: it asks again
+				t.Fatal(err)
+			}
 		}
 		if time.Now().After(end) {
 			t.Fatal("a server is kept out")
