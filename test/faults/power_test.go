@@ -24,6 +24,7 @@ func TestH2AgentPowerCut(t *testing.T) {
 	agent := s.StartAgentIn(t, 1, filepath.Clean(dir), "")
 	endFirst(t, agent)
 	l := ledger.New(t, s.API)
+	l.Pause = 50 * time.Millisecond // or a slow machine never gets to most of them
 	stop := l.Load(4, 1, 100000)
 	rounds := 3 * *scale
 	for range rounds {
