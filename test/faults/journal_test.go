@@ -134,7 +134,7 @@ func TestA8DamagedJournal(t *testing.T) {
 	stop()
 	fmt.Printf("fault A8: %d damaged journals\n", rounds)
 	l.Afterwards(8, 1)
-	l.Judge("A8", ledger.Floor{OK: 12, Interrupted: 4})
+	l.Judge("A8", ledger.Floor{OK: 8, Interrupted: 4}) // those afterwards; how many of the others are executed depends on the machine
 	f.untouched("after the damage")
 	cameBack(t, f.ds[0])
 }
