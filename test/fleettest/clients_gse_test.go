@@ -47,8 +47,8 @@ func TestD5RegisterOfCMDB32(t *testing.T) {
 	}
 }
 
-// TestD6NamesOfOldClients: entries of V1 have errcode and errmsg beside error_code and error_msg; those of V2 do not.
-// TestD11: the sentence of a failed check is there once.
+// TestD6D11EntriesOfV1: entries of V1 have errcode and errmsg beside error_code and error_msg; those of V2 do not.
+// The sentence of a failed check is there once.
 func TestD6D11EntriesOfV1(t *testing.T) {
 	t.Parallel() // it mostly waits
 	d := ft.StartDev(t, 1)
@@ -72,6 +72,42 @@ func TestD6D11EntriesOfV1(t *testing.T) {
 			if call == "operate_proc" && (code != 836.0 || e["errmsg"] != text) || call != "operate_proc" && old {
 				t.Errorf("D6: %s of %s: %v", key, call, e)
 			}
+		}
+	}
+}
+
+// TestD11EveryCheck: the sentence of a failed check is there once after a start, a stop and a restart.
+func TestD11EveryCheck(t *testing.T) {
+	t.Parallel() // it mostly waits
+	d := ft.StartDev(t, 1)
+	fx := ft.NewDaemon(t, t.TempDir(), "gzchecks")
+	fx.Script("stop.sh", "echo stop >> calls") // it stops nothing
+	fx.Script("restart.sh", "kill -9 $(cat "+fx.PIDFile()+")")
+	spec := fx.Spec(nil)
+	run := func(op int) ft.Entry {
+		t.Helper()
+		task := d.Operate("operate_proc_multi", ft.J{"proc_operate_req": []ft.J{{"meta": ft.J{"namespace": "gse", "name": "checks"},
+			"op_type": op, "hosts": []ft.J{ft.Host(1)}, "spec": spec}}})
+		for _, e := range d.Await(task) {
+			return e
+		}
+		t.Fatal("no entry")
+		return ft.Entry{}
+	}
+
+	if e := run(0); e.Code != 0 {
+		t.Fatalf("start: %+v", e)
+	}
+	checks := []struct {
+		op       int
+		sentence string
+	}{
+		{1, "stop process (gzchecks) failed, for post-check status still alive"},
+		{7, "restart process (gzchecks) failed, for post-check status not alive"},
+	}
+	for _, c := range checks {
+		if e := run(c.op); e.Code != 836 || strings.Count(e.Msg, c.sentence) != 1 || strings.Count(e.Content, c.sentence) != 1 {
+			t.Errorf("%+v, want %q once", e, c.sentence)
 		}
 	}
 }
