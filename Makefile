@@ -322,7 +322,7 @@ fuzz: ## every fuzz target for FUZZTIME, guided by coverage
 .PHONY: fuzz-mako
 fuzz-mako: ## random templates beside Mako of Debian for MAKOTIME
 	@.ci/deps mako
-	GOZZARD_MAKO_TIME=$(MAKOTIME) go test -count=1 -timeout 0 -run TestBesideMako -v ./internal/mako
+	GOZZARD_MAKO_TIME=$(MAKOTIME) go test -tags mako -count=1 -timeout 0 -run TestBesideMako -v ./internal/mako
 
 .PHONY: clean
 clean: ## remove what was built

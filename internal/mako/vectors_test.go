@@ -171,19 +171,3 @@ func TestCheckVectors(t *testing.T) {
 		}
 	}
 }
-
-// TestSharedVectors says when the extract in testdata is not what the contract has, where that is at hand.
-func TestSharedVectors(t *testing.T) {
-	text, err := os.ReadFile("../../../shared/contract/config-vectors.json")
-	if err != nil {
-		t.Skip("the contract is not at hand")
-	}
-	var want vectors
-	if err := json.Unmarshal(text, &want); err != nil {
-		t.Fatal(err)
-	}
-	got := readVectors(t)
-	if fmt.Sprint(got) != fmt.Sprint(want) {
-		t.Error("testdata/vectors.json is not what the contract has")
-	}
-}
