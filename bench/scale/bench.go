@@ -21,6 +21,7 @@ const servers = 3
 
 type options struct {
 	agents    int
+	listed    int           // hosts in the record and in the lists; those above agents have no agent
 	processes int           // on each host
 	rest      time.Duration // how long the fleet at rest is measured
 	settle    time.Duration // between the last joined agent and the rest, until each has sent a full report in it

@@ -154,7 +154,7 @@ func (b *bench) measureSize(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	b.m.attemptBytes, b.m.hostBytes = attempts/max(rows, 1), (all-attempts)/float64(b.agents)
+	b.m.attemptBytes, b.m.hostBytes = attempts/max(rows, 1), (all-attempts)/float64(b.listed)
 	return nil
 }
 

@@ -101,15 +101,15 @@ func (p *postgres) tabulate(ctx context.Context, agents, processes int) error {
 
 // measureLists asks every server for pages of all processes.
 func (b *bench) measureLists(ctx context.Context) error {
-	if err := b.pg.tabulate(ctx, b.agents, b.processes); err != nil {
+	if err := b.pg.tabulate(ctx, b.listed, b.processes); err != nil {
 		return err
 	}
-	all := b.agents * b.processes
+	all := b.listed * b.processes
 	path := fmt.Sprintf("/api/v1/processes?namespace=%s&limit=%d", b.namespace(), pageRows)
 	b.m.lists = []list{
 		{what: "the first page", path: path, where: "true", order: "agent, name", rows: all},
 		{what: "a page in the middle", path: fmt.Sprint(path, "&start=", all/2), where: "true", order: "agent, name", offset: all / 2, rows: all},
-		{what: "one process on all hosts", path: path + "&name=" + procName(0) + "_1", where: "name = '" + procName(0) + "'", order: "name, agent", rows: b.agents},
+		{what: "one process on all hosts", path: path + "&name=" + procName(0) + "_1", where: "name = '" + procName(0) + "'", order: "name, agent", rows: b.listed},
 		{what: "one host", path: path + "&host=" + string(sim.AgentID(1)), where: "agent = '" + string(sim.AgentID(1)) + "'", order: "agent, name", rows: b.processes},
 	}
 	for i := range b.m.lists {
@@ -128,7 +128,7 @@ func (b *bench) measureExpression(ctx context.Context) error {
 		return err
 	}
 	path := fmt.Sprintf("/api/v1/processes?biz=%d&limit=%d", business, pageRows)
-	all := b.agents * b.processes
+	all := b.listed * b.processes
 	for _, s := range b.servers {
 		err := child.Until(ctx, 10*time.Minute, "the business", func() (bool, error) {
 			n, err := s.Count(ctx, path)
@@ -145,8 +145,8 @@ func (b *bench) measureExpression(ctx context.Context) error {
 	b.m.applied = time.Since(began)
 	b.say("every server has the business after %s", b.m.applied.Round(time.Second))
 
-	inSet := (b.agents - 1 - 3) / sets
-	if b.agents > 3 {
+	inSet := (b.listed - 1 - 3) / sets
+	if b.listed > 3 {
 		inSet++ // hosts 3, 13, 23 and so on
 	}
 	ask := func(expression string) string { return path + "&expression=" + url.QueryEscape(expression) }
@@ -172,7 +172,7 @@ func (b *bench) recordBusiness(ctx context.Context) (err error) {
 		}
 		doc.Sets = append(doc.Sets, set)
 	}
-	for h := range b.agents {
+	for h := range b.listed {
 		service := topology.ServiceInstance{ID: 1 + h, Name: string(sim.AgentID(h)), Host: topology.Host{IP: sim.Addr(0, h).IP, Agent: sim.AgentID(h)}}
 		for p := range b.processes {
 			service.Processes = append(service.Processes, topology.Process{ID: 1 + h*b.processes + p, Name: procName(p), Num: 1, User: "root",

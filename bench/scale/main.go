@@ -26,6 +26,7 @@ func main() {
 	}
 
 	agents := flag.Int("agents", 50_000, "number of agents")
+	listed := flag.Int("listed", 0, "number of hosts in the lists, with or without an agent; default: the number of agents that was asked for")
 	processes := flag.Int("processes", 20, "processes on each host")
 	rest := flag.Duration("rest", 30*time.Second, "how long the fleet at rest is measured")
 	quick := flag.Bool("quick", false, "300 agents, and little time for each figure")
@@ -37,7 +38,7 @@ func main() {
 		os.Exit(2)
 	}
 
-	o := options{agents: *agents, processes: *processes, rest: *rest, settle: 35 * time.Second, rounds: 3, looks: 20,
+	o := options{agents: *agents, listed: *listed, processes: *processes, rest: *rest, settle: 35 * time.Second, rounds: 3, looks: 20,
 		profiles: *profiles, progress: os.Stderr}
 	path := *out
 	if *quick {

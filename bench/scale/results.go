@@ -129,7 +129,7 @@ func (r *results) addTasks(b *bench) {
 }
 
 func (r *results) addLists(b *bench) {
-	all := b.agents * b.processes
+	all := b.listed * b.processes
 	for _, part := range []struct {
 		title string
 		list  []list

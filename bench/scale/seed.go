@@ -21,8 +21,8 @@ import (
 
 // The limits of this machine that bound a run.
 const (
-	spareFiles = 1500      // of a server, for everything but agents, and because agents do not spread quite evenly
-	eachMemory = 200 << 10 // that an agent needs at least, on both sides
+	spareFiles = 1500    // of a server, for everything but agents, and because agents do not spread quite evenly
+	eachMemory = 1 << 20 // that an agent needs on both sides, with the journal of its simulated host and with room for PostgreSQL
 )
 
 // fit makes the run smaller if the machine cannot carry it, and says why.
@@ -38,6 +38,7 @@ func (b *bench) fit() error {
 
 	b.m.room = int(files.Max) - spareFiles
 	asked := b.agents
+	b.listed = max(b.listed, asked)
 	for _, l := range []struct {
 		most int
 		why  string
@@ -50,6 +51,9 @@ func (b *bench) fit() error {
 			b.agents = l.most
 			b.res.Note("%d agents and not %d: %s.", b.agents, asked, l.why)
 		}
+	}
+	if b.listed > b.agents {
+		b.res.Note("%d more hosts are in the record, and in every list, without an agent.", b.listed-b.agents)
 	}
 	if b.agents < 4 {
 		return errors.New("this machine cannot carry a run: see how many files a process may open (ulimit -n)")
@@ -79,7 +83,7 @@ func (b *bench) hostsDir(first int) string { return filepath.Join(b.shm, strconv
 
 // prepare makes an installation and the state of a fleet: all hosts are enrolled through the API, and the processes are
 // registered and started on the first host through the API. The other hosts get copies of its journal and of its rows in the
-// record.
+// record, and so do hosts that are only listed.
 func (b *bench) prepare(ctx context.Context) error {
 	if err := b.makeServers(ctx); err != nil {
 		return err
@@ -111,7 +115,7 @@ func (b *bench) prepare(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	if err := errors.Join(crowd.CopyProcesses(ctx, store, b.agents), store.Close()); err != nil {
+	if err := errors.Join(crowd.CopyProcesses(ctx, store, b.listed), store.Close()); err != nil {
 		return err
 	}
 	return b.pg.exec(ctx, "VACUUM ANALYZE")
