@@ -21,8 +21,8 @@ import (
 
 // The limits of this machine that bound a run.
 const (
-	spareFiles = 1500    // of a server, for everything but agents, and because agents do not spread quite evenly
-	eachMemory = 1 << 20 // that an agent needs on both sides, with the journal of its simulated host and with room for PostgreSQL
+	spareFiles = 1500       // of a server, for everything but agents, and because agents do not spread quite evenly
+	eachMemory = 1280 << 10 // that an agent needs on both sides, with the journal of its simulated host and with room for PostgreSQL
 )
 
 // fit makes the run smaller if the machine cannot carry it, and says why.
@@ -141,7 +141,8 @@ func (b *bench) enrolAll(ctx context.Context) error {
 	return nil
 }
 
-// join starts everything, and waits until every server knows all processes.
+// join starts everything, and waits until every server knows all processes. One process with simulated hosts joins after the
+// other: all at once they would take the processors from the servers, which real hosts cannot.
 func (b *bench) join(ctx context.Context) (err error) {
 	if err := b.startServers(ctx); err != nil {
 		return err
@@ -160,9 +161,10 @@ func (b *bench) join(ctx context.Context) (err error) {
 			return err
 		}
 		b.hosts = append(b.hosts, h)
-	}
-	if err := b.awaitAll(ctx, b.servers, b.agents); err != nil {
-		return err
+		if err := b.awaitAll(ctx, b.servers, first+h.n); err != nil {
+			return err
+		}
+		b.say("%d are there after %s", first+h.n, time.Since(began).Round(time.Second))
 	}
 	b.m.joined = time.Since(began)
 	b.say("all there after %s", b.m.joined.Round(100*time.Millisecond))
