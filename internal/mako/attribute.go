@@ -80,12 +80,16 @@ func (t *pyType) attribute(name string) (Value, bool) {
 	}
 	if t.name == "str" && stringMethods[name] != nil {
 		return builtin(name, func(c *call) (Value, error) {
-			self, err := c.text(0, "", "")
-			if err != nil || len(c.args) == 0 {
-				return nil, raise("TypeError", "descriptor '%s' for 'str' objects needs a str", name)
+			if len(c.args) == 0 {
+				return nil, raise("TypeError", "unbound method str.%s() needs an argument", name)
+			}
+			self, ok := c.args[0].(starlark.String)
+			if !ok {
+				return nil, raise("TypeError", "descriptor '%s' for 'str' objects doesn't apply to a '%s' object", name,
+					typeName(c.args[0]))
 			}
 			c.args = c.args[1:]
-			return stringMethods[name](c, self)
+			return stringMethods[name](c, string(self))
 		}), true
 	}
 	return nil, false

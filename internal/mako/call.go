@@ -120,6 +120,11 @@ func callable(thread *starlark.Thread, f Value) error {
 	if o, ok := f.(*object); ok && o.call == nil {
 		return raise("TypeError", "'%s' object is not callable", o.class)
 	}
+	return tooDeep(thread)
+}
+
+// tooDeep rejects a call inside of too many others.
+func tooDeep(thread *starlark.Thread) error {
 	if thread.CallStackDepth() > maxCalls {
 		return raise("RecursionError", "maximum recursion depth exceeded")
 	}

@@ -95,7 +95,7 @@ func (r *run) equal(a, b Value, depth int) (bool, error) {
 			return false, nil
 		}
 		for _, kv := range x.Items() {
-			other, found, err := y.Get(kv[0])
+			other, found, err := y.Get(dictKey(y, kv[0]))
 			if err != nil || !found {
 				return false, err
 			}
@@ -140,7 +140,7 @@ func (r *run) sameItems(ok bool, items func() (x, y []Value), depth int) (bool, 
 
 func subset(x, y *starlark.Set) bool {
 	for _, v := range setItems(x) {
-		if found, err := y.Has(v); err != nil || !found {
+		if found, err := y.Has(setKey(y, v)); err != nil || !found {
 			return false
 		}
 	}
@@ -307,10 +307,10 @@ func (r *run) setOperation(op string, a, b Value) (Value, error) {
 	out := starlark.NewSet(x.Len())
 	insert := func(from, other *starlark.Set, want bool) error {
 		for _, v := range setItems(from) {
-			if has, err := other.Has(v); err != nil {
+			if has, err := other.Has(setKey(other, v)); err != nil {
 				return err
 			} else if has == want {
-				if err := out.Insert(v); err != nil {
+				if err := out.Insert(setKey(out, v)); err != nil {
 					return err
 				}
 			}
@@ -342,7 +342,7 @@ func (r *run) merged(x, y *starlark.Dict) (Value, error) {
 			return nil, err
 		}
 		for _, kv := range d.Items() {
-			if err := out.SetKey(kv[0], kv[1]); err != nil {
+			if err := out.SetKey(dictKey(out, kv[0]), kv[1]); err != nil {
 				return nil, err
 			}
 		}

@@ -56,9 +56,10 @@ func makeExceptions() map[string]*pyType {
 		"NotImplementedError RuntimeError", "RecursionError RuntimeError", "StopIteration Exception",
 		"ImportError Exception", "ModuleNotFoundError ImportError", "SyntaxError Exception", "OSError Exception",
 		"MemoryError Exception", "SystemExit BaseException", "KeyboardInterrupt BaseException",
+		"re.error Exception", "json.JSONDecodeError ValueError", // templates know them by their modules
 	} {
 		name, base, _ := strings.Cut(line, " ")
-		t := &pyType{name: name, base: all[base]}
+		t := &pyType{name: name[strings.LastIndexByte(name, '.')+1:], base: all[base]}
 		t.make = func(c *call) (Value, error) { return &exception{kind: t, args: c.args}, nil }
 		all[name] = t
 	}
@@ -88,6 +89,8 @@ var starlarkFaults = []struct {
 }{
 	{regexp.MustCompile(`^local variable v_(.*) referenced before assignment$`), "UnboundLocalError",
 		"cannot access local variable '$1' where it is not associated with a value"},
+	{regexp.MustCompile(`^invalid call of non-function \(str(?:ing)?\)$`), "TypeError", "'str' object is not callable"},
+	{regexp.MustCompile(`^invalid call of non-function \((.*)\)$`), "TypeError", "'$1' object is not callable"},
 	{regexp.MustCompile(`^unhashable(?: type)?: (.*)$`), "TypeError", "unhashable type: '$1'"},
 	{regexp.MustCompile(`^function f\d+ missing (\d+) arguments? \((.*)\)$`), "TypeError",
 		"missing $1 required positional arguments: $2"},

@@ -25,6 +25,9 @@ var htmlEscape = strings.NewReplacer("&", "&amp;", "<", "&lt;", ">", "&gt;", `"`
 
 func kernelFilter(c *call) (Value, error) {
 	text, ok := c.args[1].(starlark.String)
+	if name := str(c.args[0]); !ok && (name == "str" || name == "unicode") {
+		return makeStr(&call{name: "str", thread: c.thread, run: c.run, args: c.args[1:]})
+	}
 	if !ok {
 		return nil, raise("AttributeError", "'%s' object has no attribute 'strip'", typeName(c.args[1]))
 	}

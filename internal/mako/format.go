@@ -20,18 +20,24 @@ type spec struct {
 	width, precision int // precision -1: none
 	grouping         string
 	kind             byte // or 0
+	of               string
 }
 
-var specForm = regexp.MustCompile(`(?s)^(?:(.)?([<>=^]))?([-+ ])?(#)?(0)?(\d+)?([,_])?(?:\.(\d+))?([a-zA-Z%])?$`)
+var specForm = regexp.MustCompile(`(?s)^(?:(.)?([<>=^]))?([-+ ])?(#)?(0)?(\d+)?([,_])?(?:\.(\d+))?(.)?$`)
 
 // maxWidth limits the width and precision of a format.
 const maxWidth = 1 << 20
 
-func parseSpec(text string) (spec, error) {
-	s := spec{fill: " ", precision: -1}
+// parseSpec reads the format of a value whose type has a name.
+func parseSpec(text, of string) (spec, error) {
+	s := spec{fill: " ", precision: -1, of: of}
 	m := specForm.FindStringSubmatch(text)
 	if m == nil {
-		return s, raise("ValueError", "Invalid format specifier")
+		return s, raise("ValueError", "Invalid format specifier '%s' for object of type '%s'", text, of)
+	}
+	if len(m[9]) > 1 {
+		r, _ := utf8.DecodeRuneInString(m[9])
+		return s, raise("ValueError", "Unknown format code '\\x%x' for object of type '%s'", r, of)
 	}
 	first := func(text string) byte {
 		if text == "" {
@@ -74,20 +80,22 @@ func format(v Value, text string) (string, error) {
 	if text == "" {
 		return str(v), nil
 	}
-	s, err := parseSpec(text)
+	switch v.(type) {
+	case starlark.String, starlark.Bool, starlark.Int, starlark.Float:
+	default:
+		return "", raise("TypeError", "unsupported format string passed to %s.__format__", typeName(v))
+	}
+	s, err := parseSpec(text, typeName(v))
 	if err != nil {
 		return "", err
 	}
 
+	if b, ok := v.(starlark.Bool); ok {
+		v, _ = asNumber(b)
+	}
 	switch x := v.(type) {
 	case starlark.String:
 		return s.text(string(x))
-	case starlark.Bool:
-		if s.kind == 0 || s.kind == 's' {
-			return s.text(str(x))
-		}
-		n, _ := asNumber(x)
-		return s.integer(n.(starlark.Int))
 	case starlark.Int:
 		if s.kind != 0 && strings.IndexByte("eEfFgG%", s.kind) >= 0 {
 			f, err := asFloat(x)
@@ -97,15 +105,20 @@ func format(v Value, text string) (string, error) {
 			return s.float(f)
 		}
 		return s.integer(x)
-	case starlark.Float:
-		return s.float(float64(x))
 	}
-	return "", raise("TypeError", "unsupported format string passed to %s.__format__", typeName(v))
+	f, err := asFloat(v)
+	if err != nil {
+		return "", err
+	}
+	return s.float(f)
 }
 
 func (s spec) text(v string) (string, error) {
 	if s.kind != 0 && s.kind != 's' {
 		return "", raise("ValueError", "Unknown format code '%c' for object of type 'str'", s.kind)
+	}
+	if s.grouping != "" {
+		return "", raise("ValueError", "Cannot specify '%s' with 's'.", s.grouping)
 	}
 	if s.align == '=' && !s.zero {
 		return "", raise("ValueError", "'=' alignment not allowed in string format specifier")
@@ -171,7 +184,7 @@ func (s spec) integer(i starlark.Int) (string, error) {
 	}
 	base, ok := bases[s.kind]
 	if !ok {
-		return "", raise("ValueError", "Unknown format code '%c' for object of type 'int'", s.kind)
+		return "", raise("ValueError", "Unknown format code '%c' for object of type '%s'", s.kind, s.of)
 	}
 	if s.precision >= 0 {
 		return "", raise("ValueError", "Precision not allowed in integer format specifier")

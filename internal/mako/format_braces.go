@@ -27,6 +27,9 @@ func (c *call) braces(text string, mapping Value, depth int) (string, error) {
 				if i+1 == len(text) {
 					return "", raise("ValueError", "Single '{' encountered in format string")
 				}
+				if strings.Contains(text[i:], ":") {
+					return "", raise("ValueError", "unmatched '{' in format spec")
+				}
 				return "", raise("ValueError", "expected '}' before end of string")
 			}
 			one, err := c.brace(text[i+1:i+end], mapping, &next, depth)

@@ -73,6 +73,9 @@ func (p *percents) field(text string) (string, int, error) {
 		if end < 0 {
 			return "", 0, raise("ValueError", "incomplete format key")
 		}
+		if _, list := p.values[0].(*starlark.List); list && !p.tuple {
+			return "", 0, raise("TypeError", "list indices must be integers or slices, not str")
+		}
 		if p.mapping == nil {
 			return "", 0, raise("TypeError", "format requires a mapping")
 		}
@@ -110,7 +113,7 @@ func (p *percents) field(text string) (string, int, error) {
 	}
 
 	s.kind = text[i]
-	if s.kind == '%' {
+	if s.kind == '%' && i == 1 {
 		return "%", i + 1, nil
 	}
 	if value == nil {
@@ -197,7 +200,8 @@ func (s spec) percent(v Value, rest string, at int) (string, error) {
 		if t, ok := v.(starlark.String); ok && utf8.RuneCountInString(string(t)) == 1 {
 			return s.pad("", string(t)), nil
 		}
-		i, ok := v.(starlark.Int)
+		n, _ := asNumber(v)
+		i, ok := n.(starlark.Int)
 		if !ok {
 			return "", raise("TypeError", "%%c requires int or char")
 		}

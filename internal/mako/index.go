@@ -223,7 +223,7 @@ func (r *run) setIndex(v, i, item Value) error {
 		if err := r.key(i); err != nil {
 			return err
 		}
-		return x.SetKey(i, item)
+		return x.SetKey(dictKey(x, i), item)
 	}
 	return raise("TypeError", "'%s' object does not support item assignment", typeName(v))
 }
@@ -242,7 +242,7 @@ func (r *run) deleteIndex(v, i Value) error {
 		if err := r.key(i); err != nil {
 			return err
 		}
-		_, found, err := x.Delete(i)
+		_, found, err := x.Delete(dictKey(x, i))
 		if err == nil && !found {
 			return keyError(i)
 		}

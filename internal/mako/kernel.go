@@ -25,7 +25,7 @@ func makeKernel() starlark.StringDict {
 		"unary":    func(c *call) (Value, error) { return unary(str(c.args[0]), c.args[1]) },
 		"cmp":      kernelCompare,
 		"chain":    kernelChain,
-		"call":     func(c *call) (Value, error) { return c.args[0], callable(c.thread, c.args[0]) },
+		"call":     func(c *call) (Value, error) { return c.args[0], tooDeep(c.thread) }, // Starlark says what cannot be called
 		"iter":     kernelIter,
 		"concat":   kernelConcat,
 		"tuple":    func(c *call) (Value, error) { items, err := c.items(c.args[0]); return starlark.Tuple(items), err },
@@ -89,12 +89,14 @@ func kernelInPlace(c *call) (Value, error) {
 		return d, c.fillFrom(d, b)
 	}
 
+	if _, set := a.(*starlark.Set); op == "*" && (set || typeName(a) == "dict") {
+		return nil, operandError("*=", a, b)
+	}
 	v, err := c.run.binary(op, a, b)
 	if err == nil {
 		return changed(a, v)
 	}
-	if e, ok := err.(*exception); ok && e.kind.name == "TypeError" && typeName(a) != "str" && typeName(a) != "list" &&
-		typeName(a) != "tuple" {
+	if e, ok := err.(*exception); ok && e.String() == operandError(op, a, b).Error() {
 		return nil, operandError(op+"=", a, b)
 	}
 	return v, err

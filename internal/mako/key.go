@@ -40,12 +40,41 @@ func unhashable(v Value, nodes *int) Value {
 	return nil
 }
 
+// dictKey is the key under which a dict has a value. For Python True and 1 are the same key, for Starlark they are two.
+func dictKey(d *starlark.Dict, v Value) Value {
+	return keyAmong(v, func(v Value) bool { _, found, _ := d.Get(v); return found })
+}
+
+// setKey is the item of a set that is equal to a value.
+func setKey(s *starlark.Set, v Value) Value {
+	return keyAmong(v, func(v Value) bool { found, _ := s.Has(v); return found })
+}
+
+func keyAmong(v Value, has func(Value) bool) Value {
+	var other Value
+	switch n := v.(type) {
+	case starlark.Bool:
+		other, _ = asNumber(n)
+	case starlark.Int, starlark.Float:
+		for _, b := range []starlark.Bool{false, true} {
+			number, _ := asNumber(b)
+			if same, _ := starlark.Equal(v, number); same {
+				other = b
+			}
+		}
+	}
+	if other == nil || has(v) || !has(other) {
+		return v
+	}
+	return other
+}
+
 // get is the value of a key in a dict.
 func (r *run) get(d *starlark.Dict, key Value) (Value, bool, error) {
 	if err := r.key(key); err != nil {
 		return nil, false, err
 	}
-	return d.Get(key)
+	return d.Get(dictKey(d, key))
 }
 
 // has reports whether a set has an item.
@@ -53,7 +82,7 @@ func (r *run) has(s *starlark.Set, v Value) (bool, error) {
 	if err := r.key(v); err != nil {
 		return false, err
 	}
-	return s.Has(v)
+	return s.Has(setKey(s, v))
 }
 
 // insert adds an item to a set.
@@ -64,5 +93,5 @@ func (r *run) insert(s *starlark.Set, v Value) error {
 	if err := r.spend(32); err != nil {
 		return err
 	}
-	return s.Insert(v)
+	return s.Insert(setKey(s, v))
 }

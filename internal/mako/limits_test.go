@@ -63,7 +63,7 @@ func TestTD30TemplateLimits(t *testing.T) {
 		"wide tabs":            {"${len('\t'.expandtabs(10 ** 9))}", "memory"},
 		"slow pattern":         {"<% import re %>${re.search('x{1000}y{1000}x{1000}y{1000}z', 'x' * 1000000)}", "too long"},
 		"large program":        {"<% import re %>${re.search('x{1000}' * 20, 'x')}", "too large"},
-		"groups in groups":     {"<% import re %>${len(re.sub('(a*)', r'\\1' * 10000, 'a' * 10000))}", "memory"},
+		"groups in groups":     {"<% import re %>${len(re.sub('(a+)', r'\\1' * 10000, 'a' * 10000))}", "memory"},
 		"limit in a pair":      {"<%\ntry:\n    dict([('a' * 1000, 'b'), range(2000000000)])\nexcept: pass\n%>", "memory"},
 		"replace in a path":    {"${cc.xpath('string(replace(\"a\", \"a\", \"aaaaaaaaaa\"))')}", "Unregistered function"},
 		"pattern in a path":    {"${cc.xpath('//Host[matches(@InnerIP, \"(a*)*\")]')}", "Unregistered function"},
@@ -191,46 +191,6 @@ func TestTE30NothingOutside(t *testing.T) {
 	} {
 		if out, err := render(text, with); err == nil {
 			t.Errorf("%q gives %q", text, out)
-		}
-	}
-}
-
-// TestInclude follows lines with Ginclude, and stops in a circle.
-func TestInclude(t *testing.T) {
-	texts := map[string]string{
-		"a": "A\n# Ginclude 'b'\nZ", "b": "B ${1}", "c": "# Ginclude \"d\"", "d": "# Ginclude \"c\"\n", "bad": "${open('x')}",
-		"big": strings.Repeat("x", 60<<10),
-	}
-	for i := range 20 {
-		texts[fmt.Sprint("n", i)] = fmt.Sprintf("# Ginclude \"n%d\"\n", i+1)
-	}
-	find := func(name string) (string, error) {
-		text, ok := texts[name]
-		if !ok {
-			return "", fmt.Errorf("no template %s", name)
-		}
-		return text, nil
-	}
-
-	for text, want := range map[string]string{
-		"x\n# Ginclude \"a\"\ny\n":   "x\nA\nB ${1}\nZ\ny\n",
-		"# Ginclude \"a\"\r\ny":      "A\nB ${1}\nZ\r\ny",
-		" # Ginclude \"a\"\n":        " # Ginclude \"a\"\n",
-		"# Ginclude a\n#Gincluded\n": "# Ginclude a\n#Gincluded\n",
-	} {
-		if got, err := mako.Include(text, find, small()); err != nil || got != want {
-			t.Errorf("%q: %q %v, want %q", text, got, err, want)
-		}
-	}
-	for text, says := range map[string]string{
-		"# Ginclude \"c\"":                     "c → d → c",
-		"# Ginclude \"x\"":                     "no template x",
-		"# Ginclude 'bad'":                     "[open]",
-		"# Ginclude 'n0'":                      "more than 16",
-		"# Ginclude 'big'\n# Ginclude 'big'\n": "more than 65536 bytes",
-	} {
-		if _, err := mako.Include(text, find, small()); err == nil || !strings.Contains(err.Error(), says) {
-			t.Errorf("%q: %v, want %q", text, err, says)
 		}
 	}
 }

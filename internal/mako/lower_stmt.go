@@ -98,7 +98,7 @@ func (l *lowering) show(n *node) string {
 
 func (l *lowering) assignment(n *node) {
 	targets, value := n.kids[:len(n.kids)-1], l.expr(n.kids[len(n.kids)-1])
-	if len(targets) > 1 {
+	if len(targets) > 1 || targets[0].kind != kName { // the value comes first, then what the target is made of
 		t := l.temp("t")
 		l.emitf(n.line, "%s = %s", t, value)
 		value = t

@@ -170,6 +170,9 @@ func (c *call) sorted(items []Value) ([]Value, error) {
 		order[i] = i
 	}
 	reverse := c.flag(-1, "reverse", false)
+	if reverse { // before and after, so that equal items stay in their order
+		slices.Reverse(order)
+	}
 	var fault error
 	slices.SortStableFunc(order, func(i, j int) int {
 		if fault != nil {
@@ -179,11 +182,11 @@ func (c *call) sorted(items []Value) ([]Value, error) {
 		if err != nil {
 			fault = err
 		}
-		if reverse {
-			return -n
-		}
 		return n
 	})
+	if reverse {
+		slices.Reverse(order)
+	}
 	out := make([]Value, len(items))
 	for i, at := range order {
 		out[i] = items[at]

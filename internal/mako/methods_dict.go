@@ -33,7 +33,7 @@ var dictMethods = map[string]func(c *call, d *starlark.Dict) (Value, error){
 		if err := c.run.key(c.args[0]); err != nil {
 			return nil, err
 		}
-		v, found, err := d.Delete(c.args[0])
+		v, found, err := d.Delete(dictKey(d, c.args[0]))
 		switch {
 		case err != nil:
 			return nil, err
@@ -144,7 +144,7 @@ var setMethods = map[string]func(c *call, s *starlark.Set) (Value, error){
 		if err := c.run.key(c.args[0]); err != nil {
 			return nil, err
 		}
-		_, err := s.Delete(c.args[0])
+		_, err := s.Delete(setKey(s, c.args[0]))
 		return starlark.None, err
 	},
 	"union":                setWith("|"),
@@ -171,7 +171,7 @@ var setMethods = map[string]func(c *call, s *starlark.Set) (Value, error){
 			return nil, err
 		}
 		for _, v := range setItems(other) {
-			if err := s.Insert(v); err != nil {
+			if err := s.Insert(setKey(s, v)); err != nil {
 				return nil, err
 			}
 		}

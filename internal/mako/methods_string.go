@@ -23,12 +23,23 @@ func makeStringMethods() map[string]stringMethod {
 		"title":      textOf(title),
 		"swapcase":   textOf(swapCase),
 
-		"isdigit":   isAll(unicode.IsDigit),
+		"isdigit":   isAll(func(r rune) bool { return unicode.IsDigit(r) || unicode.Is(moreDigits, r) }),
 		"isdecimal": isAll(unicode.IsDigit),
 		"isnumeric": isAll(unicode.IsNumber),
 		"isalpha":   isAll(unicode.IsLetter),
 		"isalnum":   isAll(func(r rune) bool { return unicode.IsLetter(r) || unicode.IsNumber(r) }),
 		"isspace":   isAll(unicode.IsSpace),
+		"isprintable": func(c *call, s string) (Value, error) {
+			return starlark.Bool(!strings.ContainsFunc(s, func(r rune) bool { return !printable(r) })), c.count(0, 0)
+		},
+		"isascii": func(c *call, s string) (Value, error) {
+			return starlark.Bool(!strings.ContainsFunc(s, func(r rune) bool { return r >= utf8.RuneSelf })), c.count(0, 0)
+		},
+		"isidentifier": func(c *call, s string) (Value, error) {
+			return starlark.Bool(identifierForm.MatchString(s)), c.count(0, 0)
+		},
+		"istitle":   func(c *call, s string) (Value, error) { return starlark.Bool(isTitle(s)), c.count(0, 0) },
+		"translate": translate,
 		"isupper":   isCased(unicode.IsUpper, unicode.IsLower),
 		"islower":   isCased(unicode.IsLower, unicode.IsUpper),
 
@@ -157,7 +168,8 @@ func strips(left, right bool) stringMethod {
 	}
 }
 
-// part is the part of a string that the arguments start and stop leave, and how many runes are before it.
+// part is the part of a string that the arguments start and stop leave, and how many runes are before it: -1 if there is no
+// such part, not even an empty one.
 func (c *call) part(s string, i int) (text string, before int, err error) {
 	if len(c.args) <= i {
 		return s, 0, nil
@@ -165,16 +177,26 @@ func (c *call) part(s string, i int) (text string, before int, err error) {
 	if err := c.run.spendEach(len(s), 4); err != nil {
 		return "", 0, err
 	}
-	stop := Value(starlark.None)
-	if len(c.args) > i+1 {
-		stop = c.args[i+1]
-	}
 	runes := []rune(s)
-	from, n, _, err := sliceRange(len(runes), c.args[i], stop, starlark.None)
-	if err != nil {
-		return "", 0, err
+	from, to := 0, len(runes)
+	for j, end := range []*int{&from, &to} {
+		if i+j >= len(c.args) || c.args[i+j] == starlark.None {
+			continue
+		}
+		at, err := sliceIndex(c.args[i+j], len(runes))
+		if err != nil {
+			return "", 0, err
+		}
+		if at < 0 {
+			at = max(at+len(runes), 0)
+		}
+		*end = at
 	}
-	return string(runes[from : from+n]), from, nil
+	to = min(to, len(runes))
+	if from > to {
+		return "", -1, nil
+	}
+	return string(runes[from:to]), from, nil
 }
 
 func affix(has func(s, affix string) bool) stringMethod {
@@ -182,7 +204,7 @@ func affix(has func(s, affix string) bool) stringMethod {
 		if err := c.count(1, 3); err != nil {
 			return nil, err
 		}
-		s, _, err := c.part(s, 1)
+		s, before, err := c.part(s, 1)
 		if err != nil {
 			return nil, err
 		}
@@ -195,7 +217,7 @@ func affix(has func(s, affix string) bool) stringMethod {
 			if !ok {
 				return nil, raise("TypeError", "%s first arg must be str or a tuple of str, not %s", c.name, typeName(a))
 			}
-			if has(s, string(text)) {
+			if before >= 0 && has(s, string(text)) {
 				return starlark.True, nil
 			}
 		}
@@ -227,7 +249,7 @@ func finds(index func(s, sub string) int, must bool) stringMethod {
 			return nil, err
 		}
 		at := index(part, string(sub))
-		if at < 0 {
+		if at < 0 || before < 0 {
 			if must {
 				return nil, raise("ValueError", "substring not found")
 			}
@@ -245,8 +267,11 @@ func counts(c *call, s string) (Value, error) {
 	if err != nil {
 		return nil, err
 	}
-	s, _, err = c.part(s, 1)
-	return starlark.MakeInt(strings.Count(s, sub)), err
+	s, before, err := c.part(s, 1)
+	if err != nil || before < 0 {
+		return starlark.MakeInt(0), err
+	}
+	return starlark.MakeInt(strings.Count(s, sub)), nil
 }
 
 func partitions(index func(s, sub string) int) stringMethod {

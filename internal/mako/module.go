@@ -15,6 +15,7 @@ func (r *run) module(name string) (Value, error) {
 		attrs = mathModule()
 	case "json":
 		attrs = functions(map[string]fn{"dumps": jsonDumps, "loads": jsonLoads})
+		attrs["JSONDecodeError"] = exceptions["json.JSONDecodeError"]
 	case "datetime":
 		attrs = datetimeModule()
 	case "time":
@@ -69,6 +70,9 @@ func mathModule() map[string]Value {
 				return i, nil
 			}
 			x, err := asFloat(c.args[0])
+			if err != nil && c.name == "trunc" {
+				return nil, raise("TypeError", "type %s doesn't define __trunc__ method", typeName(c.args[0]))
+			}
 			if err != nil {
 				return nil, err
 			}
@@ -78,7 +82,7 @@ func mathModule() map[string]Value {
 
 	all := functions(map[string]fn{
 		"floor": whole(math.Floor), "ceil": whole(math.Ceil), "trunc": whole(math.Trunc),
-		"sqrt": one(math.Sqrt), "exp": one(math.Exp), "log2": one(math.Log2), "log10": one(math.Log10),
+		"sqrt": one(math.Sqrt), "exp": one(exactExp), "log2": one(math.Log2), "log10": one(exactLog10),
 		"fabs": one(math.Abs), "sin": one(math.Sin), "cos": one(math.Cos), "tan": one(math.Tan), "asin": one(math.Asin),
 		"acos": one(math.Acos), "atan": one(math.Atan), "degrees": one(func(x float64) float64 { return x * 180 / math.Pi }),
 		"radians": one(func(x float64) float64 { return x * math.Pi / 180 }),
@@ -106,13 +110,13 @@ func mathLog(c *call) (Value, error) {
 		return nil, raise("ValueError", "math domain error")
 	}
 	if len(c.args) == 1 {
-		return starlark.Float(math.Log(x)), nil
+		return starlark.Float(exactLog(x)), nil
 	}
 	base, err := asFloat(c.args[1])
 	if err != nil || base <= 0 || base == 1 {
 		return nil, raise("ValueError", "math domain error")
 	}
-	return starlark.Float(math.Log(x) / math.Log(base)), nil
+	return starlark.Float(exactLog(x) / exactLog(base)), nil
 }
 
 // mathPow is pow and fmod of two floats.
@@ -128,7 +132,7 @@ func mathPow(c *call) (Value, error) {
 	if err != nil {
 		return nil, err
 	}
-	z := math.Pow(x, y)
+	z := exactPow(x, y)
 	if c.name == "fmod" {
 		z = math.Mod(x, y)
 	}

@@ -226,11 +226,11 @@ func jsonLoads(c *call) (Value, error) {
 	v, err := readJSON(d, 0)
 	if err == nil {
 		if _, more := d.Token(); !errors.Is(more, io.EOF) {
-			return nil, raise("ValueError", "Extra data")
+			return nil, raise("json.JSONDecodeError", "Extra data")
 		}
 		return v, nil
 	}
-	return nil, raise("ValueError", "Expecting value: %v", err)
+	return nil, raise("json.JSONDecodeError", "Expecting value: %v", err)
 }
 
 // readJSON reads one value; the order of the keys stays.

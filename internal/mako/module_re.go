@@ -4,7 +4,7 @@ import (
 	"fmt"
 	"regexp"
 	"regexp/syntax"
-	"strconv"
+	"slices"
 	"strings"
 	"unicode/utf8"
 
@@ -12,7 +12,7 @@ import (
 )
 
 // The flags of re.
-var reFlags = map[string]int{"I": 2, "IGNORECASE": 2, "M": 8, "MULTILINE": 8, "S": 16, "DOTALL": 16}
+var reFlags = map[string]int{"I": 2, "IGNORECASE": 2, "M": 8, "MULTILINE": 8, "S": 16, "DOTALL": 16, "U": 32, "UNICODE": 32}
 
 // reModule is the module re on Go's patterns: they take linear time, and have no look-around and no back references.
 func reModule() map[string]Value {
@@ -31,7 +31,7 @@ func reModule() map[string]Value {
 	})
 	for name := range patternMethods {
 		all[name] = builtin(name, func(c *call) (Value, error) {
-			flags := map[string]int{"sub": 4, "split": 3}[name]
+			flags := map[string]int{"sub": 4, "subn": 4, "split": 3}[name]
 			if flags == 0 {
 				flags = 2
 			}
@@ -46,6 +46,7 @@ func reModule() map[string]Value {
 	for name, n := range reFlags {
 		all[name] = starlark.MakeInt(n)
 	}
+	all["error"] = exceptions["re.error"]
 	return all
 }
 
@@ -68,26 +69,29 @@ func (c *call) pattern(at int, name string) (*pattern, error) {
 		return nil, err
 	}
 
-	prefix := ""
-	for letter, bit := range map[string]int{"i": 2, "m": 8, "s": 16} {
-		if flags&bit != 0 {
-			prefix += letter
-		}
-	}
-	source := strings.ReplaceAll(text, `\Z`, `\z`)
-	if prefix != "" {
-		source = "(?" + prefix + ")" + source
-	}
-	if err := c.run.spendEach(len(source), 1000); err != nil {
+	if err := c.run.spendEach(len(text), 1000); err != nil {
 		return nil, err
 	}
-	return compilePattern(source)
+	t, err := translatePattern(text, flags)
+	if err != nil {
+		return nil, err
+	}
+	p, err := compilePattern(t.b.String())
+	if err != nil {
+		return nil, err
+	}
+	p.text, p.boundary, p.dollar = text, t.boundary, t.dollar
+	return p, nil
 }
 
-// pattern is a compiled pattern and how many instructions it has.
+// pattern is a compiled pattern.
 type pattern struct {
 	*regexp.Regexp
-	size int
+	text             string // as the template has it
+	size             int    // instructions
+	empty            bool   // it may match nothing
+	chooses          bool
+	boundary, dollar bool // see reTranslator
 }
 
 // The time that a pattern takes is at most its size times the length of the text, for one match. Nothing can interrupt it, so
@@ -100,20 +104,20 @@ const (
 func compilePattern(source string) (*pattern, error) {
 	p, err := regexp.Compile(source)
 	if err != nil {
-		return nil, raise("ValueError", "the pattern %s is not supported: %v", quote(source), err)
+		return nil, raise("re.error", "the pattern %s is not supported: %v", quote(source), err)
 	}
 	tree, err := syntax.Parse(source, syntax.Perl)
 	if err != nil {
-		return nil, raise("ValueError", "the pattern %s is not supported: %v", quote(source), err)
+		return nil, raise("re.error", "the pattern %s is not supported: %v", quote(source), err)
 	}
 	program, err := syntax.Compile(tree.Simplify())
 	if err != nil {
-		return nil, raise("ValueError", "the pattern %s is not supported: %v", quote(source), err)
+		return nil, raise("re.error", "the pattern %s is not supported: %v", quote(source), err)
 	}
 	if len(program.Inst) > maxPattern {
 		return nil, &limitError{"a pattern of the template is too large"}
 	}
-	return &pattern{p, len(program.Inst)}, nil
+	return &pattern{Regexp: p, size: len(program.Inst), empty: shortest(tree) == 0, chooses: chooses(tree)}, nil
 }
 
 // matches are the first matches in a text, all if most is negative. It looks for twice as many each time, because the time is
@@ -131,9 +135,18 @@ func (c *call) matches(p *pattern, s string, most int) ([][]int, error) {
 			return nil, &limitError{errTime}
 		}
 		if len(found) < n || n == most {
-			return found, nil
+			return found, p.sameInPython(found)
 		}
 	}
+}
+
+// sameInPython rejects matches that would be others in Python: after a match that is not empty, Python looks for an empty one
+// at its end, and Go does not.
+func (p *pattern) sameInPython(found [][]int) error {
+	if p.empty && slices.ContainsFunc(found, func(m []int) bool { return m[1] > m[0] }) {
+		return raise("NotImplementedError", "the pattern %s may match nothing, beside other matches: this is not supported", quote(p.text))
+	}
+	return nil
 }
 
 func reEscape(s string) string {
@@ -148,9 +161,9 @@ func reEscape(s string) string {
 }
 
 func newPattern(p *pattern) Value {
-	return &object{class: "re.Pattern", text: "re.compile(" + quote(p.String()) + ")", data: p, attr: func(name string) (Value, bool) {
+	return &object{class: "re.Pattern", text: "re.compile(" + quote(p.text) + ")", data: p, attr: func(name string) (Value, bool) {
 		if name == "pattern" {
-			return starlark.String(p.String()), true
+			return starlark.String(p.text), true
 		}
 		f := patternMethods[name]
 		if f == nil {
@@ -174,6 +187,7 @@ var patternMethods = map[string]func(c *call, p *pattern) (Value, error){
 	"findall":  reFindall,
 	"finditer": reFinditer,
 	"sub":      reSub,
+	"subn":     reSub,
 	"split":    reSplit,
 }
 
@@ -185,6 +199,12 @@ func (c *call) subject(p *pattern, i int) (string, error) {
 	}
 	if len(s) > maxMatch/p.size {
 		return "", &limitError{fmt.Sprintf("a text of %d bytes is too long for a pattern of the template", len(s))}
+	}
+	if p.boundary && strings.ContainsFunc(string(s), func(r rune) bool { return r >= utf8.RuneSelf }) {
+		return "", raise("NotImplementedError", "\\b in a pattern is not supported for a text with characters beyond ASCII")
+	}
+	if p.dollar && strings.HasSuffix(string(s), "\n") {
+		return "", raise("NotImplementedError", "$ in a pattern is not supported for a text that ends with a newline: use \\Z")
 	}
 	return string(s), c.run.spendEach(len(s), 4)
 }
@@ -205,252 +225,4 @@ func (c *call) find(p *pattern, good func(s string, m []int) bool, before, after
 		return starlark.None, nil
 	}
 	return newMatch(p, s, m), nil
-}
-
-func newMatch(p *pattern, s string, m []int) Value {
-	group := func(i int) Value {
-		if i*2+1 >= len(m) || m[2*i] < 0 {
-			return starlark.None
-		}
-		return starlark.String(s[m[2*i]:m[2*i+1]])
-	}
-	number := func(v Value) (int, error) {
-		i, isInt := v.(starlark.Int)
-		if name, ok := v.(starlark.String); ok {
-			if n := p.SubexpIndex(string(name)); n >= 0 {
-				return n, nil
-			}
-		} else if n, ok := i.Int64(); isInt && ok && n >= 0 && n <= int64(p.NumSubexp()) {
-			return int(n), nil
-		}
-		return 0, raise("IndexError", "no such group")
-	}
-	at := func(end int) fn {
-		return func(c *call) (Value, error) {
-			i := 0
-			if len(c.args) > 0 {
-				var err error
-				if i, err = number(c.args[0]); err != nil {
-					return nil, err
-				}
-			}
-			if m[2*i+end] < 0 {
-				return starlark.MakeInt(-1), nil
-			}
-			return starlark.MakeInt(utf8.RuneCountInString(s[:m[2*i+end]])), nil
-		}
-	}
-
-	methods := map[string]fn{
-		"group": func(c *call) (Value, error) {
-			if len(c.args) == 0 {
-				return group(0), nil
-			}
-			out := make(starlark.Tuple, len(c.args))
-			for i, a := range c.args {
-				n, err := number(a)
-				if err != nil {
-					return nil, err
-				}
-				out[i] = group(n)
-			}
-			if len(out) == 1 {
-				return out[0], nil
-			}
-			return out, nil
-		},
-		"groups": func(*call) (Value, error) {
-			out := make(starlark.Tuple, p.NumSubexp())
-			for i := range out {
-				out[i] = group(i + 1)
-			}
-			return out, nil
-		},
-		"groupdict": func(*call) (Value, error) {
-			d := starlark.NewDict(0)
-			for i, name := range p.SubexpNames() {
-				if name != "" {
-					_ = d.SetKey(starlark.String(name), group(i)) // a string can be a key
-				}
-			}
-			return d, nil
-		},
-		"start": at(0), "end": at(1),
-	}
-	methods["__getitem__"] = methods["group"]
-	all := functions(methods)
-	return &object{class: "re.Match", text: "<re.Match object>", attr: func(name string) (Value, bool) {
-		v, ok := all[name]
-		return v, ok
-	}}
-}
-
-// found is what findall and split give for a match: the group, the groups, or the whole.
-func found(s string, m []int) Value {
-	if len(m) == 2 {
-		return starlark.String(s[m[0]:m[1]])
-	}
-	out := make(starlark.Tuple, 0, len(m)/2-1)
-	for i := 2; i < len(m); i += 2 {
-		text := ""
-		if m[i] >= 0 {
-			text = s[m[i]:m[i+1]]
-		}
-		out = append(out, starlark.String(text))
-	}
-	if len(out) == 1 {
-		return out[0]
-	}
-	return out
-}
-
-func reFindall(c *call, p *pattern) (Value, error) {
-	s, err := c.subject(p, 0)
-	if err != nil {
-		return nil, err
-	}
-	all, err := c.matches(p, s, -1)
-	if err != nil {
-		return nil, err
-	}
-	var out []Value
-	for _, m := range all {
-		out = append(out, found(s, m))
-	}
-	return c.run.list(out)
-}
-
-func reFinditer(c *call, p *pattern) (Value, error) {
-	s, err := c.subject(p, 0)
-	if err != nil {
-		return nil, err
-	}
-	all, err := c.matches(p, s, -1)
-	if err != nil {
-		return nil, err
-	}
-	var out []Value
-	for _, m := range all {
-		out = append(out, newMatch(p, s, m))
-	}
-	return c.run.list(out)
-}
-
-func reSplit(c *call, p *pattern) (Value, error) {
-	s, err := c.subject(p, 0)
-	if err != nil {
-		return nil, err
-	}
-	most, err := c.number(1, "maxsplit", 0)
-	if err != nil {
-		return nil, err
-	}
-	if most <= 0 {
-		most = -1
-	}
-	all, err := c.matches(p, s, most)
-	if err != nil {
-		return nil, err
-	}
-	var out []Value
-	begin := 0
-	for _, m := range all {
-		out = append(out, starlark.String(s[begin:m[0]]))
-		for i := 2; i < len(m); i += 2 {
-			if m[i] < 0 {
-				out = append(out, starlark.None)
-			} else {
-				out = append(out, starlark.String(s[m[i]:m[i+1]]))
-			}
-		}
-		begin = m[1]
-	}
-	return c.run.list(append(out, starlark.String(s[begin:])))
-}
-
-func reSub(c *call, p *pattern) (Value, error) {
-	if len(c.args) < 2 {
-		return nil, raise("TypeError", "sub() missing required arguments")
-	}
-	s, err := c.subject(p, 1)
-	if err != nil {
-		return nil, err
-	}
-	most, err := c.number(2, "count", 0)
-	if err != nil {
-		return nil, err
-	}
-	if most <= 0 {
-		most = -1
-	}
-
-	all, err := c.matches(p, s, most)
-	if err != nil {
-		return nil, err
-	}
-	var b strings.Builder
-	begin := 0
-	for _, m := range all {
-		b.WriteString(s[begin:m[0]])
-		begin = m[1]
-		text := ""
-		if form, ok := c.args[0].(starlark.String); ok {
-			if text, err = c.expandGroups(p, string(form), s, m); err != nil {
-				return nil, err
-			}
-		} else {
-			v, err := c.invoke(c.args[0], newMatch(p, s, m))
-			if err != nil {
-				return nil, err
-			}
-			text = str(v)
-		}
-		if err := c.run.spend(len(text)); err != nil {
-			return nil, err
-		}
-		b.WriteString(text)
-	}
-	return starlark.String(b.String() + s[begin:]), c.run.spend(len(s))
-}
-
-var groupReference = regexp.MustCompile(`\\(\d{1,2}|g<[^>]*>|.)`)
-
-// expandGroups replaces \1 and \g<name> in a replacement.
-func (c *call) expandGroups(p *pattern, form, s string, m []int) (string, error) {
-	var b strings.Builder
-	begin := 0
-	for _, at := range groupReference.FindAllStringIndex(form, -1) {
-		text := groupText(p, form[at[0]:at[1]], s, m)
-		if err := c.run.spend(len(text)); err != nil { // a group may be long, and named many times
-			return "", err
-		}
-		b.WriteString(form[begin:at[0]])
-		b.WriteString(text)
-		begin = at[1]
-	}
-	b.WriteString(form[begin:])
-	return b.String(), nil
-}
-
-// groupText is what a reference in a replacement stands for.
-func groupText(p *pattern, reference, s string, m []int) string {
-	name := strings.TrimSuffix(strings.TrimPrefix(reference[1:], "g<"), ">")
-	i, err := strconv.Atoi(name)
-	if err != nil {
-		i = p.SubexpIndex(name)
-	}
-	switch {
-	case i >= 0 && 2*i+1 < len(m):
-		if m[2*i] < 0 {
-			return ""
-		}
-		return s[m[2*i]:m[2*i+1]]
-	case reference == `\n`:
-		return "\n"
-	case reference == `\t`:
-		return "\t"
-	case reference == `\\`:
-		return `\`
-	}
-	return reference
 }

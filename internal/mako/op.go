@@ -41,9 +41,7 @@ func (r *run) binary(op string, a, b Value) (Value, error) {
 }
 
 func operandError(op string, a, b Value) error {
-	if op == "**" {
-		op = "** or pow()"
-	}
+	op = strings.Replace(op, "**", "** or pow()", 1)
 	return raise("TypeError", "unsupported operand type(s) for %s: '%s' and '%s'", op, typeName(a), typeName(b))
 }
 
@@ -90,6 +88,9 @@ func integers(op string, i, j starlark.Int, a, b Value) (Value, error) {
 	case "/":
 		if zero {
 			return nil, raise("ZeroDivisionError", "division by zero")
+		}
+		if i.Sign() == 0 && j.Sign() < 0 {
+			return starlark.Float(math.Copysign(0, -1)), nil
 		}
 		f, _ := new(big.Rat).SetFrac(i.BigInt(), j.BigInt()).Float64()
 		if math.IsInf(f, 0) {
@@ -193,7 +194,7 @@ func floats(op string, f, g float64, a, b Value) (Value, error) {
 		if f < 0 && g != math.Trunc(g) {
 			return nil, raise("ValueError", "complex numbers are not supported")
 		}
-		v := math.Pow(f, g)
+		v := exactPow(f, g)
 		if math.IsInf(v, 0) && !math.IsInf(f, 0) && !math.IsInf(g, 0) {
 			return nil, raise("OverflowError", "(34, 'Numerical result out of range')")
 		}
@@ -211,6 +212,9 @@ func floorDivide(f, g float64) (quotient, rest float64) {
 		quotient--
 	} else if rest == 0 {
 		rest = math.Copysign(0, g)
+	}
+	if quotient == 0 {
+		return math.Copysign(0, f/g), rest
 	}
 	floor := math.Floor(quotient)
 	if quotient-floor > 0.5 {
@@ -258,20 +262,24 @@ func (r *run) list(items []Value) (Value, error) {
 }
 
 func (r *run) multiply(a, b Value) (Value, error) {
-	sequence, other := a, b
-	count, ok := asNumber(other)
-	if !ok {
-		sequence, other = b, a
-		count, ok = asNumber(other)
-	}
-	times, isInt := count.(starlark.Int)
-	switch sequence.(type) {
-	case starlark.String, *starlark.List, starlark.Tuple:
-		if !ok || !isInt {
-			return nil, raise("TypeError", "can't multiply sequence by non-int of type '%s'", typeName(other))
+	isSequence := func(v Value) bool {
+		switch v.(type) {
+		case starlark.String, *starlark.List, starlark.Tuple:
+			return true
 		}
-	default:
+		return false
+	}
+	sequence, other := a, b
+	if !isSequence(a) {
+		sequence, other = b, a
+	}
+	if !isSequence(sequence) {
 		return nil, operandError("*", a, b)
+	}
+	count, _ := asNumber(other)
+	times, isInt := count.(starlark.Int)
+	if !isInt {
+		return nil, raise("TypeError", "can't multiply sequence by non-int of type '%s'", typeName(other))
 	}
 	n := 0
 	if times.Sign() > 0 {

@@ -35,6 +35,7 @@ func makeTypes() map[string]*pyType {
 	}
 	all["bool"].base = all["int"]
 	all["dict"].attr = map[string]fn{"fromkeys": dictFromKeys}
+	all["str"].attr = map[string]fn{"maketrans": makeTrans}
 	return all
 }
 
@@ -137,6 +138,9 @@ func textToInt(s string, base int) (Value, error) {
 		return nil, fail
 	}
 	digits = strings.ReplaceAll(digits, "_", "")
+	if base == 0 && len(digits) > 1 && digits[0] == '0' && digits[1] >= '0' && digits[1] <= '9' && strings.Trim(digits, "0") != "" {
+		return nil, fail // as in Python itself
+	}
 	if lower := strings.ToLower(digits); len(lower) > 2 {
 		if want := map[string]int{"0x": 16, "0o": 8, "0b": 2}[lower[:2]]; want == base && base != 0 {
 			digits = digits[2:]

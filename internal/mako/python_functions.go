@@ -2,6 +2,7 @@ package mako
 
 import (
 	"math"
+	"math/big"
 	"strconv"
 
 	"go.starlark.net/starlark"
@@ -209,6 +210,13 @@ func pyDivmod(c *call) (Value, error) {
 	if err := c.count(2, 2); err != nil {
 		return nil, err
 	}
+	_, xok := asNumber(c.args[0])
+	if _, yok := asNumber(c.args[1]); !xok || !yok {
+		return nil, operandError("divmod()", c.args[0], c.args[1])
+	}
+	if f, err := asFloat(c.args[1]); err == nil && f == 0 && (typeName(c.args[0]) == "float" || typeName(c.args[1]) == "float") {
+		return nil, raise("ZeroDivisionError", "float divmod()")
+	}
 	q, err := c.run.binary("//", c.args[0], c.args[1])
 	if err != nil {
 		return nil, err
@@ -221,9 +229,36 @@ func pyPow(c *call) (Value, error) {
 	if err := c.count(2, 3); err != nil {
 		return nil, err
 	}
-	v, err := c.run.binary("**", c.args[0], c.args[1])
-	if err != nil || len(c.args) == 2 {
-		return v, err
+	if len(c.args) == 2 || c.args[2] == starlark.None {
+		return c.run.binary("**", c.args[0], c.args[1])
 	}
-	return c.run.binary("%", v, c.args[2])
+	var n [3]*big.Int
+	for i, a := range c.args {
+		number, _ := asNumber(a)
+		v, ok := number.(starlark.Int)
+		if _, float := number.(starlark.Float); !ok && !float {
+			return nil, raise("TypeError", "unsupported operand type(s) for ** or pow(): '%s', '%s', '%s'", typeName(c.args[0]),
+				typeName(c.args[1]), typeName(c.args[2]))
+		}
+		if !ok {
+			return nil, raise("TypeError", "pow() 3rd argument not allowed unless all arguments are integers")
+		}
+		n[i] = v.BigInt()
+	}
+	if n[2].Sign() == 0 {
+		return nil, raise("ValueError", "pow() 3rd argument cannot be 0")
+	}
+	if n[1].BitLen() > 4096 || n[2].BitLen() > 4096 { // longer ones take seconds
+		return nil, tooLarge()
+	}
+
+	m := new(big.Int).Abs(n[2])
+	out := new(big.Int).Exp(new(big.Int).Mod(n[0], m), n[1], m)
+	if out == nil {
+		return nil, raise("ValueError", "base is not invertible for the given modulus")
+	}
+	if out.Mod(out, m); n[2].Sign() < 0 && out.Sign() > 0 { // the result has the sign of the modulus
+		out.Add(out, n[2])
+	}
+	return starlark.MakeBigInt(out), nil
 }

@@ -22,6 +22,9 @@ func pyReversed(c *call) (Value, error) {
 	if err := c.count(1, 1); err != nil {
 		return nil, err
 	}
+	if _, ok := c.args[0].(starlark.Iterable); !ok && typeName(c.args[0]) != "str" {
+		return nil, raise("TypeError", "'%s' object is not reversible", typeName(c.args[0]))
+	}
 	items, err := c.items(c.args[0])
 	slices.Reverse(items)
 	return starlark.NewList(items), err

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"math/rand/v2"
+	"slices"
 	"strings"
 	"time"
 	"unicode/utf8"
@@ -39,7 +40,9 @@ const (
 // Context has what a template sees.
 type Context struct {
 	Values map[string]Value // by name
-	Tree   *Element         // the variable cc; nil: there is none
+	// Globals are the names that the variable global_variables has, in their order; nil: there is no such variable.
+	Globals []string
+	Tree    *Element // the variable cc; nil: there is none
 	// This are the set, the module and the host of the process in the tree.
 	This   struct{ Set, Module, Host *Element }
 	Now    time.Time  // for datetime and time
@@ -78,7 +81,7 @@ type piece struct {
 // Compile reads a template. The error is a *RenderError.
 func Compile(text string, limits Limits) (*Template, error) {
 	if len(text) > limits.Text {
-		return nil, &RenderError{Message: fmt.Sprintf("the template has %d bytes; at most %d are allowed", len(text), limits.Text)}
+		return nil, limits.tooLong(len(text))
 	}
 	if !utf8.ValidString(text) {
 		return nil, &RenderError{Message: "the template is not valid UTF-8"}
@@ -185,6 +188,7 @@ type run struct {
 	calls  int          // of spend
 	caught []*exception // the exceptions whose handlers run
 	paths  map[string]*xpath.Expr
+	all    Value // global_variables
 }
 
 // spend counts bytes, and fails when there are too many or the time is over: functions of ours take no steps of Starlark. What
@@ -269,11 +273,25 @@ func (r *run) lookup(name string) Value {
 		return &element{r.with.Tree}
 	case name == "this" && r.with.Tree != nil:
 		return &thisValue{r.with.This.Set, r.with.This.Module, r.with.This.Host}
+	case name == "global_variables" && r.with.Globals != nil:
+		return r.globals()
 	}
 	if v, ok := python[name]; ok {
 		return v
 	}
 	return undefined{}
+}
+
+// globals is the dict of all variables, itself included. Each render has its own, because a template may change it.
+func (r *run) globals() Value {
+	if r.all == nil {
+		all := starlark.NewDict(len(r.with.Globals) + 1)
+		r.all = all
+		for _, name := range append(slices.Clone(r.with.Globals), "global_variables") {
+			_ = all.SetKey(starlark.String(name), r.lookup(name)) // a string can be a key
+		}
+	}
+	return r.all
 }
 
 // failure makes the error of a render: the innermost line of the template, and what Python would say.

@@ -2,8 +2,6 @@ package mako
 
 import (
 	"fmt"
-	"maps"
-	"slices"
 
 	"go.starlark.net/starlark"
 )
@@ -14,7 +12,7 @@ type Value = starlark.Value
 // undefined is what a name has that the context does not have. It is false; anything else with it fails.
 type undefined struct{}
 
-func (undefined) String() string        { return "Undefined" }
+func (undefined) String() string        { return "<mako.runtime.Undefined object>" }
 func (undefined) Type() string          { return "Undefined" }
 func (undefined) Freeze()               {}
 func (undefined) Truth() starlark.Bool  { return false }
@@ -126,9 +124,16 @@ func (v *view) String() string             { return v.kind }
 func (v *view) Type() string               { return v.kind }
 func (v *view) Freeze()                    {}
 func (v *view) Truth() starlark.Bool       { return v.list.Len() > 0 }
-func (v *view) Hash() (uint32, error)      { return 0, raise("TypeError", "unhashable type: '%s'", v.kind) }
 func (v *view) Len() int                   { return v.list.Len() }
 func (v *view) Iterate() starlark.Iterator { return v.list.Iterate() }
+
+// Hash is an error, but not of values: those are equal to themselves only.
+func (v *view) Hash() (uint32, error) {
+	if v.kind == "dict_values" {
+		return 9, nil
+	}
+	return 0, raise("TypeError", "unhashable type: '%s'", v.kind)
+}
 
 // class is a class of a template.
 type class struct {
@@ -282,12 +287,3 @@ func Int(i int) Value { return starlark.MakeInt(i) }
 
 // None is the value None.
 func None() Value { return starlark.None }
-
-// Dict makes a dict of values, with its keys in the order of the names.
-func Dict(values map[string]Value) Value {
-	d := starlark.NewDict(len(values))
-	for _, name := range slices.Sorted(maps.Keys(values)) {
-		_ = d.SetKey(starlark.String(name), values[name]) // a string can be a key
-	}
-	return d
-}

@@ -7,8 +7,10 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"maps"
 	"math/rand/v2"
 	"os"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -92,10 +94,9 @@ func processContext(t testing.TB, tree *mako.Element) *mako.Context {
 			values[a.Name] = mako.String(a.Value)
 		}
 	}
-	values["global_variables"] = mako.Dict(values)
 
-	c := &mako.Context{Values: values, Tree: tree, Now: time.Date(2024, 5, 6, 7, 8, 9, 0, time.UTC),
-		Random: rand.New(rand.NewPCG(1, 2))}
+	c := &mako.Context{Values: values, Globals: slices.Sorted(maps.Keys(values)), Tree: tree,
+		Now: time.Date(2024, 5, 6, 7, 8, 9, 0, time.UTC), Random: rand.New(rand.NewPCG(1, 2))}
 	c.This.Set, c.This.Module, c.This.Host = set, module, host
 	return c
 }
@@ -103,25 +104,33 @@ func processContext(t testing.TB, tree *mako.Element) *mako.Context {
 // preview renders a text as GSEKit's preview does: the check, and then the render. It gives the code and message of an error.
 func preview(t testing.TB, text string, with *mako.Context) (out, code, message string) {
 	t.Helper()
-	text = mako.Blanks(text)
-	if err := mako.Check(text); err != nil {
-		return "", "4101007", err.Error()
-	}
-	text, err := mako.Include(text, func(name string) (string, error) {
-		return "", fmt.Errorf("依赖模板[%s]不存在，请注意Ginclude的是模板名称，不是文件名称", name)
-	}, mako.DefaultLimits())
-	if err != nil {
-		return "", "4101001", err.Error()
-	}
-	out, err = render(text, with)
+	compiled, err := mako.Load(text, func(name string) (string, error) { return "", &missingError{name} }, mako.DefaultLimits())
 	if err == nil {
-		return out, "", ""
+		out, err = compiled.Render(context.Background(), with, mako.DefaultLimits())
 	}
+
+	var check *mako.CheckError
 	var fault *mako.RenderError
-	if !errors.As(err, &fault) {
-		t.Fatalf("%q: error %T %v", text, err, err)
+	var missing *missingError
+	switch {
+	case err == nil:
+		return out, "", ""
+	case errors.As(err, &check):
+		return "", "4101007", check.Message
+	case errors.As(err, &missing):
+		return "", "4101001", missing.Error()
+	case errors.As(err, &fault):
+		return "", "4101004", fmt.Sprintf("模板渲染失败，[第%d行：%s，错误：%s]，请检查模板变量是否正确书写", fault.Line, fault.Source, fault.Message)
 	}
-	return "", "4101004", fmt.Sprintf("模板渲染失败，[第%d行：%s，错误：%s]，请检查模板变量是否正确书写", fault.Line, fault.Source, fault.Message)
+	t.Fatalf("%q: error %T %v", text, err, err)
+	return "", "", ""
+}
+
+// missingError is the error of the vectors for a template that is not there.
+type missingError struct{ name string }
+
+func (e *missingError) Error() string {
+	return fmt.Sprintf("依赖模板[%s]不存在，请注意Ginclude的是模板名称，不是文件名称", e.name)
 }
 
 func render(text string, with *mako.Context) (string, error) {
