@@ -264,6 +264,20 @@ func TestD15QueryAndUnhostUnderAPolicy(t *testing.T) {
 	if e := run(4); e.Code != 0 {
 		t.Errorf("unhost: %+v", e)
 	}
+
+	// The definition by which it was found: a program of the system, with an account of the system.
+	system := ft.J{"meta": ft.J{"namespace": "gse", "name": "nginx"}, "hosts": []ft.J{ft.Host(1)}, "spec": ft.J{
+		"identity": ft.J{"proc_name": "nginx", "setup_path": "/usr/sbin", "pid_path": filepath.Join(fx.Dir, "none.pid"), "user": "www-data"},
+		"control":  ft.J{"start_cmd": "./nginx"}, "resource": ft.J{}, "monitor_policy": ft.J{"auto_type": 1}}}
+	for op, allowed := range map[int]bool{2: true, 4: true, 0: false} {
+		system["op_type"] = op
+		for key, e := range s.Await(s.Operate("operate_proc_multi", ft.J{"proc_operate_req": []ft.J{system}})) {
+			if refused := e.Code == 65535 && strings.Contains(e.Msg, "setup_path /usr/sbin is not allowed by local policy"); allowed != (e.Code == 0) || allowed == refused {
+				t.Errorf("op_type %d on nginx: %s: %+v", op, key, e)
+			}
+			checkQueryContent(t, key, e)
+		}
+	}
 	for _, op := range []int{0, 1, 3, 7, 8, 9} {
 		if e := run(op); e.Code != 65535 || !strings.Contains(e.Msg, "is not allowed by local policy") {
 			t.Errorf("op_type %d: %+v", op, e)

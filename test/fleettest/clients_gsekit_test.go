@@ -274,6 +274,11 @@ func TestD9D10DetailsAndRetryOfAJob(t *testing.T) {
 	if extra := detail.Tasks[0].Extra; extra.Info.Host["bk_host_id"] != 3.0 || extra.Level["bk_host_id"] != 3.0 {
 		t.Errorf("D9: %v, %v", extra.Info.Host, extra.Level)
 	}
+	var list struct{ List []map[string]any }
+	kitCall(t, k.API, fmt.Sprintf("/api/2/job/%d/job_task/", id), ft.J{"page": 1, "pagesize": 10}, &list)
+	if task, _ := json.Marshal(list.List); !strings.Contains(string(task), `"face_stop_cmd":"./kill.sh"`) || !strings.Contains(string(task), `"bk_host_id":3`) {
+		t.Errorf("D9: job_task: %s", task)
+	}
 	if status, body := k.Get(t, fmt.Sprintf("/api/2/job/%d/search_ip/", id)); status != 200 || !strings.Contains(body, `"bk_host_id":3`) {
 		t.Errorf("D9: search_ip: %d %s", status, body)
 	}

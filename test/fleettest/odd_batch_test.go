@@ -19,23 +19,39 @@ func queryItem(name string) ft.J {
 			"user": "root"}, "control": ft.J{"start_cmd": "./start.sh"}, "resource": ft.J{}, "monitor_policy": ft.J{"auto_type": 1}}}
 }
 
+// manyItems are 25 such items.
+func manyItems() (items []ft.J) {
+	for i := range 25 {
+		items = append(items, queryItem(fmt.Sprintf("nginx_%d", i)))
+	}
+	return items
+}
+
 // TestD1OneOddItemOfMany: an item that cannot be accepted gets its own verdict, and the others run. What is wrong with the
 // request as a whole still rejects it.
 func TestD1OneOddItemOfMany(t *testing.T) {
 	t.Parallel() // it mostly waits
 	d := ft.StartDev(t, 1)
+	odd := manyItems()
+	odd[4]["meta"].(ft.J)["name"] = "nginx:80_1" // the request by which it was found
+	for key, e := range d.Await(d.Operate("operate_proc_multi", ft.J{"proc_operate_req": odd})) {
+		if e.Code != 0 {
+			t.Errorf("%s: %+v", key, e)
+		}
+	}
+
 	long := strings.Repeat("x", 300)
 	batch := func() []ft.J {
-		var items []ft.J
-		for i := range 25 {
-			items = append(items, queryItem(fmt.Sprintf("nginx_%d", i)))
-		}
+		items := manyItems()
 		items[4]["meta"].(ft.J)["name"] = long
 		items[5]["spec"].(ft.J)["identity"].(ft.J)["proc_name"] = ""
 		items[6]["spec"].(ft.J)["monitor_policy"].(ft.J)["op_timeout"] = "20"
 		items[7]["op_type"] = 0
 		items[7]["spec"].(ft.J)["identity"].(ft.J)["pid_path"] = "relative"
 		items[8]["meta"].(ft.J)["labels"] = ft.J{"a:b": "x"}
+		items[9]["op_type"] = 1
+		delete(items[9]["spec"].(ft.J)["identity"].(ft.J), "user")
+		items[10]["meta"].(ft.J)["name"] = " web _1"
 		return items
 	}
 	bad := map[string]string{
@@ -44,6 +60,7 @@ func TestD1OneOddItemOfMany(t *testing.T) {
 		"0:127.0.0.1:GSEKIT_BIZ_2:nginx_6": `proc_operate_req[6].spec.monitor_policy.op_timeout: must be a whole number, is the string "20"`,
 		"0:127.0.0.1:GSEKIT_BIZ_2:nginx_7": `proc_operate_req[7].spec.identity.pid_path: "relative" is not a clean absolute path`,
 		"0:127.0.0.1:GSEKIT_BIZ_2:nginx_8": "proc_operate_req[8].meta.labels.a:b: the label's name",
+		"0:127.0.0.1:GSEKIT_BIZ_2: web _1": "proc_operate_req[10].meta.name: ",
 	}
 
 	for _, path := range []string{"/api/c/compapi/v2/gse/operate_proc_multi/", "/api/v2/proc/operate_proc_multi"} {
@@ -65,6 +82,10 @@ func TestD1OneOddItemOfMany(t *testing.T) {
 		for key, e := range entries {
 			want, isBad := bad[key]
 			switch {
+			case key == "0:127.0.0.1:GSEKIT_BIZ_2:nginx_9": // a stop without an account: the host has a default
+				if e.Code != 829 {
+					t.Errorf("%s: %+v", key, e)
+				}
 			case !isBad && e.Code != 0:
 				t.Errorf("%s: %+v", key, e)
 			case isBad && (e.Code != 65535 || !strings.HasPrefix(e.Msg, want)):

@@ -37,6 +37,11 @@ func TestD2NamesOfCMDB(t *testing.T) {
 	for i := range 25 {
 		items = append(items, queryItem(fmt.Sprintf("plain_%d", i)))
 	}
+	for _, space := range oddNames {
+		item := queryItem("in_odd_namespace")
+		item["meta"].(ft.J)["namespace"] = space
+		items = append(items, item)
+	}
 	entries := d.Await(d.Operate("operate_proc_multi", ft.J{"proc_operate_req": items}))
 	if len(entries) != len(items) {
 		t.Fatalf("%d entries of %d", len(entries), len(items))
