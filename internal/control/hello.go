@@ -99,6 +99,7 @@ func (p *Plane) openSession(ctx context.Context, h hello) error {
 	p.logLift(h.from, &rec)
 	p.queue.opened(h.from, rec.JournalSince)
 	p.noteClaims(h.from, r.Hello.Host.Addrs, info.Addrs)
+	p.noteRun(h.from, h.cloud, r.Hello.Run)
 
 	// Take it into memory. What the host lost is read before the host reports, because its report removes what it does
 	// not have from the live index.
@@ -206,6 +207,11 @@ func (p *Plane) notOpened(h hello, rec *record.Host) {
 			"rejected: the state of the agent is damaged, or the agent is hostile; revoke the host, or delete the state "+
 			"folder of the agent and join again", "agent", h.from, "session", r.Session, "before", rec.Session)
 		return
+	}
+
+	// Another run of the agent was faster with this very number: both were asked for a new session, and are running.
+	if r.Session == rec.Session {
+		p.noteRun(h.from, h.cloud, r.Hello.Run)
 	}
 
 	// Another run of the server registered it, or the agent lost count. Only a session newer than every one seen can be

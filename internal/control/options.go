@@ -116,6 +116,9 @@ type Observer struct {
 
 	// Downgraded: an agent came back with an older protocol and its session was rejected.
 	Downgraded func(agent gozzard.AgentID, said, known uint32)
+
+	// Copied: copies of an agent run at the same time, at different servers.
+	Copied func(agent gozzard.AgentID, cloud int)
 }
 
 // rejected counts a rejection.

@@ -151,13 +151,13 @@ func (s *peers) noteHello(h hello, info *gozzard.HostInfo) {
 	s.mu.Lock()
 	delete(s.homes, h.from)
 	s.mu.Unlock()
-	s.noteReport(h.from, h.cloud, helloReport(h.report.Session, info))
+	s.noteReport(h.from, h.cloud, helloReport(h.report.Session, h.report.Hello.Run, info))
 }
 
-// helloReport describes a host and names its session.
-func helloReport(session uint64, info *gozzard.HostInfo) *gozzard.Report {
+// helloReport describes a host and names its session, and the run of its agent if it is known.
+func helloReport(session, run uint64, info *gozzard.HostInfo) *gozzard.Report {
 	return &gozzard.Report{Version: gozzard.ProtocolVersion, Kind: gozzard.ReportHello, Session: session,
-		Hello: &gozzard.Hello{Host: *info}}
+		Hello: &gozzard.Hello{Host: *info, Run: run}}
 }
 
 // noteSilent tells that an agent went silent.

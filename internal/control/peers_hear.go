@@ -157,6 +157,7 @@ func (s *peers) observeHello(n *gozzard.PeerNews, r *gozzard.PeerReport) {
 		return
 	}
 
+	s.p.noteRun(r.Agent, r.Cloud, r.Report.Hello.Run)
 	s.p.delivery.LetGo(r.Agent, session)
 	s.o.Live.PutHost(fleet.Host{Info: r.Report.Hello.Host, Session: session, Online: true, LastSeen: s.o.Now()})
 }

@@ -78,7 +78,7 @@ func (s *peers) everythingOf(agent gozzard.AgentID, session delivery.Session, in
 	add := func(r *gozzard.Report) {
 		list = append(list, gozzard.PeerReport{Agent: agent, Cloud: session.Cloud, Report: r})
 	}
-	add(helloReport(session.ID, info))
+	add(helloReport(session.ID, session.Run, info))
 
 	statuses, whole := s.o.Live.Statuses(agent)
 	if !whole { // the host has not reported all since it opened its session

@@ -29,6 +29,7 @@ type Plane struct {
 	limiter   *helloLimiter
 	hellos    chan hello
 	protocols protocols
+	copies    copies
 	events    *EventRing
 	queue     *eventQueue
 	taskFeed  taskFeed
@@ -204,6 +205,7 @@ func (p *Plane) silent(agent gozzard.AgentID, since time.Time) {
 // opens a session again. Its attempts are decided by the lease, as for any host that went silent.
 func (p *Plane) Disconnected(agent gozzard.AgentID) {
 	now := p.o.Now()
+	p.copies.forget(agent)
 	p.o.Live.SetOnline(agent, false, now)
 	if s, _, _ := p.delivery.Session(agent); s.ID != 0 {
 		p.peers.noteSilent(agent, s.ID, now)

@@ -117,6 +117,14 @@ func (s *Server) downgraded(agent gozzard.AgentID, said, known uint32) {
 	}
 }
 
+// copied puts an enrolled agent into quarantine of which copies run at several servers. All of them disconnect it when they
+// hear of that.
+func (s *Server) copied(agent gozzard.AgentID, cloud int) {
+	if s.trust.registry != nil {
+		s.trust.registry.Clone(agent, cloud)
+	}
+}
+
 // natsFabric is a broker in this process and the server's end of it.
 type natsFabric struct {
 	*nats.Hub

@@ -273,7 +273,7 @@ func (s *Server) openPlane(ctx context.Context) (err error) {
 		Rights: s.rightsLater, FoldQuery: s.refusals.FoldQuery,
 		Quota: o.Limits.InFlight, Admit: admission{s.plane.guard, o.shared}, HelloRate: offBelowZero(o.Limits.HelloRate), Joining: s.joining,
 		Observe: control.Observer{Accepted: s.metrics.TaskAccepted, Settled: s.metrics.AttemptSettled,
-			Refused: s.metrics.ReportRefused, Update: s.updateAnswered, Downgraded: s.downgraded},
+			Refused: s.metrics.ReportRefused, Update: s.updateAnswered, Downgraded: s.downgraded, Copied: s.copied},
 	})
 	if err != nil {
 		return err
