@@ -151,6 +151,10 @@ type bulk struct {
 	tail  string
 	loose bool // an INSERT that may leave some of its rows when it fails: its job is rolled back then
 
+	// Of a loose one.
+	table   string
+	columns []string
+
 	// For rows in the ledger. The first key columns name a row that one statement must not name twice; 0: no rows do. With
 	// newest the last of such rows is enough.
 	key    int
@@ -173,7 +177,7 @@ func insertRows(table, columns, tail string) *bulk {
 // the statement changes it, to be able to undo that statement alone.
 func looseRows(table, columns string) *bulk {
 	b := insertRows(table, columns, "")
-	b.loose = true
+	b.loose, b.table, b.columns = true, table, strings.Split(columns, ", ")
 	return b
 }
 
@@ -245,6 +249,10 @@ func (c *conn) execRows(ctx context.Context, b *bulk, n int, args func(i int, to
 	}
 	if err := c.flush(ctx); err != nil {
 		return err
+	}
+
+	if b.loose && n >= copyFrom && c.d.copyRows != nil {
+		return c.d.copyRows(ctx, c.c, b, n, args)
 	}
 
 	buf := make([]any, 0, min(n, chunks[0])*len(b.types))

@@ -6,12 +6,24 @@ import (
 	"database/sql"
 	"fmt"
 	"path/filepath"
+	"strings"
 	"testing"
+
+	"github.com/jackc/pgx/v5"
 
 	"github.com/gozzard/gozzard"
 	"github.com/gozzard/gozzard/internal/record"
 	"github.com/gozzard/gozzard/internal/sqlstore"
 )
+
+const bareAttempts = `CREATE TABLE attempts (task_seq BIGINT, idx INTEGER, item INTEGER, op_id TEXT, agent_id TEXT, cloud INTEGER,
+	ip TEXT, result_key TEXT, state INTEGER, session BIGINT, outcome TEXT, deadline BIGINT, expires BIGINT,
+	PRIMARY KEY (task_seq, idx))`
+
+func bareRow(task, i int) []any {
+	return []any{task, i, i % 25, fmt.Sprintf("%032x", i), fmt.Sprintf("%032x", i*7919), 0, "127.1.200.200",
+		fmt.Sprintf("%d:bench:worker", i), 2, 3, "", int64(1_700_000_000_000), int64(1_700_000_000_000)}
+}
 
 // BenchmarkLargeTask accepts a task about 25 registered processes on each of 2,000 hosts, beside a bare transaction with
 // as many rows.
@@ -26,9 +38,7 @@ func BenchmarkLargeTask(b *testing.B) {
 		}
 
 		defer db.Close()
-		if _, err := db.ExecContext(b.Context(), `CREATE TABLE attempts (task_seq BIGINT, idx INTEGER, item INTEGER, op_id TEXT,
-			agent_id TEXT, cloud INTEGER, ip TEXT, result_key TEXT, state INTEGER, session BIGINT, outcome TEXT, deadline BIGINT,
-			expires BIGINT, PRIMARY KEY (task_seq, idx))`); err != nil {
+		if _, err := db.ExecContext(b.Context(), bareAttempts); err != nil {
 			b.Fatal(err)
 		}
 
@@ -46,6 +56,48 @@ func BenchmarkLargeTask(b *testing.B) {
 		for b.Loop() {
 			b.StopTimer()
 			t := largeTask(names, hosts)
+			b.StartTimer()
+			if _, err := s.Accept(b.Context(), t); err != nil {
+				b.Fatal(err)
+			}
+		}
+	})
+}
+
+// BenchmarkLargePostgres accepts a task about processes that are registered already, beside a bare COPY of as many rows.
+func BenchmarkLargePostgres(b *testing.B) {
+	const names, hosts = 25, 2000
+	address := startPostgres(b, "on")
+
+	b.Run("bare", func(b *testing.B) {
+		c, err := pgx.Connect(b.Context(), address)
+		if err != nil {
+			b.Fatal(err)
+		}
+		defer c.Close(b.Context())
+		if _, err := c.Exec(b.Context(), bareAttempts); err != nil {
+			b.Fatal(err)
+		}
+
+		columns := strings.Split("task_seq idx item op_id agent_id cloud ip result_key state session outcome deadline expires", " ")
+		for n := 0; b.Loop(); n++ {
+			rows := pgx.CopyFromSlice(names*hosts, func(i int) ([]any, error) { return bareRow(n, i), nil })
+			if _, err := c.CopyFrom(b.Context(), pgx.Identifier{"attempts"}, columns, rows); err != nil {
+				b.Fatal(err)
+			}
+		}
+	})
+
+	b.Run("store", func(b *testing.B) {
+		s := openPostgres(b, address, "large", sqlstore.Options{})
+		if _, err := s.Accept(b.Context(), largeTask(4*names, hosts)); err != nil {
+			b.Fatal(err)
+		}
+
+		for b.Loop() {
+			b.StopTimer()
+			t := largeTask(names, hosts)
+			t.Register = nil
 			b.StartTimer()
 			if _, err := s.Accept(b.Context(), t); err != nil {
 				b.Fatal(err)
@@ -92,8 +144,7 @@ func bareTask(b *testing.B, db *sql.DB, task, targets int) {
 	}
 
 	for i := range targets {
-		if _, err := st.ExecContext(b.Context(), task, i, i%25, fmt.Sprintf("%032x", i), fmt.Sprintf("%032x", i*7919), 0,
-			"127.1.200.200", fmt.Sprintf("%d:bench:worker", i), 2, 3, "", 1_700_000_000_000, 1_700_000_000_000); err != nil {
+		if _, err := st.ExecContext(b.Context(), bareRow(task, i)...); err != nil {
 			b.Fatal(err)
 		}
 	}

@@ -84,6 +84,9 @@ type dialect struct {
 	looseInsert  string                  // begins an INSERT that need not be undone alone when it fails
 	placeholder  func(i int) string      // stands for argument i, counted from 1, in a bulk statement
 
+	// copyRows inserts many rows at once; nil: the database has nothing faster than an INSERT.
+	copyRows func(ctx context.Context, c *sql.Conn, b *bulk, n int, args func(i int, to []any) []any) error
+
 	// readContext makes the context of a short read from that of its caller, which has not ended yet.
 	readContext func(context.Context) context.Context
 

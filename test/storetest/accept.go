@@ -2,6 +2,7 @@ package storetest
 
 import (
 	"fmt"
+	"math"
 	"slices"
 	"strings"
 	"sync"
@@ -185,6 +186,12 @@ func acceptStrange(t *testing.T, s control.Store) {
 	if !again.Known || again.Task.Seq != acc.Task.Seq {
 		t.Fatalf("the key was not found again: %+v", again)
 	}
+
+	many := attempts(700) // large tasks are written in another way than small ones
+	for i := range many {
+		many[i].ResultKey, many[i].Session = evil, math.MaxUint64
+	}
+	accept(t, s, many)
 
 	openSession(t, s, list[0].Agent, 1)
 	dispatch(t, s, list[0], 1)
