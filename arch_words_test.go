@@ -43,6 +43,9 @@ var wordExceptions = []wordException{
 	{"internal/control/business_items.go", "bk", "labels are stored with processes and visible to callers"},
 	{"internal/topology/define.go", "bk", "placeholders in the definitions that users write"},
 	{"internal/topology/template.go", "bk", "names in the templates that users write"},
+	{"internal/topology/context.go", "bk", "names in the templates that users write"},
+	{"internal/topology/tree.go", "bk", "names in the templates that users write"},
+	{"internal/topology/extra.go", "bk", "names in the templates that users write"},
 	{"internal/topology/check_process.go", "bk", "an error names the placeholder that users write"},
 
 	// JSON names of our own API and of its client, flags and files: callers and scripts use them.

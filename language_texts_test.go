@@ -206,6 +206,7 @@ var plainTexts = map[string]string{
 	"retire CODE": typed, "delete CODE": typed, "disable CODE": typed, "enable CODE": typed, "approve VERSION": typed,
 	"stop VERSION": typed, "remove VERSION": typed, "remove RELAY": typed, "disable NAME": typed, "enable NAME": typed, "forget-login NAME": typed,
 	"delete NAME": typed,
+	"% for host in cc.findall('.//Host'):\n    ${host.attrib['InnerIP']}\n% endfor\n\n": typed,
 }
 
 const (

@@ -285,5 +285,8 @@ func String(s string) Value { return starlark.String(s) }
 // Int makes a number a value.
 func Int(i int) Value { return starlark.MakeInt(i) }
 
+// Text is a value as a template writes it.
+func Text(v Value) string { return str(v) }
+
 // None is the value None.
 func None() Value { return starlark.None }

@@ -163,6 +163,7 @@ const dropAudit15 = `DROP TABLE IF EXISTS quotas; DROP TABLE IF EXISTS signing_k
 	ALTER TABLE audit DROP COLUMN outcome; ALTER TABLE audit DROP COLUMN ref; ALTER TABLE audit DROP COLUMN events;
 	ALTER TABLE audit DROP COLUMN content; ALTER TABLE tasks DROP COLUMN unsettled; DROP TABLE IF EXISTS audit_texts;
 	DROP TABLE IF EXISTS audit_exports; ALTER TABLE businesses DROP COLUMN left_out; ALTER TABLE services DROP COLUMN host_id;
+	ALTER TABLE sets DROP COLUMN attributes; ALTER TABLE modules DROP COLUMN attributes; ALTER TABLE services DROP COLUMN host_attributes;
 	DELETE FROM schema_version WHERE version_id >= 15`
 
 func TestAuditOfAnOlderRecordIsChained(t *testing.T) {

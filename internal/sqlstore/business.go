@@ -10,17 +10,18 @@ import (
 )
 
 var (
-	upsertSets = insertRows("sets", "biz, id, name, env",
-		" ON CONFLICT (biz, id) DO UPDATE SET name = excluded.name, env = excluded.env")
+	upsertSets = insertRows("sets", "biz, id, name, env, attributes",
+		" ON CONFLICT (biz, id) DO UPDATE SET name = excluded.name, env = excluded.env, attributes = excluded.attributes")
 
-	upsertModules = insertRows("modules", "biz, id, set_id, name, service_template",
+	upsertModules = insertRows("modules", "biz, id, set_id, name, service_template, attributes",
 		` ON CONFLICT (biz, id) DO UPDATE SET set_id = excluded.set_id, name = excluded.name,
-			service_template = excluded.service_template`)
+			service_template = excluded.service_template, attributes = excluded.attributes`)
 
-	upsertServices = insertRows("services", "biz, id, module_id, name, cloud, ip, ipv6, agent_id, processes, host_id",
+	upsertServices = insertRows("services", "biz, id, module_id, name, cloud, ip, ipv6, agent_id, processes, host_id, host_attributes",
 		` ON CONFLICT (biz, id) DO UPDATE
 			SET module_id = excluded.module_id, name = excluded.name, cloud = excluded.cloud, ip = excluded.ip,
-			ipv6 = excluded.ipv6, agent_id = excluded.agent_id, processes = excluded.processes, host_id = excluded.host_id`)
+			ipv6 = excluded.ipv6, agent_id = excluded.agent_id, processes = excluded.processes, host_id = excluded.host_id,
+			host_attributes = excluded.host_attributes`)
 
 	upsertNumbers = insertRows("numbers", "biz, process, module_id, alias, host_num, per, instances",
 		` ON CONFLICT (biz, process) DO UPDATE
@@ -174,7 +175,7 @@ func (b *businessChange) putAll(ctx context.Context, c *conn) error {
 	biz := b.c.Biz
 	err := c.execRows(ctx, upsertSets, len(b.c.PutSets), func(i int, to []any) []any {
 		x := &b.c.PutSets[i]
-		return append(to, biz, x.ID, text(x.Name), int64(x.Env))
+		return append(to, biz, x.ID, text(x.Name), int64(x.Env), text(string(x.Attributes)))
 	})
 	if err != nil {
 		return fmt.Errorf("sets: %w", err)
@@ -182,7 +183,8 @@ func (b *businessChange) putAll(ctx context.Context, c *conn) error {
 
 	err = c.execRows(ctx, upsertModules, len(b.c.PutModules), func(i int, to []any) []any {
 		x := &b.c.PutModules[i]
-		return append(to, biz, x.Module.ID, x.Set, text(x.Module.Name), x.Module.ServiceTemplate)
+		return append(to, biz, x.Module.ID, x.Set, text(x.Module.Name), x.Module.ServiceTemplate,
+			text(string(x.Module.Attributes)))
 	})
 	if err != nil {
 		return fmt.Errorf("modules: %w", err)
@@ -192,7 +194,7 @@ func (b *businessChange) putAll(ctx context.Context, c *conn) error {
 		x := &b.c.PutServices[i]
 		h := &x.Service.Host
 		return append(to, biz, x.Service.ID, x.Module, text(x.Service.Name), h.Cloud, ipText(h.IP), ipText(h.IPv6),
-			text(string(h.Agent)), b.processes[i], h.ID)
+			text(string(h.Agent)), b.processes[i], h.ID, text(string(x.Service.HostAttributes)))
 	})
 	if err != nil {
 		return fmt.Errorf("service instances: %w", err)

@@ -12,7 +12,8 @@ import (
 	"github.com/gozzard/gozzard/internal/topology"
 )
 
-const serviceColumns = `s.id, s.module_id, s.name, s.cloud, s.ip, s.ipv6, s.agent_id, s.processes, s.host_id`
+const serviceColumns = `s.id, s.module_id, s.name, s.cloud, s.ip, s.ipv6, s.agent_id, s.processes, s.host_id,
+	s.host_attributes`
 
 var selectServices = withRows(`SELECT `+serviceColumns+
 	` FROM v JOIN services s ON s.biz = v.b AND s.id = v.i ORDER BY s.id`, "b BIGINT", "i BIGINT")
@@ -104,11 +105,11 @@ func readTree(ctx context.Context, tx *sql.Tx, b *topology.Business) error {
 
 	modules := map[int][]topology.Module{} // by set
 	rows, err = tx.QueryContext(ctx,
-		`SELECT id, set_id, name, service_template FROM modules WHERE biz = $1 ORDER BY id`, b.ID)
+		`SELECT id, set_id, name, service_template, attributes FROM modules WHERE biz = $1 ORDER BY id`, b.ID)
 	err = scanAll(rows, err, func(r *sql.Rows) error {
 		var set int
 		var m topology.Module
-		if err := r.Scan(&m.ID, &set, &m.Name, &m.ServiceTemplate); err != nil {
+		if err := r.Scan(&m.ID, &set, &m.Name, &m.ServiceTemplate, &m.Attributes); err != nil {
 			return err
 		}
 		m.Instances = services[m.ID]
@@ -119,10 +120,10 @@ func readTree(ctx context.Context, tx *sql.Tx, b *topology.Business) error {
 		return fmt.Errorf("modules: %w", err)
 	}
 
-	rows, err = tx.QueryContext(ctx, `SELECT id, name, env FROM sets WHERE biz = $1 ORDER BY id`, b.ID)
+	rows, err = tx.QueryContext(ctx, `SELECT id, name, env, attributes FROM sets WHERE biz = $1 ORDER BY id`, b.ID)
 	return scanAll(rows, err, func(r *sql.Rows) error {
 		var x topology.Set
-		if err := r.Scan(&x.ID, &x.Name, &x.Env); err != nil {
+		if err := r.Scan(&x.ID, &x.Name, &x.Env, &x.Attributes); err != nil {
 			return err
 		}
 		x.Modules = modules[x.ID]
@@ -133,7 +134,8 @@ func readTree(ctx context.Context, tx *sql.Tx, b *topology.Business) error {
 
 func scanService(r *sql.Rows) (module int, x topology.ServiceInstance, err error) {
 	var ip, ipv6, agent, processes string
-	if err := r.Scan(&x.ID, &module, &x.Name, &x.Host.Cloud, &ip, &ipv6, &agent, &processes, &x.Host.ID); err != nil {
+	if err := r.Scan(&x.ID, &module, &x.Name, &x.Host.Cloud, &ip, &ipv6, &agent, &processes,
+		&x.Host.ID, &x.HostAttributes); err != nil {
 		return 0, x, err
 	}
 

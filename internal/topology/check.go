@@ -131,6 +131,7 @@ func (c *checker) tree(b *Business) {
 			c.name(at.String()+".name", set.Name)
 		}
 		c.env(set.Env, at)
+		c.extra(set.Attributes, "set", at.String)
 		for m := range set.Modules {
 			module, at := &set.Modules[m], docPath{s, m, -1, -1}
 			c.unique(modules, module.ID, at)
@@ -170,6 +171,7 @@ func (c *checker) module(m *Module, at docPath) {
 	if m.ServiceTemplate < 0 || m.ServiceTemplate > maxID {
 		c.number(at.String()+".service_template_id", m.ServiceTemplate, 0, maxID)
 	}
+	c.extra(m.Attributes, "module", at.String)
 }
 
 // service checks a service instance and its host.
@@ -178,6 +180,7 @@ func (c *checker) service(s *ServiceInstance, at docPath) {
 		c.name(at.String()+".name", s.Name)
 	}
 
+	c.extra(s.HostAttributes, "host", func() string { return at.String() + ".host" })
 	h := s.Host
 	if h.Cloud < 0 || h.Cloud > maxID {
 		c.number(at.String()+".host.cloud", h.Cloud, 0, maxID)

@@ -189,9 +189,10 @@ func (c *comparison) sets() {
 			f := (*fields)(&item.Fields)
 			f.text("name", was.Name, is.Name)
 			f.number("env", int(was.Env), int(is.Env))
+			f.extra("attributes", was.Attributes, is.Attributes)
 		}
 		if c.record(item, had, has) {
-			c.change.PutSets = append(c.change.PutSets, Set{ID: id, Name: is.Name, Env: is.Env})
+			c.change.PutSets = append(c.change.PutSets, Set{ID: id, Name: is.Name, Env: is.Env, Attributes: is.Attributes})
 		}
 		if !has {
 			c.change.DropSets = append(c.change.DropSets, id)
@@ -208,12 +209,13 @@ func (c *comparison) modules() {
 			f.text("name", was.Name, is.Name)
 			f.number("service_template_id", was.ServiceTemplate, is.ServiceTemplate)
 			f.number("set", was.set.ID, is.set.ID)
+			f.extra("attributes", was.Attributes, is.Attributes)
 		}
 
 		if c.record(item, had, has) {
 			c.change.PutModules = append(c.change.PutModules,
 				PlacedModule{Set: is.set.ID,
-					Module: Module{ID: id, Name: is.Name, ServiceTemplate: is.ServiceTemplate}})
+					Module: Module{ID: id, Name: is.Name, ServiceTemplate: is.ServiceTemplate, Attributes: is.Attributes}})
 		}
 
 		if !has {
@@ -231,6 +233,7 @@ func (c *comparison) services() {
 			f.text("name", was.Name, is.Name)
 			f.number("module", was.module.ID, is.module.ID)
 			f.host(was.Host, is.Host)
+			f.extra("host.attributes", was.HostAttributes, is.HostAttributes)
 		}
 
 		// The record stores processes inside their service instance. The plan lists them separately: see processes.
@@ -285,6 +288,28 @@ func (f *fields) process(was, is *Process) {
 	for _, key := range slices.Sorted(maps.Keys(now)) {
 		if _, had := old[key]; !had {
 			f.text(key, "", string(now[key]))
+		}
+	}
+}
+
+// extra compares the attributes for templates.
+func (f *fields) extra(key string, was, is Extra) {
+	if was == is {
+		return
+	}
+	old, now := was.Texts(), is.Texts()
+	both := maps.Clone(old)
+	maps.Copy(both, now)
+	for _, name := range slices.Sorted(maps.Keys(both)) {
+		was, had := old[name]
+		is, has := now[name]
+		switch {
+		case !had:
+			*f = append(*f, key+"."+name+": none -> "+quote(is))
+		case !has:
+			*f = append(*f, key+"."+name+": "+quote(was)+" -> none")
+		default:
+			f.text(key+"."+name, was, is)
 		}
 	}
 }

@@ -168,7 +168,7 @@ func (d *decoder) cloud(n *yamldoc.Node, path string) (c Cloud) {
 }
 
 func (d *decoder) set(n *yamldoc.Node, path string) (s Set) {
-	d.mapping(n, path, []string{"id", "name", "env", "modules"}, func(key string, v *yamldoc.Node, path string) {
+	d.mapping(n, path, []string{"id", "name", "env", "attributes", "modules"}, func(key string, v *yamldoc.Node, path string) {
 		switch key {
 		case "id":
 			s.ID = d.number(v, path)
@@ -176,6 +176,8 @@ func (d *decoder) set(n *yamldoc.Node, path string) (s Set) {
 			s.Name = d.text(v, path)
 		case "env":
 			s.Env = Env(d.number(v, path))
+		case "attributes":
+			s.Attributes = d.extra(v, path)
 		case "modules":
 			s.Modules = list(d, v, path, d.module)
 		}
@@ -184,7 +186,7 @@ func (d *decoder) set(n *yamldoc.Node, path string) (s Set) {
 }
 
 func (d *decoder) module(n *yamldoc.Node, path string) (m Module) {
-	d.mapping(n, path, []string{"id", "name", "service_template_id", "instances"},
+	d.mapping(n, path, []string{"id", "name", "service_template_id", "attributes", "instances"},
 		func(key string, v *yamldoc.Node, path string) {
 			switch key {
 			case "id":
@@ -193,6 +195,8 @@ func (d *decoder) module(n *yamldoc.Node, path string) (m Module) {
 				m.Name = d.text(v, path)
 			case "service_template_id":
 				m.ServiceTemplate = d.number(v, path)
+			case "attributes":
+				m.Attributes = d.extra(v, path)
 			case "instances":
 				m.Instances = list(d, v, path, d.service)
 			}
@@ -208,7 +212,7 @@ func (d *decoder) service(n *yamldoc.Node, path string) (s ServiceInstance) {
 		case "name":
 			s.Name = d.text(v, path)
 		case "host":
-			s.Host = d.host(v, path)
+			s.Host, s.HostAttributes = d.host(v, path)
 		case "processes":
 			s.Processes = list(d, v, path, d.process)
 		}
@@ -216,8 +220,9 @@ func (d *decoder) service(n *yamldoc.Node, path string) (s ServiceInstance) {
 	return s
 }
 
-func (d *decoder) host(n *yamldoc.Node, path string) (h Host) {
-	d.mapping(n, path, []string{"cloud", "ip", "ipv6", "agent_id", "id"}, func(key string, v *yamldoc.Node, path string) {
+func (d *decoder) host(n *yamldoc.Node, path string) (h Host, e Extra) {
+	known := []string{"cloud", "ip", "ipv6", "agent_id", "id", "attributes"}
+	d.mapping(n, path, known, func(key string, v *yamldoc.Node, path string) {
 		switch key {
 		case "cloud":
 			h.Cloud = d.number(v, path)
@@ -229,9 +234,11 @@ func (d *decoder) host(n *yamldoc.Node, path string) (h Host) {
 			h.Agent = gozzard.AgentID(d.text(v, path))
 		case "id":
 			h.ID = d.number(v, path)
+		case "attributes":
+			e = d.extra(v, path)
 		}
 	})
-	return h
+	return h, e
 }
 
 // processKeys are the names of a process's attributes in documents.

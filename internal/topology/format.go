@@ -95,6 +95,7 @@ func (w *writer) set(s *Set) {
 	w.number("id", s.ID)
 	w.text("name", s.Name)
 	w.number("env", int(s.Env))
+	w.extra(s.Attributes)
 	w.list("modules", len(s.Modules), func(i int) { w.module(&s.Modules[i]) })
 }
 
@@ -104,16 +105,17 @@ func (w *writer) module(m *Module) {
 	if m.ServiceTemplate != 0 {
 		w.number("service_template_id", m.ServiceTemplate)
 	}
+	w.extra(m.Attributes)
 	w.list("instances", len(m.Instances), func(i int) {
 		s := &m.Instances[i]
 		w.number("id", s.ID)
 		w.text("name", s.Name)
-		w.host(s.Host)
+		w.host(s.Host, s.HostAttributes)
 		w.list("processes", len(s.Processes), func(i int) { w.process(&s.Processes[i]) })
 	})
 }
 
-func (w *writer) host(h Host) {
+func (w *writer) host(h Host, e Extra) {
 	w.key("host")
 	w.WriteString(" {cloud: ")
 	w.WriteString(strconv.Itoa(h.Cloud))
@@ -128,6 +130,10 @@ func (w *writer) host(h Host) {
 	if h.ID != 0 {
 		const key = "id"
 		w.WriteString(", " + key + ": " + strconv.Itoa(h.ID))
+	}
+	if e != "" {
+		const key = "attributes"
+		w.WriteString(", " + key + ": " + string(e))
 	}
 	w.WriteString("}\n")
 }

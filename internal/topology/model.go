@@ -52,10 +52,11 @@ type Cloud struct {
 
 // Set is a group of modules in one environment.
 type Set struct {
-	ID      int
-	Name    string
-	Env     Env
-	Modules []Module
+	ID         int
+	Name       string
+	Env        Env
+	Attributes Extra
+	Modules    []Module
 }
 
 // Module is a group of service instances with the same purpose.
@@ -63,15 +64,17 @@ type Module struct {
 	ID              int
 	Name            string
 	ServiceTemplate int // 0: none
+	Attributes      Extra
 	Instances       []ServiceInstance
 }
 
 // ServiceInstance is one host of a module, with the processes that the module has there.
 type ServiceInstance struct {
-	ID        int
-	Name      string
-	Host      Host
-	Processes []Process
+	ID             int
+	Name           string
+	Host           Host
+	HostAttributes Extra // apart from Host, because they are no part of what names it
+	Processes      []Process
 }
 
 // Host names the machine of a service instance. If Agent is set, it is the host of that agent; otherwise it is the host

@@ -44,14 +44,15 @@ func business(t *rapid.T) *topology.Business {
 	modules, services, processes := some(t, "modules", 1, 4), some(t, "services", 1, 6), some(t, "processes", 1, 12)
 	for _, id := range some(t, "sets", 1, 3) {
 		set := topology.Set{ID: id, Name: fmt.Sprintf("s%d", id),
-			Env: topology.Env(rapid.IntRange(1, 3).Draw(t, "env"))}
+			Env: topology.Env(rapid.IntRange(1, 3).Draw(t, "env")), Attributes: extra(t)}
 		for ; len(modules) > 0 && rapid.Bool().Draw(t, "more"); modules = modules[1:] {
 			m := topology.Module{ID: modules[0], Name: rapid.SampledFrom([]string{"m", "n[1]", "o.p"}).Draw(t,
 				"module")}
 			m.ServiceTemplate = rapid.IntRange(0, 2).Draw(t, "service template")
+			m.Attributes = extra(t)
 			for ; len(services) > 0 && rapid.Bool().Draw(t, "more"); services = services[1:] {
 				s := topology.ServiceInstance{ID: services[0], Name: fmt.Sprintf("i%d", services[0]),
-					Host: host(t, rapid.SampledFrom(clouds).Draw(t, "cloud"))}
+					Host: host(t, rapid.SampledFrom(clouds).Draw(t, "cloud")), HostAttributes: extra(t)}
 				for ; len(processes) > 0 && rapid.Bool().Draw(t, "more"); processes = processes[1:] {
 					s.Processes = append(s.Processes, process(t, processes[0]))
 				}
@@ -70,6 +71,13 @@ func business(t *rapid.T) *topology.Business {
 // some draws a part of the numbers from least to most, in any order.
 func some(t *rapid.T, label string, least, most int) []int {
 	return rapid.SliceOfNDistinct(rapid.IntRange(least, most), 0, -1, rapid.ID[int]).Draw(t, label)
+}
+
+// extra draws attributes, with names and texts that are hard to write.
+func extra(t *rapid.T) topology.Extra {
+	names := rapid.SampledFrom([]string{"zone", "null", "yes", "_", "y", "No", "bk_platform"})
+	texts := rapid.SampledFrom([]string{"", "z0", "a: b", "12", "null", "true", `"`, `\`, "<b>&", "{a}", "管", "#", "😀", "1e3", "~"})
+	return topology.NewExtra(rapid.MapOfN(names, texts, 0, 3).Draw(t, "attributes"))
 }
 
 func host(t *rapid.T, cloud int) topology.Host {

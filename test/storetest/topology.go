@@ -64,15 +64,18 @@ func business(biz, services int) (topology.Business, []topology.Numbers) {
 	var numbers []topology.Numbers
 	service, process := 0, 100
 	for s := range 2 {
-		set := topology.Set{ID: 5 + s, Name: fmt.Sprint("管控平台", s), Env: topology.EnvTest + topology.Env(2*s)}
+		set := topology.Set{ID: 5 + s, Name: fmt.Sprint("管控平台", s), Env: topology.EnvTest + topology.Env(2*s),
+			Attributes: topology.NewExtra(map[string]string{"zone": fmt.Sprint("z", s), "note": `"a" \ <b>管`})}
 		for m := range 2 {
-			module := topology.Module{ID: 21 + 2*s + m, Name: fmt.Sprint("module-", m), ServiceTemplate: m * 26}
+			module := topology.Module{ID: 21 + 2*s + m, Name: fmt.Sprint("module-", m), ServiceTemplate: m * 26,
+				Attributes: topology.NewExtra(map[string]string{"tier": fmt.Sprint("t", m)})}
 			for i := range services {
 				service++
 				x := topology.ServiceInstance{ID: service, Name: fmt.Sprintf("%s_%d", ip(i), m),
 					Host: topology.Host{Cloud: 3, IP: ip(i)}}
 				if i%3 == 1 {
 					x.Host = topology.Host{IPv6: netip.MustParseAddr("fd00::1"), Agent: agentID(i), ID: 70 + i}
+					x.HostAttributes = topology.NewExtra(map[string]string{"rack": fmt.Sprint("r", i)})
 				}
 				for p := range 2 {
 					process++
@@ -213,7 +216,7 @@ func businessMoves(t *testing.T, s TopologyRecord) {
 	saveBusiness(t, s, newBusinessChange(&b, numbers))
 	kept, moved := b.Sets[0].Modules[0], b.Sets[0].Modules[1].Instances[0]
 	module := topology.PlacedModule{Set: 77, Module: topology.Module{ID: kept.ID, Name: kept.Name,
-		ServiceTemplate: kept.ServiceTemplate}}
+		ServiceTemplate: kept.ServiceTemplate, Attributes: kept.Attributes}}
 	set := topology.Set{ID: 77, Name: "new", Env: topology.EnvFormal}
 	saveBusiness(t, s, topology.Change{Biz: 2, Base: 1, Name: b.Name, PutSets: []topology.Set{set},
 		PutModules:  []topology.PlacedModule{module},
