@@ -29,7 +29,7 @@ type RotatedKey struct {
 	Replaces string `json:"replaces"` // id of the key before
 }
 
-// AuthorityMove says how far the hosts are on their way from one authority to the next. Waiting and Offline would be
+// AuthorityMove says how far the hosts are on their way from one authority to the next. Waiting, Offline and Servers would be
 // cut off by the end of the rotation.
 type AuthorityMove struct {
 	Authority string            `json:"authority"`      // pin of the present authority
@@ -38,11 +38,14 @@ type AuthorityMove struct {
 	Moved     int               `json:"moved"`
 	Waiting   []gozzard.AgentID `json:"waiting"` // online, not moved yet
 	Offline   []gozzard.AgentID `json:"offline"` // not moved
+
+	// Servers are the ids of other servers that do not have the next authority yet.
+	Servers []string `json:"servers,omitempty"`
 }
 
 // AuthorityFinish is the body of POST /api/v1/keys/authority/finish.
 type AuthorityFinish struct {
-	Confirm int `json:"confirm"` // how many hosts are cut off
+	Confirm int `json:"confirm"` // how many hosts and servers are cut off
 }
 
 // Keys lists the keys of the server.

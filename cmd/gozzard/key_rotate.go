@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"strings"
 
 	"github.com/spf13/cobra"
 
@@ -14,8 +15,7 @@ const keyRotateHelp = `Replace a key of a server by a new one. Processes are not
 
 signing: the running server makes a new key and uses it at once. The key before signs the new one,
 and then its secret is deleted. Agents accept the new key with their next command, offline agents
-when they come back, and reject the old key from then on. Servers that share a record all get it
-first.
+when they come back, and reject the old key from then on.
 
 authority: the running server makes the next authority. Agents move to it by themselves when they
 renew their certificates, within a day. "gozzard key status" shows how far they are. Then
@@ -23,6 +23,10 @@ renew their certificates, within a day. "gozzard key status" shows how far they 
 moved, unless --confirm has their number: those hosts must join again with a token. Enrolment tokens
 from before are worthless then. People with the authority in their credentials file need the new
 one: "gozzard key status -o json" shows it.
+
+Servers that share a record all get the new key first, from the server that is asked. One that is
+off gets it when it starts again. --finish counts servers that are off and do not have it, too: they
+would need the key by hand.
 
 Without a name: make the next signing key in the data folder. The server uses it from its next start
 on.
@@ -64,7 +68,7 @@ func newKeyRotateCommand(env *cliEnv) *cobra.Command {
 
 	cmd.Flags().StringVar(&data, "data", "./data", "data folder of the server, without a name of a key")
 	cmd.Flags().BoolVar(&finish, "finish", false, "delete the old authority")
-	cmd.Flags().IntVar(&confirm, "confirm", 0, "cut off the hosts that have not moved if they are exactly `N`")
+	cmd.Flags().IntVar(&confirm, "confirm", 0, "cut off the hosts and servers that have not moved if they are exactly `N`")
 	return cmd
 }
 
@@ -109,8 +113,11 @@ func (env *cliEnv) rotateAuthority(ctx context.Context, finish bool, confirm int
 		if m, err = c.RotateAuthority(ctx); err != nil {
 			return withExitCode(err)
 		}
-		return env.say("authority %s follows %s; %d host(s) move to it when they renew their "+
-			"certificates: see gozzard key status\n", m.Next, m.Authority, len(m.Waiting)+len(m.Offline))
+		if err := env.say("authority %s follows %s; %d host(s) move to it when they renew their "+
+			"certificates: see gozzard key status\n", m.Next, m.Authority, len(m.Waiting)+len(m.Offline)); err != nil {
+			return err
+		}
+		return env.sayWithout(m.Servers)
 	}
 
 	if m, err = c.FinishAuthority(ctx, confirm); err != nil {
@@ -118,4 +125,12 @@ func (env *cliEnv) rotateAuthority(ctx context.Context, finish bool, confirm int
 	}
 	return env.say("authority %s is the only one; %d host(s) moved, %d cut off\n", m.Authority,
 		m.Moved, len(m.Waiting)+len(m.Offline))
+}
+
+// sayWithout names the servers that do not have the next authority.
+func (env *cliEnv) sayWithout(servers []string) error {
+	if len(servers) == 0 {
+		return nil
+	}
+	return env.say("%d server(s) get it when they run: %s\n", len(servers), strings.Join(servers, " "))
 }

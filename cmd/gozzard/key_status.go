@@ -18,7 +18,8 @@ func newKeyStatusCommand(env *cliEnv) *cobra.Command {
 		Short: "Show the keys of the running server, and how far its hosts have moved to the next authority",
 		Long: `Show the keys of the running server. While the authority is rotated, the command counts the hosts
 that moved to the next authority, and lists those that have not: "waiting" are online and move when
-they renew their certificates, "offline" when they come back.`,
+they renew their certificates, "offline" when they come back. It also names the servers that do not
+have the next authority yet.`,
 		Example: `  gozzard key status
   gozzard key status -o json`,
 		Args: cobra.NoArgs,
@@ -80,7 +81,10 @@ func (env *cliEnv) keyStatus(ctx context.Context, output *outputFlag) error {
 	t.add("moved", fmt.Sprint(a.Moved), "")
 	t.add("waiting", fmt.Sprint(len(a.Waiting)), someAgents(a.Waiting))
 	t.add("offline", fmt.Sprint(len(a.Offline)), someAgents(a.Offline))
-	return t.write(env.out)
+	if err := t.write(env.out); err != nil {
+		return err
+	}
+	return env.sayWithout(a.Servers)
 }
 
 // someAgents lists the first agents.

@@ -19,10 +19,10 @@ type goldenKeys struct{}
 
 func (goldenKeys) move() client.AuthorityMove {
 	return client.AuthorityMove{Authority: "pin-1", Next: "pin-2", PEM: "(pem)", Moved: 1,
-		Waiting: []gozzard.AgentID{"a2"}, Offline: []gozzard.AgentID{}}
+		Waiting: []gozzard.AgentID{"a2"}, Offline: []gozzard.AgentID{}, Servers: []string{"s2"}}
 }
 
-func (k goldenKeys) Keys(func(gozzard.AgentID) bool) (client.Keys, error) {
+func (k goldenKeys) Keys(context.Context, func(gozzard.AgentID) bool) (client.Keys, error) {
 	move := k.move()
 	return client.Keys{Signing: []client.SigningKey{{Epoch: 1, ID: "0123456789abcdef", Made: client.At(goldenNow()), Key: "gzk1.1.x"}},
 		SigningExternal: true, Authority: &move}, nil

@@ -10,7 +10,7 @@ import (
 
 // Keys are the keys of the server. online reports whether an agent is connected.
 type Keys interface {
-	Keys(online func(gozzard.AgentID) bool) (client.Keys, error)
+	Keys(ctx context.Context, online func(gozzard.AgentID) bool) (client.Keys, error)
 	RotateSigning(ctx context.Context, caller gozzard.Caller) (client.RotatedKey, error)
 	RotateAuthority(ctx context.Context, caller gozzard.Caller, online func(gozzard.AgentID) bool) (
 		client.AuthorityMove, error)
@@ -59,12 +59,12 @@ func (a *api) online(caller gozzard.Caller) func(gozzard.AgentID) bool {
 }
 
 // getKeys lists the keys of the server.
-func (a *api) getKeys(w http.ResponseWriter, _ *http.Request, caller gozzard.Caller) error {
+func (a *api) getKeys(w http.ResponseWriter, r *http.Request, caller gozzard.Caller) error {
 	keys, err := a.keys()
 	if err != nil {
 		return err
 	}
-	out, err := keys.Keys(a.online(caller))
+	out, err := keys.Keys(r.Context(), a.online(caller))
 	if err != nil {
 		return err
 	}

@@ -14,6 +14,7 @@ import (
 	"os"
 	"strconv"
 	"strings"
+	"time"
 
 	"github.com/gozzard/gozzard"
 	"github.com/gozzard/gozzard/internal/atomicfile"
@@ -95,63 +96,74 @@ func randomSecret() []byte {
 	return b
 }
 
-// create creates a key, or takes the one of the external signer, makes a certificate that signs others, and saves both.
-// before is the authority that it follows; nil: it is the first one.
+// create makes an authority and saves it. before is the authority that it follows; nil: it is the first one.
 func (a *Authority) create(path string, before *authorityKey) (*authorityKey, error) {
+	k, text, err := a.makeKey(before)
+	if err != nil {
+		return nil, err
+	}
+	if err := atomicfile.Write(path, text); err != nil {
+		return nil, err
+	}
+	return k, nil
+}
+
+// makeKey creates a key, or takes the one of the external signer, and makes a certificate that signs others. text is the
+// content of the file of both.
+func (a *Authority) makeKey(before *authorityKey) (k *authorityKey, text []byte, err error) {
 	// Get a key.
-	k := &authorityKey{}
-	var text []byte
+	k = &authorityKey{}
 	if a.o.MakeOutside && a.o.Outside != nil {
 		k.name = before.nextName()
 		key, err := outsideSigner(a.o.Outside, k.name)
 		if err != nil {
-			return nil, err
+			return nil, nil, err
 		}
 		if before != nil && key.public.Equal(before.cert.PublicKey) {
-			return nil, fmt.Errorf("key %s of the external signer is the key of the present authority", k.name)
+			return nil, nil, fmt.Errorf("key %s of the external signer is the key of the present authority", k.name)
 		}
 		k.key, k.secret = key, randomSecret()
 		text = pem.EncodeToMemory(&pem.Block{Type: outsideBlock, Bytes: []byte(k.name)})
 	} else {
 		key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
 		if err != nil {
-			return nil, fmt.Errorf("cannot create a key for the authority: %w", err)
+			return nil, nil, fmt.Errorf("cannot create a key for the authority: %w", err)
 		}
 		private, err := key.ECDH()
 		if err != nil {
-			return nil, fmt.Errorf("cannot create a key for the authority: %w", err)
+			return nil, nil, fmt.Errorf("cannot create a key for the authority: %w", err)
 		}
 		k.key, k.secret = key, private.Bytes()
 		der, err := x509.MarshalPKCS8PrivateKey(key)
 		if err != nil {
-			return nil, fmt.Errorf("cannot encode a key: %w", err)
+			return nil, nil, fmt.Errorf("cannot encode a key: %w", err)
 		}
 		text = pem.EncodeToMemory(&pem.Block{Type: "PRIVATE KEY", Bytes: der})
 	}
 
 	// Make its certificate.
-	if err := k.certify(a); err != nil {
-		return nil, err
+	if err := k.certify(a, before); err != nil {
+		return nil, nil, err
 	}
-
-	// Save both.
-	if err := atomicfile.Write(path, append(text, certPEM(k.cert.Raw)...)); err != nil {
-		return nil, err
-	}
-	return k, nil
+	return k, append(text, certPEM(k.cert.Raw)...), nil
 }
 
-// certify makes the certificate of an authority.
-func (k *authorityKey) certify(a *Authority) error {
+// certify makes the certificate of an authority. It begins after the one before, whatever the clock says: the beginning
+// shows which of two authorities is the newer one.
+func (k *authorityKey) certify(a *Authority, before *authorityKey) error {
 	serial, err := newSerial()
 	if err != nil {
 		return err
+	}
+	begins := a.now().Add(-clockSkew)
+	if before != nil && !begins.After(before.cert.NotBefore.Add(time.Second)) {
+		begins = before.cert.NotBefore.Add(time.Second)
 	}
 
 	t := &x509.Certificate{
 		SerialNumber:          serial,
 		Subject:               pkix.Name{CommonName: "gozzard " + serial.Text(16)[:8]},
-		NotBefore:             a.now().Add(-clockSkew),
+		NotBefore:             begins,
 		NotAfter:              a.now().Add(authorityLife),
 		KeyUsage:              x509.KeyUsageCertSign,
 		IsCA:                  true,
@@ -222,14 +234,19 @@ func (k *outsideECDSA) Sign(_ io.Reader, digest []byte, opts crypto.SignerOpts) 
 	return signature, nil
 }
 
+// errRotating refuses a second rotation.
+func errRotating() error {
+	return gozzard.Errorf(gozzard.ErrConflict,
+		"the authority is being rotated already: see gozzard key status; to end it: gozzard key rotate authority --finish")
+}
+
 // Rotate makes the next authority. From then on the certificates of agents that know it are signed by it, and those of
 // both are valid.
 func (a *Authority) Rotate() error {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	if a.next != nil {
-		return gozzard.Errorf(gozzard.ErrConflict,
-			"the authority is being rotated already: see gozzard key status; to end it: gozzard key rotate authority --finish")
+		return errRotating()
 	}
 	next, err := a.create(a.path(NextKeyFile), a.current)
 	if err != nil {

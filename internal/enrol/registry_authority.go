@@ -2,7 +2,9 @@ package enrol
 
 import (
 	"context"
+	"fmt"
 	"maps"
+	"strings"
 
 	"github.com/gozzard/gozzard"
 )
@@ -83,6 +85,19 @@ func (r *Registry) AuthorityMove() AuthorityMove {
 	return m
 }
 
+// ReadMoves reads what members have shown to other servers.
+func (r *Registry) ReadMoves(ctx context.Context) error {
+	shown, err := r.o.Store.ShownAuthorities(ctx)
+	if err != nil {
+		return fmt.Errorf("cannot read which authorities the hosts know: %w", err)
+	}
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	maps.Copy(shown, r.moves) // newer, but not stored yet
+	r.authorities = shown
+	return nil
+}
+
 // RotateAuthority makes the next authority. Members move to it when they renew their certificates.
 func (r *Registry) RotateAuthority(ctx context.Context, caller gozzard.Caller) (AuthorityMove, error) {
 	if err := r.o.Authority.Rotate(); err != nil {
@@ -91,39 +106,80 @@ func (r *Registry) RotateAuthority(ctx context.Context, caller gozzard.Caller) (
 	m := r.AuthorityMove()
 	r.o.Log.Info("authority rotation begun: hosts move to the next authority when they renew their certificates",
 		"authority", m.Next, "hosts", len(m.Waiting))
-	return m, r.o.Store.NoteAct(ctx, AuditEntry{At: r.o.Now(), Caller: caller, What: auditRotateAuthority + m.Next})
+	return m, r.o.Store.NoteAct(ctx, r.ActOfRotation(caller, m.Next))
 }
 
-// FinishAuthority puts the next authority in the place of the present one. It cuts off the members that do not know it,
-// so confirm must be their number.
-func (r *Registry) FinishAuthority(ctx context.Context, caller gozzard.Caller, confirm int) (AuthorityMove, error) {
+// ActOfRotation is the audit row of the beginning of a rotation.
+func (r *Registry) ActOfRotation(caller gozzard.Caller, next string) AuditEntry {
+	return AuditEntry{At: r.o.Now(), Caller: caller, What: auditRotateAuthority + next}
+}
+
+// FinishOptions say what the end of a rotation needs beside the members.
+type FinishOptions struct {
+	Caller  gozzard.Caller
+	Confirm int // how many members and servers are cut off
+
+	// Away are the servers that do not have the next authority and do not run.
+	Away []string
+
+	// Record makes the end of the rotation count for all servers, with an audit row. This one has ended it when Record
+	// returns. nil: this is the only server.
+	Record func(ctx context.Context, act AuditEntry) error
+}
+
+// FinishAuthority puts the next authority in the place of the present one. It cuts off the members and servers that do not
+// know it, so Confirm must be their number.
+func (r *Registry) FinishAuthority(ctx context.Context, o FinishOptions) (AuthorityMove, error) {
 	// No host may get a certificate of the old authority meanwhile.
 	r.enrolling.Lock()
 	defer r.enrolling.Unlock()
 
-	// Refuse to cut off hosts that the caller does not know of.
+	// Refuse to cut off those that the caller does not know of.
 	m := r.AuthorityMove()
-	switch n := len(m.Waiting); {
-	case m.Next == "":
+	if m.Next == "" {
 		return m, r.o.Authority.Finish() // says so
-	case n > 0 && confirm == 0:
-		return m, gozzard.Errorf(gozzard.ErrConflict, "%d hosts have not moved to the next authority and would be cut off: "+
-			"see gozzard key status; to cut them off: gozzard key rotate authority --finish --confirm %d", n, n)
-	case n != confirm:
-		return m, gozzard.Errorf(gozzard.ErrConflict,
-			"%d hosts have not moved to the next authority, not %d: see gozzard key status", n, confirm)
+	}
+	if err := o.check(len(m.Waiting)); err != nil {
+		return m, err
 	}
 
 	// Note it first: the key of the old authority cannot be brought back.
-	act := AuditEntry{At: r.o.Now(), Caller: caller, What: auditFinishAuthority + m.Next}
+	act := AuditEntry{At: r.o.Now(), Caller: o.Caller, What: auditFinishAuthority + m.Next}
+	if o.Record != nil {
+		return m, o.Record(ctx, act)
+	}
 	if err := r.o.Store.NoteAct(ctx, act); err != nil {
 		return m, err
 	}
+	return m, r.EndRotation()
+}
+
+// check compares what is cut off with what the caller knows of.
+func (o *FinishOptions) check(hosts int) error {
+	away := len(o.Away)
+	switch n := hosts + away; {
+	case n == o.Confirm:
+		return nil
+	case away > 0:
+		return gozzard.Errorf(gozzard.ErrConflict, "%d hosts have not moved to the next authority, and %d servers that do not run "+
+			"do not have it: %s. All of them would be cut off: see gozzard key status, or start these servers; to cut them off: "+
+			"gozzard key rotate authority --finish --confirm %d", hosts, away, strings.Join(o.Away, ", "), n)
+	case o.Confirm == 0:
+		return gozzard.Errorf(gozzard.ErrConflict, "%d hosts have not moved to the next authority and would be cut off: "+
+			"see gozzard key status; to cut them off: gozzard key rotate authority --finish --confirm %d", n, n)
+	default:
+		return gozzard.Errorf(gozzard.ErrConflict,
+			"%d hosts have not moved to the next authority, not %d: see gozzard key status", n, o.Confirm)
+	}
+}
+
+// EndRotation uses the next authority alone on this server, and cuts off its members that have not moved.
+func (r *Registry) EndRotation() error {
+	m := r.AuthorityMove()
 	if err := r.o.Authority.Finish(); err != nil {
-		return m, err
+		return err
 	}
 
-	// Cut off the others.
 	r.mu.Lock()
 	cut := r.cut
 	r.mu.Unlock()
@@ -133,5 +189,5 @@ func (r *Registry) FinishAuthority(ctx context.Context, caller gozzard.Caller, c
 		}
 	}
 	r.o.Log.Info("authority rotation finished", "authority", m.Next, "moved", len(m.Moved), "cut_off", len(m.Waiting))
-	return m, nil
+	return nil
 }

@@ -54,7 +54,7 @@ func (s *Server) openChanges(ctx context.Context) error {
 	c.read[record.KindTopology] = s.plane.ReloadBusinesses
 	c.read[record.KindHosts] = s.plane.ReloadHosts
 	if s.keySync != nil {
-		c.read[record.KindSigning] = s.keySync.changed
+		c.read[record.KindSigning], c.read[record.KindAuthority] = s.keySync.changed, s.keySync.changed
 	}
 	return s.keySync.open(ctx)
 }

@@ -84,7 +84,7 @@ func (s *Server) openKeys() (err error) {
 type keyDesk struct{ s *Server }
 
 // Keys implements api.Keys.
-func (d keyDesk) Keys(online func(gozzard.AgentID) bool) (out client.Keys, err error) {
+func (d keyDesk) Keys(ctx context.Context, online func(gozzard.AgentID) bool) (out client.Keys, err error) {
 	for _, k := range d.s.signer.History() {
 		out.Signing = append(out.Signing, client.SigningKey{Epoch: k.Key.Epoch, ID: k.Key.ID().String(), Made: client.At(k.At),
 			Key: k.Key.String()})
@@ -93,17 +93,28 @@ func (d keyDesk) Keys(online func(gozzard.AgentID) bool) (out client.Keys, err e
 		return out, err
 	}
 
-	if d.s.trust.registry != nil {
-		move := d.move(d.s.trust.registry.AuthorityMove(), online)
-		out.Authority = &move
+	r := d.s.trust.registry
+	if r == nil {
+		return out, nil
 	}
-	return out, nil
+	if d.s.keySync != nil { // hosts have shown more to other servers
+		if err := r.ReadMoves(ctx); err != nil {
+			return out, err
+		}
+	}
+	move, err := d.move(ctx, r.AuthorityMove(), true, online)
+	out.Authority = &move
+	return out, err
 }
 
-// move counts the hosts of a rotation.
-func (d keyDesk) move(m enrol.AuthorityMove, online func(gozzard.AgentID) bool) client.AuthorityMove {
-	out := client.AuthorityMove{Authority: m.Current, Next: m.Next, Moved: len(m.Moved),
-		PEM: string(d.s.trust.authority.Bundle()), Waiting: []gozzard.AgentID{}, Offline: []gozzard.AgentID{}}
+// move counts the hosts of a rotation, and the servers that do not take part. running is false if all that run do.
+func (d keyDesk) move(ctx context.Context, m enrol.AuthorityMove, running bool, online func(gozzard.AgentID) bool) (
+	out client.AuthorityMove, err error) {
+	if d.s.keySync != nil && m.Next != "" {
+		out.Servers, err = d.s.keySync.withoutNext(ctx, running)
+	}
+	out = client.AuthorityMove{Authority: m.Current, Next: m.Next, Moved: len(m.Moved),
+		PEM: string(d.s.trust.authority.Bundle()), Waiting: []gozzard.AgentID{}, Offline: []gozzard.AgentID{}, Servers: out.Servers}
 	for _, agent := range m.Waiting {
 		if online(agent) {
 			out.Waiting = append(out.Waiting, agent)
@@ -111,7 +122,7 @@ func (d keyDesk) move(m enrol.AuthorityMove, online func(gozzard.AgentID) bool) 
 			out.Offline = append(out.Offline, agent)
 		}
 	}
-	return out
+	return out, err
 }
 
 // RotateSigning implements api.Keys.
@@ -145,11 +156,18 @@ func (d keyDesk) RotateAuthority(ctx context.Context, caller gozzard.Caller, onl
 	if err != nil {
 		return out, err
 	}
-	m, err := r.RotateAuthority(ctx, caller)
+	rotate := r.RotateAuthority
+	if d.s.keySync != nil {
+		rotate = d.s.keySync.rotateAuthority
+	}
+	m, err := rotate(ctx, caller)
 	if err != nil {
 		return out, shown(err)
 	}
-	return d.move(m, online), d.s.renewCredentials()
+	if err := d.s.renewCredentials(); err != nil {
+		return out, err
+	}
+	return d.move(ctx, m, false, online)
 }
 
 // FinishAuthority implements api.Keys.
@@ -159,12 +177,20 @@ func (d keyDesk) FinishAuthority(ctx context.Context, caller gozzard.Caller, con
 	if err != nil {
 		return out, err
 	}
-	m, err := r.FinishAuthority(ctx, caller, confirm)
+	var m enrol.AuthorityMove
+	if d.s.keySync != nil {
+		m, err = d.s.keySync.finishAuthority(ctx, caller, confirm)
+	} else {
+		m, err = r.FinishAuthority(ctx, enrol.FinishOptions{Caller: caller, Confirm: confirm})
+	}
 	if err != nil {
 		return out, err
 	}
+	if err := d.s.renewCredentials(); err != nil {
+		return out, err
+	}
 	m.Current, m.Next = m.Next, ""
-	return d.move(m, online), d.s.renewCredentials()
+	return d.move(ctx, m, false, online)
 }
 
 // shown is an error as an admin sees it: also one of the data folder or of the external signer, which the admin can mend.

@@ -3,6 +3,8 @@ package server
 import (
 	"context"
 	"crypto/ecdh"
+	"crypto/rand"
+	"encoding/base64"
 	"errors"
 	"fmt"
 	"slices"
@@ -12,6 +14,7 @@ import (
 
 	"github.com/gozzard/gozzard"
 	"github.com/gozzard/gozzard/internal/enrol"
+	"github.com/gozzard/gozzard/internal/record"
 	"github.com/gozzard/gozzard/internal/signing"
 )
 
@@ -21,34 +24,51 @@ const (
 	keyPatience = 30 * time.Second // without the newest key this server ends after this time: agents reject what it signs
 )
 
-// keySync keeps the signing key of this server the one of all servers. The record has the public part of the newest key. The
-// secret part goes from server to server, sealed for each receiver, over their connection with mutual TLS.
+// keySync keeps the keys of this server those of all servers: the signing key and the authority. The record has the public part
+// of the newest ones. The secret part goes from server to server, sealed for each receiver, over their connection with mutual TLS.
 //
 // A new key is first stored by every server that runs, and then recorded. So from the moment at which it counts, no death of a
-// server can take it away. From then on each server signs with it.
+// server can take it away. From then on each server uses it.
 type keySync struct {
-	s      *Server
-	wake   chan struct{} // capacity 1
-	inbox  chan *gozzard.PeerNews
-	behind atomic.Bool
+	s     *Server
+	wake  chan struct{} // capacity 1
+	inbox chan *gozzard.PeerNews
 
-	// turn is held while this server compares its key with the record, or makes a new one.
-	turn sync.Mutex
+	private *ecdh.PrivateKey // of this run: the row of this server has the public part
+	listed  atomic.Bool      // the row is written
+	servers func(context.Context) ([]record.Server, error)
+
+	// behind and outdated say that agents know a newer signing key, or authority, than this server has.
+	behind, outdated atomic.Bool
+
+	// turn is held while this server compares its keys with the record, or makes a new one.
+	turn  sync.Mutex
+	noted string // the authority that the row of this server has
 
 	mu      sync.Mutex
-	mine    map[string]*ecdh.PrivateKey // for keys that this server asked for
-	offered string                      // the public part of the key that this server offers
-	file    []byte                      // of that key
-	answers map[string]string           // of the servers that stored it, or why one did not
-	answer  chan struct{}               // capacity 1
+	asked   map[string]bool   // keys that this server asked for
+	offered string            // the public part of the key that this server offers
+	file    []byte            // of that key
+	answers map[string]string // of the servers that stored it, or why one did not
+	answer  chan struct{}     // capacity 1
 }
 
 func newKeySync(s *Server) *keySync {
-	return &keySync{s: s, wake: make(chan struct{}, 1), inbox: make(chan *gozzard.PeerNews, 256),
-		mine: map[string]*ecdh.PrivateKey{}, answer: make(chan struct{}, 1)}
+	private, err := ecdh.X25519().GenerateKey(rand.Reader)
+	if err != nil {
+		panic(err) // the system's randomness does not fail: it ends the program instead
+	}
+	return &keySync{s: s, wake: make(chan struct{}, 1), inbox: make(chan *gozzard.PeerNews, 256), private: private,
+		servers: func(ctx context.Context) ([]record.Server, error) { return s.store.Servers(ctx) },
+		asked:   map[string]bool{}, answer: make(chan struct{}, 1)}
 }
 
-// open finds out before the first agent is served whether the record has a newer key.
+// public is the key for which other servers seal, as the record has it.
+func (k *keySync) public() string {
+	return base64.StdEncoding.EncodeToString(k.private.PublicKey().Bytes())
+}
+
+// open finds out before the first agent is served whether the record has newer keys.
 func (k *keySync) open(ctx context.Context) error {
 	if k == nil {
 		return nil
@@ -59,16 +79,33 @@ func (k *keySync) open(ctx context.Context) error {
 	}
 	k.behind.Store(recorded.Epoch > k.s.signer.Key().Epoch)
 	k.forget() // what a crash left
+
+	authority, err := k.s.store.Authority(ctx)
+	if err != nil || authority.Current == "" {
+		return err
+	}
+	pin, err := enrol.CertificatePin(authority.Current)
+	if err != nil {
+		return fmt.Errorf("the record has a damaged authority: %w", err)
+	}
+	k.outdated.Store(!k.s.trust.authority.Has(pin))
 	return nil
 }
 
-// isBehind reports whether the installation has a newer key than this server.
-func (k *keySync) isBehind() bool { return k != nil && k.behind.Load() }
+// isBehind reports whether agents know newer keys than this server has.
+func (k *keySync) isBehind() bool { return k != nil && (k.behind.Load() || k.outdated.Load()) }
 
 // changed is called when another server recorded a new key.
 func (k *keySync) changed(context.Context) error {
 	signal(k.wake)
 	return nil
+}
+
+// isListed is called when the row of this server is written: from then on others give keys to it.
+func (k *keySync) isListed() {
+	if !k.listed.Swap(true) {
+		signal(k.wake)
+	}
 }
 
 func signal(c chan struct{}) {
@@ -78,11 +115,17 @@ func signal(c chan struct{}) {
 	}
 }
 
-// errBehind says that this server waits for the newest key.
-var errBehind = errors.New("this server does not have the newest signing key")
+// What keeps a server from using the keys of the record.
+var (
+	errBehind    = errors.New("this server does not have the newest signing key")
+	errOutdated  = errors.New("this server does not have the key of the present authority")
+	errNextAway  = errors.New("this server does not have the key of the next authority")
+	errOtherKey  = errors.New("the signing key in the data folder is not that of the installation")
+	errOtherNext = errors.New("the next authority in the data folder is not that of the installation")
+)
 
-// Run follows the key of the record until ctx ends. It fails if this server cannot get it: agents that know it reject what
-// this server signs, and would stay connected to it for nothing.
+// Run follows the keys of the record until ctx ends. It fails if this server cannot get one that it needs: agents that know it
+// reject this server, and would stay connected to it for nothing.
 func (k *keySync) Run(ctx context.Context) error {
 	var wg sync.WaitGroup
 	defer wg.Wait()
@@ -90,26 +133,20 @@ func (k *keySync) Run(ctx context.Context) error {
 	defer cancel() // also when it fails: listen must end
 	wg.Go(func() { k.listen(ctx) })
 
-	var since time.Time
+	kinds := []*keyWatch{{k: k, compare: k.compare, file: signing.SignerFile}, {k: k, compare: k.compareAuthority, file: enrol.KeyFile}}
 	for {
-		pause := keyEvery
-		err := k.look(ctx)
-		switch {
-		case ctx.Err() != nil:
-			return nil
-		case err == nil:
-			since, pause = time.Time{}, keyLook
-		case errors.Is(err, errOtherKey):
-			return err
-		case !errors.Is(err, errBehind):
-			k.s.options.Log.Warn("cannot compare the signing key with the record; the server tries again soon", "err", err)
-		case since.IsZero():
-			since = time.Now()
-			k.s.options.Log.Warn("the record has a newer signing key than this server; it asks the other servers for the key", "err", err)
-		case time.Since(since) > keyPatience:
-			return fmt.Errorf("%w, and did not get it within %s: agents would reject its commands. Start it while a server with the key runs, and "+
-				"check that the two reach each other at their cluster addresses; or copy %s from the data folder of that server",
-				err, keyPatience, signing.SignerFile)
+		pause := keyLook
+		for _, w := range kinds {
+			soon, err := w.look(ctx)
+			if ctx.Err() != nil {
+				return nil
+			}
+			if err != nil {
+				return err
+			}
+			if soon {
+				pause = keyEvery
+			}
 		}
 
 		select {
@@ -121,17 +158,43 @@ func (k *keySync) Run(ctx context.Context) error {
 	}
 }
 
-// errOtherKey says that this server has a key which does not belong to the installation.
-var errOtherKey = errors.New("the signing key in the data folder is not that of the installation")
-
-// look compares the key of this server with that of the record, and does what follows.
-func (k *keySync) look(ctx context.Context) error {
-	k.turn.Lock()
-	defer k.turn.Unlock()
-	return k.compare(ctx)
+// keyWatch follows one kind of key.
+type keyWatch struct {
+	k       *keySync
+	compare func(context.Context) error
+	file    string    // of the key, for people
+	since   time.Time // when it was missed first; zero: it is not
 }
 
-// compare is look for callers that have the turn.
+// look compares the key of this server with that of the record, and does what follows. soon says that it is not done. The error
+// is for good.
+func (w *keyWatch) look(ctx context.Context) (soon bool, err error) {
+	w.k.turn.Lock()
+	err = w.compare(ctx)
+	w.k.turn.Unlock()
+	log := w.k.s.options.Log
+	switch {
+	case ctx.Err() != nil:
+		return false, nil
+	case err == nil:
+		w.since = time.Time{}
+		return false, nil
+	case errors.Is(err, errOtherKey), errors.Is(err, errOtherNext):
+		return false, err
+	case !errors.Is(err, errBehind) && !errors.Is(err, errOutdated) && !errors.Is(err, errNextAway):
+		log.Warn("cannot compare the keys of this server with the record; the server tries again soon", "err", err)
+	case w.since.IsZero():
+		w.since = time.Now()
+		log.Warn("the record has a newer key than this server; it asks the other servers for the key", "err", err)
+	case time.Since(w.since) > keyPatience && !errors.Is(err, errNextAway): // hosts that have not moved need this server
+		return false, fmt.Errorf("%w, and did not get it within %s: agents would reject this server. Start it while a server with the key "+
+			"runs, and check that the two reach each other at their cluster addresses; or copy %s from the data folder of that server",
+			err, keyPatience, w.file)
+	}
+	return true, nil
+}
+
+// compare compares the signing key of this server with that of the record, and does what follows. turn is held.
 func (k *keySync) compare(ctx context.Context) error {
 	recorded, err := k.recorded(ctx)
 	if err != nil {
@@ -204,7 +267,7 @@ func (k *keySync) publish(ctx context.Context, from signing.Key) error {
 		return err
 	}
 	own := k.s.signer.Key()
-	if err := k.spread(ctx, from, own, file); err != nil {
+	if err := k.spread(ctx, own.String(), file, k.overtaken(from)); err != nil {
 		return err
 	}
 	return k.s.store.SetSigningKey(ctx, from.String(), own.String(), enrol.AuditEntry{})

@@ -2,13 +2,11 @@ package server
 
 import (
 	"context"
-	"crypto/ecdh"
-	"crypto/rand"
-	"fmt"
+	"encoding/base64"
+	"errors"
 
 	"github.com/gozzard/gozzard"
 	"github.com/gozzard/gozzard/internal/enrol"
-	"github.com/gozzard/gozzard/internal/signing"
 )
 
 // mostAsked is how many keys a server asks for at the same time. There are two if two servers rotate at once.
@@ -29,25 +27,25 @@ func (k *keySync) listen(ctx context.Context) {
 		case <-ctx.Done():
 			return
 		case n := <-k.inbox:
-			k.handle(n.From, n.Key)
+			k.handle(ctx, n.From, n.Key)
 		}
 	}
 }
 
 // handle does what follows of a message.
-func (k *keySync) handle(from string, m *gozzard.PeerKey) {
-	key, err := signing.ParseKey(m.Key)
-	if err != nil {
-		k.s.options.Log.Warn("another server speaks of a signing key that is none", "server", from, "err", err)
+func (k *keySync) handle(ctx context.Context, from string, m *gozzard.PeerKey) {
+	kind := k.kindOf(m.Key)
+	if err := kind.check(m.Key); err != nil {
+		k.s.options.Log.Warn("another server speaks of a key that is none", "server", from, "err", err)
 		return
 	}
 	switch m.What {
 	case gozzard.PeerKeyOffer:
-		k.consider(from, key)
+		k.consider(from, m.Key, kind)
 	case gozzard.PeerKeyAsk:
-		k.give(from, m)
+		k.give(ctx, from, m, kind)
 	case gozzard.PeerKeyGive:
-		k.take(from, key, m)
+		k.take(from, m, kind)
 	case gozzard.PeerKeyKept:
 		k.mu.Lock()
 		if k.offered == m.Key {
@@ -59,24 +57,21 @@ func (k *keySync) handle(from string, m *gozzard.PeerKey) {
 }
 
 // consider answers the offer of a key.
-func (k *keySync) consider(from string, key signing.Key) {
-	own := k.s.signer.Key()
-	switch {
-	case own == key:
-		k.kept(from, key, nil)
-	case own.Epoch >= key.Epoch:
-		k.kept(from, key, fmt.Errorf("it signs with key %s of epoch %d already", own.ID(), own.Epoch))
-	default:
-		k.ask(from, key.String())
+func (k *keySync) consider(from, key string, kind keyKind) {
+	has, err := kind.has(key)
+	if has || err != nil {
+		k.kept(from, key, kind, err)
+		return
 	}
+	k.ask(from, key)
 }
 
 // kept says that this server has stored a key, or why not.
-func (k *keySync) kept(to string, key signing.Key, err error) {
-	m := &gozzard.PeerKey{What: gozzard.PeerKeyKept, Key: key.String()}
+func (k *keySync) kept(to, key string, kind keyKind, err error) {
+	m := &gozzard.PeerKey{What: gozzard.PeerKeyKept, Key: key}
 	if err != nil {
 		m.Fault = err.Error()
-		k.s.options.Log.Warn("cannot use the signing key of another server", "server", to, "key", key.ID().String(), "err", err)
+		k.s.options.Log.Warn("cannot use the "+kind.name()+" of another server", "server", to, "err", err)
 	}
 	k.tell(to, m)
 }
@@ -88,38 +83,37 @@ func (k *keySync) tell(to string, m *gozzard.PeerKey) {
 	}
 }
 
-// ask asks a server for a key, or all others with "".
+// ask asks a server for a key, or all others with "". Nobody answers before the row of this server is written.
 func (k *keySync) ask(from, key string) {
 	k.mu.Lock()
-	mine := k.mine[key]
-	if mine == nil {
-		var err error
-		if mine, err = ecdh.X25519().GenerateKey(rand.Reader); err != nil {
-			panic(err) // the system's randomness does not fail: it ends the program instead
-		}
-		if len(k.mine) >= mostAsked { // they were replaced since
-			clear(k.mine)
-		}
-		k.mine[key] = mine
+	if len(k.asked) >= mostAsked { // they were replaced since
+		clear(k.asked)
 	}
+	k.asked[key] = true
 	k.mu.Unlock()
-	k.tell(from, &gozzard.PeerKey{What: gozzard.PeerKeyAsk, Key: key, Public: mine.PublicKey().Bytes()})
+	if k.listed.Load() {
+		k.tell(from, &gozzard.PeerKey{What: gozzard.PeerKeyAsk, Key: key, Public: k.private.PublicKey().Bytes()})
+	}
 }
 
 // give sends a key to a server that asked for it: the present one, or the one that this server offers.
-func (k *keySync) give(to string, m *gozzard.PeerKey) {
+func (k *keySync) give(ctx context.Context, to string, m *gozzard.PeerKey, kind keyKind) {
 	k.mu.Lock()
 	var file []byte
 	if k.offered == m.Key {
 		file = k.file
 	}
 	k.mu.Unlock()
-	if file == nil && k.s.signer.Key().String() == m.Key {
-		var err error
-		if file, err = k.s.signer.File(); err != nil {
-			k.s.options.Log.Error("cannot give the signing key to another server", "server", to, "err", err)
-			return
-		}
+	var err error
+	if file == nil {
+		file, err = kind.file(m.Key)
+	}
+	if err == nil && file != nil {
+		err = k.checkMember(ctx, to, m.Public)
+	}
+	if err != nil {
+		k.s.options.Log.Warn("cannot give the "+kind.name()+" to another server", "server", to, "err", err)
+		return
 	}
 	if file == nil {
 		return
@@ -127,32 +121,54 @@ func (k *keySync) give(to string, m *gozzard.PeerKey) {
 
 	public, sealed, err := enrol.SealForPeer(m.Key, m.Public, file)
 	if err != nil {
-		k.s.options.Log.Warn("another server asked for the signing key with a public key that is none", "server", to, "err", err)
+		k.s.options.Log.Warn("another server asked for a key with a public key that is none", "server", to, "err", err)
 		return
 	}
-	k.s.options.Log.Info("another server gets the signing key", "server", to)
+	k.s.options.Log.Info("another server gets the "+kind.name(), "server", to)
 	k.tell(to, &gozzard.PeerKey{What: gozzard.PeerKeyGive, Key: m.Key, Public: public, Sealed: sealed})
 }
 
+// checkMember returns an error unless the record has a server that runs, and the public key of its run. So the key of an
+// authority alone is worth nothing here: one that was stolen with it, or a server that was removed, cannot write into the record.
+func (k *keySync) checkMember(ctx context.Context, id string, public []byte) error {
+	list, err := k.servers(ctx)
+	if err != nil {
+		return err
+	}
+	for i := range list {
+		v := &list[i]
+		switch {
+		case v.ID != id || !runs(v):
+		case v.Seal == "":
+			return errors.New("it has an older version, which cannot get keys: upgrade it")
+		case v.Seal == base64.StdEncoding.EncodeToString(public):
+			return nil
+		default:
+			return errors.New("it asked with another public key than that in the record")
+		}
+	}
+	return errors.New("the record has no server with this id that runs")
+}
+
 // take stores a key that this server asked for. Nobody can make it take another one.
-func (k *keySync) take(from string, key signing.Key, m *gozzard.PeerKey) {
+func (k *keySync) take(from string, m *gozzard.PeerKey, kind keyKind) {
 	k.mu.Lock()
-	mine := k.mine[m.Key]
+	asked := k.asked[m.Key]
 	k.mu.Unlock()
-	if mine == nil {
+	if !asked {
 		return
 	}
 
-	file, err := enrol.OpenFromPeer(m.Key, mine, m.Public, m.Sealed)
+	file, err := enrol.OpenFromPeer(m.Key, k.private, m.Public, m.Sealed)
 	if err == nil {
-		err = k.s.signer.Keep(key, file)
+		err = kind.keep(m.Key, file)
 	}
-	k.kept(from, key, err)
+	k.kept(from, m.Key, kind, err)
 	if err != nil {
 		return
 	}
 	k.mu.Lock()
-	delete(k.mine, m.Key)
+	delete(k.asked, m.Key)
 	k.mu.Unlock()
 	signal(k.wake) // it may be the key of the record
 }

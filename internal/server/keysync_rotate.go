@@ -38,7 +38,7 @@ func (k *keySync) rotate(ctx context.Context, caller gozzard.Caller) (out client
 		err = k.s.signer.Keep(next, file)
 	}
 	if err == nil {
-		err = k.spread(ctx, old, next, file)
+		err = k.spread(ctx, next.String(), file, k.overtaken(old))
 	}
 	if err != nil {
 		return out, shown(err)
@@ -60,30 +60,33 @@ func (k *keySync) rotate(ctx context.Context, caller gozzard.Caller) (out client
 	return client.RotatedKey{Epoch: next.Epoch, ID: next.ID().String(), Replaces: old.ID().String()}, nil
 }
 
-// spread gives the key that follows another one to all other servers that run, and waits until they have stored it.
-func (k *keySync) spread(ctx context.Context, from, key signing.Key, file []byte) error {
-	list, err := k.s.store.Servers(ctx)
+// spread gives a key to all other servers that run, and waits until they have stored it. overtaken says whether another server was
+// faster.
+func (k *keySync) spread(ctx context.Context, key string, file []byte, overtaken func(context.Context) error) error {
+	list, err := k.servers(ctx)
 	if err != nil {
 		return err
 	}
-	k.offer(key.String(), file)
+	k.offer(key, file)
 	defer k.offer("", nil)
 
 	wait, cancel := context.WithTimeout(ctx, keyWait)
 	defer cancel()
 	for {
-		k.tell("", &gozzard.PeerKey{What: gozzard.PeerKeyOffer, Key: key.String()})
+		k.tell("", &gozzard.PeerKey{What: gozzard.PeerKeyOffer, Key: key})
 		for until := time.After(keyOffer); until != nil; {
 			waits, err := k.missing(list)
 			if err == nil && waits == "" {
 				return nil
 			}
 			if err == nil && wait.Err() != nil {
-				err = gozzard.Errorf(gozzard.ErrConflict, "the signing key was not changed: server %s did not store the new key. If it has "+
-					"ended, try again in 10 seconds. Else it is frozen, cut off or has an older version: see \"gozzard servers\", or stop it", waits)
+				err = k.kindOf(key).notStored(waits)
 			}
 			if err != nil {
-				return k.overtaken(ctx, from, err)
+				if faster := overtaken(ctx); faster != nil {
+					return faster
+				}
+				return err
 			}
 
 			select {
@@ -93,19 +96,21 @@ func (k *keySync) spread(ctx context.Context, from, key signing.Key, file []byte
 				until = nil
 			}
 		}
-		if err := k.overtaken(ctx, from, nil); err != nil {
+		if err := overtaken(ctx); err != nil {
 			return err
 		}
 	}
 }
 
-// overtaken is the error of a rotation that another server was faster with, or else another error.
-func (k *keySync) overtaken(ctx context.Context, from signing.Key, other error) error {
-	if now, err := k.recorded(ctx); err == nil && now != from {
-		return gozzard.Errorf(gozzard.ErrConflict, "another server has rotated the signing key at the same time: "+
-			"\"gozzard key status\" shows the present one")
+// overtaken says whether another server has rotated the signing key since it was the given one.
+func (k *keySync) overtaken(from signing.Key) func(context.Context) error {
+	return func(ctx context.Context) error {
+		if now, err := k.recorded(ctx); err == nil && now != from {
+			return gozzard.Errorf(gozzard.ErrConflict, "another server has rotated the signing key at the same time: "+
+				"\"gozzard key status\" shows the present one")
+		}
+		return nil
 	}
-	return other
 }
 
 // offer sets the key that other servers may ask for; "" for none but the present one.
@@ -121,16 +126,19 @@ func (k *keySync) missing(list []record.Server) (waits string, err error) {
 	defer k.mu.Unlock()
 	for i := range list {
 		v := &list[i]
-		if v.ID == k.s.id || v.Address == "" || v.Ago >= clusterFresh {
+		if v.ID == k.s.id || !runs(v) {
 			continue
 		}
 		fault, ok := k.answers[v.ID]
 		switch {
 		case ok && fault != "":
-			return "", gozzard.Errorf(gozzard.ErrConflict, "the signing key was not changed: server %s cannot use the new key: %s", v.ID, fault)
+			return "", k.kindOf(k.offered).notUsable(v.ID, fault)
 		case !ok:
 			waits = v.ID
 		}
 	}
 	return waits, nil
 }
+
+// runs reports whether another server runs, as far as the record knows.
+func runs(v *record.Server) bool { return v.Address != "" && v.Ago < clusterFresh }

@@ -1,18 +1,23 @@
 package server
 
 import (
+	"context"
 	"crypto/ecdh"
 	"crypto/rand"
+	"encoding/base64"
 	"errors"
 	"log/slog"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/gozzard/gozzard"
 	"github.com/gozzard/gozzard/internal/enrol"
 	"github.com/gozzard/gozzard/internal/nats"
+	"github.com/gozzard/gozzard/internal/record"
 	"github.com/gozzard/gozzard/internal/signing"
 )
 
@@ -28,7 +33,7 @@ func (w *wire) Tell(_ string, payload []byte) error {
 		return err
 	}
 	w.told = append(w.told, n.Key.What)
-	w.to.handle(n.From, n.Key)
+	w.to.handle(context.Background(), n.From, n.Key)
 	return nil
 }
 
@@ -45,7 +50,13 @@ func newKeyed(t *testing.T, id, dir string) (*keySync, *wire) {
 	w := &wire{}
 	s := &Server{id: id, signer: signer, options: Options{Log: slog.New(slog.DiscardHandler)}}
 	s.cluster, s.keySync = newCluster(s, w), newKeySync(s)
+	s.keySync.isListed()
 	return s.keySync, w
+}
+
+// keyText is the public part of a key as the record has it.
+func keyText(k *ecdh.PrivateKey) string {
+	return base64.StdEncoding.EncodeToString(k.PublicKey().Bytes())
 }
 
 // next makes the key after the present one.
@@ -93,18 +104,40 @@ func TestTS19ServersTakeWhatTheyAskedFor(t *testing.T) {
 		t.Fatal(err)
 	}
 	next, file := a.next(t)
+	rows := []record.Server{{ID: "a", Address: "a:1", Seal: a.public()}, {ID: "b", Address: "b:1", Seal: b.public()}}
+	a.servers = func(context.Context) ([]record.Server, error) { return rows, nil }
+	c.servers = a.servers
 
 	// A key that b has not asked for, and one that a neither uses nor offers.
 	public, sealed, err := enrol.SealForPeer(next.String(), mine.PublicKey().Bytes(), file)
 	if err != nil {
 		t.Fatal(err)
 	}
-	b.handle("a", &gozzard.PeerKey{What: gozzard.PeerKeyGive, Key: next.String(), Public: public, Sealed: sealed})
-	a.handle("b", &gozzard.PeerKey{What: gozzard.PeerKeyAsk, Key: next.String(), Public: mine.PublicKey().Bytes()})
-	a.handle("b", &gozzard.PeerKey{What: gozzard.PeerKeyAsk, Key: a.s.signer.Key().String(), Public: []byte("none")})
+	b.handle(t.Context(), "a", &gozzard.PeerKey{What: gozzard.PeerKeyGive, Key: next.String(), Public: public, Sealed: sealed})
+	a.handle(t.Context(), "b", &gozzard.PeerKey{What: gozzard.PeerKeyAsk, Key: next.String(), Public: mine.PublicKey().Bytes()})
+
+	// Requests of a server that does not run, has another public key in the record, or none, and of one that is not recorded.
+	own := &gozzard.PeerKey{What: gozzard.PeerKeyAsk, Key: a.s.signer.Key().String(), Public: mine.PublicKey().Bytes()}
+	for _, row := range []record.Server{{}, {ID: "b", Address: "b:1", Seal: b.public()}, {ID: "b", Address: "b:1"},
+		{ID: "b", Address: "b:1", Seal: keyText(mine), Ago: time.Minute}, {ID: "b", Seal: keyText(mine)}} {
+		a.servers = func(context.Context) ([]record.Server, error) { return []record.Server{row}, nil }
+		a.handle(t.Context(), "b", own)
+	}
+	a.servers = func(context.Context) ([]record.Server, error) { return nil, errors.New("the database is away") }
+	a.handle(t.Context(), "b", own)
+	a.servers = c.servers
+	a.handle(t.Context(), "b", &gozzard.PeerKey{What: gozzard.PeerKeyAsk, Key: own.Key, Public: []byte("none")})
 	if err := b.s.signer.Use(next); !errors.Is(err, signing.ErrNotKept) || len(toB.told)+len(fromB.told) > 0 {
 		t.Errorf("%v; a said %q, b said %q", err, toB.told, fromB.told)
 	}
+
+	// With the row of this run it is given, so the checks above can fail.
+	rows[1].Seal = keyText(mine)
+	fromB.to = b
+	if a.handle(t.Context(), "b", own); !slices.Equal(toB.told, []string{gozzard.PeerKeyGive}) {
+		t.Errorf("a said %q to a server of the record", toB.told)
+	}
+	rows[1].Seal = b.public()
 
 	// The key of another installation.
 	foreign, strange := c.next(t)

@@ -85,6 +85,7 @@ func (s *Server) row() record.Server {
 		RelayAddress: s.relayAddress()}
 	if s.cluster != nil {
 		row.Address, row.AgentAddress = s.cluster.fabric.ClusterAddr(), s.cluster.agentAddress()
+		row.Authority, row.Seal = s.trust.authority.Newest(), s.keySync.public()
 	}
 	return row
 }
@@ -121,6 +122,9 @@ func (s *Server) writeRow(ctx context.Context, registered *bool) error {
 	}
 	err := s.store.RegisterServer(ctx, s.row())
 	*registered = err == nil
+	if err == nil && s.keySync != nil {
+		s.keySync.isListed()
+	}
 	return err
 }
 

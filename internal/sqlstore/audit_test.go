@@ -150,7 +150,7 @@ func TestTR1RecalculatedChainDiffersFromANotedHead(t *testing.T) {
 }
 
 // dropAudit15 removes what migration 00015 and later ones added.
-const dropAudit15 = `DROP TABLE IF EXISTS quotas; DROP TABLE IF EXISTS signing_key; DROP TABLE IF EXISTS events; DROP TABLE IF EXISTS event_sources; DROP TABLE IF EXISTS event_marks;
+const dropAudit15 = `DROP TABLE IF EXISTS quotas; DROP TABLE IF EXISTS signing_key; DROP TABLE IF EXISTS authority; DROP TABLE IF EXISTS events; DROP TABLE IF EXISTS event_sources; DROP TABLE IF EXISTS event_marks;
 	DELETE FROM counters WHERE name IN ('event', 'event_source', 'events_removed');
 	DROP TABLE IF EXISTS relays; DROP TABLE IF EXISTS servers; DROP TABLE IF EXISTS leases; DROP TABLE IF EXISTS versions;
 	DROP TABLE IF EXISTS installation; DROP TABLE IF EXISTS marks; DROP TABLE IF EXISTS definition_bytes; DROP TABLE IF EXISTS host_generations; DROP TABLE IF EXISTS member_authorities; DROP TABLE IF EXISTS requests;

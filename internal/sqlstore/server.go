@@ -15,13 +15,14 @@ func (s *Store) RegisterServer(ctx context.Context, v record.Server) (err error)
 	defer s.timed("register_server", &err)()
 	return s.w.submit(ctx, &job{op: "a server", rows: 1, run: func(ctx context.Context, c *conn) error {
 		_, err := c.change(ctx, `INSERT INTO servers (id, name, url, address, agent_address, version, started, seen, agents, drained,
-				relay_address, ahead)
-			VALUES ($1, $2, $3, $4, $5, $6, `+s.d.now+`, `+s.d.now+`, $7, $8, $9, $10)
+				relay_address, ahead, authority, seal)
+			VALUES ($1, $2, $3, $4, $5, $6, `+s.d.now+`, `+s.d.now+`, $7, $8, $9, $10, $11, $12)
 			ON CONFLICT (id) DO UPDATE SET name = excluded.name, url = excluded.url, address = excluded.address,
 				agent_address = excluded.agent_address, relay_address = excluded.relay_address, ahead = excluded.ahead,
+				authority = excluded.authority, seal = excluded.seal,
 				version = excluded.version, started = excluded.started, seen = excluded.seen, agents = excluded.agents`,
 			text(v.ID), text(v.Name), text(v.URL), text(v.Address), text(v.AgentAddress), text(v.Version), v.Agents, v.Drained,
-			text(v.RelayAddress), s.d.clock.millis())
+			text(v.RelayAddress), s.d.clock.millis(), text(v.Authority), text(v.Seal))
 		return err
 	}})
 }
@@ -89,12 +90,12 @@ func (s *Store) DrainServer(ctx context.Context, id string, drained bool, alive 
 func (s *Store) Servers(ctx context.Context) (list []record.Server, err error) {
 	defer s.timed("servers", &err)()
 	err = s.read.each(ctx, `SELECT id, name, url, address, agent_address, version, started, seen, agents, drained, relay_address,
-		ahead, `+s.d.now+` - seen
+		ahead, authority, seal, `+s.d.now+` - seen
 		FROM servers ORDER BY name, id`, nil, func(r *sql.Rows) error {
 		var v record.Server
 		var started, seen, ahead, ago int64
 		err := r.Scan(&v.ID, &v.Name, &v.URL, &v.Address, &v.AgentAddress, &v.Version, &started, &seen, &v.Agents, &v.Drained,
-			&v.RelayAddress, &ahead, &ago)
+			&v.RelayAddress, &ahead, &v.Authority, &v.Seal, &ago)
 		v.Started, v.Seen, v.Ago = fromMillis(started), fromMillis(seen), max(0, time.Duration(ago)*time.Millisecond)
 		v.Ahead = time.Duration(ahead) * time.Millisecond
 		list = append(list, v)

@@ -83,7 +83,29 @@ func TestC17ExternalNATS(t *testing.T) {
 	b.login("gozzard", natsPassword)
 	i.hearEachOther(true)
 	works(true)
+	i.keysThroughNATS()
 	fmt.Println("fault C17: a NATS cluster between servers that is late, loses a broker, freezes, denies, has another account: 0 operations lost")
+}
+
+// keysThroughNATS rotates both keys through the NATS cluster, without a restart. Servers that start later hear each other, too.
+func (i *installation) keysThroughNATS() {
+	i.t.Helper()
+	a, b := i.servers[0], i.servers[1]
+	before, first := a.read("signing.key"), a.read("ca.key")
+	b.cli("key", "rotate", "signing")
+	i.sameKey()
+	a.cli("key", "rotate", "authority")
+	i.sameFile("ca-next.key")
+	b.cli("key", "rotate", "authority", "--finish", "--confirm", "2") // its hosts have certificates for a day
+	i.sameFile("ca.key")
+	if a.read("signing.key") == before || a.read("ca.key") == first {
+		i.t.Error("the keys are those before")
+	}
+	i.newCredentials()
+	b.Kill(syscall.SIGTERM)
+	b.Again()
+	b.answers()
+	i.hearEachOther(true)
 }
 
 // atHome is the installation with the home of an agent alone.

@@ -33,6 +33,10 @@ type ServerRecord interface {
 
 	SigningKey(ctx context.Context) (string, error)
 	SetSigningKey(ctx context.Context, from, to string, audit enrol.AuditEntry) error
+
+	Authority(ctx context.Context) (record.Authority, error)
+	SetAuthority(ctx context.Context, from, to record.Authority, audit enrol.AuditEntry) error
+	SetServerAuthority(ctx context.Context, id, pin string) (found bool, err error)
 }
 
 // RunServers runs the contract of servers and their leases. open returns a new, empty store and closes it at the end of
@@ -40,7 +44,7 @@ type ServerRecord interface {
 func RunServers(t *testing.T, open func(*testing.T) ServerRecord) {
 	for name, f := range map[string]func(*testing.T, ServerRecord){
 		"servers": servers, "servers: drain": drains, "leases: one holder": leaseHolders, "leases: an earlier run of the holder": leaseOfEarlierRun,
-		"leases: fences of writes": leaseFences, "versions": versions, "signing key": signingKeys,
+		"leases: fences of writes": leaseFences, "versions": versions, "signing key": signingKeys, "authority": authorities,
 	} {
 		t.Run(name, func(t *testing.T) { f(t, open(t)) })
 	}
@@ -342,4 +346,58 @@ func signingKeys(t *testing.T, s ServerRecord) {
 	all, err := s.Versions(ctx)
 	must(t, err)
 	equal(t, "the version", all[record.KindSigning], int64(2))
+}
+
+// authorities: a step of a rotation follows the recorded one, whichever server is first. A repeated try changes nothing.
+func authorities(t *testing.T, s ServerRecord) {
+	ctx := t.Context()
+	set := func(from, to record.Authority) error { return s.SetAuthority(ctx, from, to, enrol.AuditEntry{}) }
+	is := func(want record.Authority) {
+		t.Helper()
+		got, err := s.Authority(ctx)
+		must(t, err)
+		equal(t, "the authority", got, want)
+	}
+	first := record.Authority{Current: "a"}
+	is(record.Authority{})
+	wantKind(t, set(first, record.Authority{Current: "a", Next: "b"}), gozzard.ErrConflict)
+	must(t, set(record.Authority{}, first))
+
+	results := make(chan error, 2)
+	for _, next := range []string{"b", "c"} {
+		go func() { results <- set(first, record.Authority{Current: "a", Next: next}) }()
+	}
+	if x, y := <-results, <-results; (x == nil) == (y == nil) {
+		t.Errorf("two authorities follow one: %v, %v", x, y)
+	}
+	won, err := s.Authority(ctx)
+	must(t, err)
+	must(t, set(first, won))
+	end := record.Authority{Current: won.Next}
+	must(t, set(won, end))
+	wantKind(t, set(won, first), gozzard.ErrConflict)
+	is(end)
+	all, err := s.Versions(ctx)
+	must(t, err)
+	equal(t, "the version", all[record.KindAuthority], int64(3))
+
+	// Which servers have it.
+	found, err := s.SetServerAuthority(ctx, "id-a", "pin1")
+	must(t, err)
+	equal(t, "found", found, false)
+	must(t, s.RegisterServer(ctx, record.Server{ID: "id-a", Name: "a", Authority: "pin1", Seal: "key1"}))
+	must(t, s.RegisterServer(ctx, record.Server{ID: "id-b", Name: "b"}))
+	found, err = s.SetServerAuthority(ctx, "id-b", "pin2")
+	must(t, err)
+	equal(t, "found", found, true)
+	list, err := s.Servers(ctx)
+	must(t, err)
+	for i, want := range []record.Server{{Authority: "pin1", Seal: "key1"}, {Authority: "pin2"}} {
+		equal(t, "the authority of a server", list[i].Authority, want.Authority)
+		equal(t, "the public key of a server", list[i].Seal, want.Seal)
+	}
+	must(t, s.RegisterServer(ctx, record.Server{ID: "id-a", Name: "a", Authority: "pin3", Seal: "key2"}))
+	if list, err = s.Servers(ctx); err != nil || list[0].Authority != "pin3" || list[0].Seal != "key2" {
+		t.Errorf("a server that started again: %v, %+v", err, list)
+	}
 }
