@@ -23,10 +23,11 @@ const (
 	ActionRegister          // record a definition for the host, unless it has one
 	ActionUpdate            // replace the definition that the host has
 	ActionUnregister        // remove the definition from the host
+	ActionConfigure         // write a file (FileSpec); it is about no process
 )
 
 var actionNames = [...]string{"none", "start", "stop", "query", "manage", "unmanage", "restart", "reload", "kill",
-	"register", "update", "unregister"}
+	"register", "update", "unregister", "configure"}
 
 // The words of earlier versions, which are BlueKing's. They are accepted everywhere.
 const (
@@ -77,6 +78,12 @@ func ParseAction(s string) (Action, error) {
 // ReadOnly reports whether the action changes nothing on the host. Such an action needs no place in the order of
 // operations and no journal entry.
 func (a Action) ReadOnly() bool { return a == ActionQuery }
+
+// OnFile reports whether the action is about a file and not about a process.
+func (a Action) OnFile() bool { return a == ActionConfigure }
+
+// Valid reports whether the action exists.
+func (a Action) Valid() bool { return a > ActionNone && a <= ActionConfigure }
 
 // RunsCommand reports whether the action may run a shell command. The definition must then have a user and paths.
 func (a Action) RunsCommand() bool {

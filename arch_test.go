@@ -44,7 +44,7 @@ var mayImport = map[string][]string{
 
 	// Composition roots.
 	"internal/agentd": {".", "internal/agent", "internal/agentsock", "internal/atomicfile", "internal/enrol",
-		"internal/history", "internal/host", "internal/journal", "internal/nats", "internal/policy", "internal/release",
+		"internal/history", "internal/host", "internal/journal", "internal/kept", "internal/nats", "internal/policy", "internal/release",
 		"internal/selfupdate", "internal/signing"},
 	"internal/doctor": {".", "internal/agentd", "internal/backup", "internal/enrol", "internal/host", "internal/journal",
 		"internal/policy", "internal/procfs", "internal/selfupdate", "internal/signing", "internal/sqlstore"},
@@ -83,6 +83,7 @@ var mayImport = map[string][]string{
 	"internal/history":    {"."},
 	"internal/identity":   {},
 	"internal/journal":    {"internal/atomicfile"},
+	"internal/kept":       {".", "internal/atomicfile"},
 	"internal/policy":     {".", "internal/atomicfile", "internal/yamldoc"},
 	"internal/pace":       {},
 	"internal/procfs":     {},

@@ -21,6 +21,7 @@ const (
 	CommandLogs    // answer Logs
 	CommandUpdate  // run the release of Update, or report why not
 	CommandHistory // answer History; only for agents with HostInfo.History
+	CommandFile    // answer File; only for agents with HostInfo.Files
 )
 
 // Command is the message from the server to an agent.
@@ -42,6 +43,8 @@ type Command struct {
 	Update *UpdateOrder // CommandUpdate
 
 	History *HistoryQuery // CommandHistory
+
+	File *FileQuery // CommandFile
 
 	// Servers are all servers that this agent may use; CommandWelcome and CommandAck. None: nothing is said about them, as
 	// in commands of earlier versions. Agents of earlier versions ignore it.
@@ -82,6 +85,7 @@ const (
 	ReportLogs
 	ReportUpdate
 	ReportHistory
+	ReportFile
 )
 
 // Report is the message from an agent to the server. The connection identifies the agent; the report does not.
@@ -106,6 +110,8 @@ type Report struct {
 	Update *UpdateReport // ReportUpdate
 
 	History *History // ReportHistory
+
+	File *FileAnswer // ReportFile
 
 	Vitals *Vitals // ReportHeartbeat; agents of earlier versions send none
 }

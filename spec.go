@@ -22,6 +22,8 @@ type Spec struct {
 	Exec  Exec     `json:"exec,omitzero"`
 	Logs  Logs     `json:"logs,omitzero"`
 	After []string `json:"after,omitempty"` // processes of the namespace on the same host that must run before this one starts
+
+	File *FileSpec `json:"file,omitempty"` // for actions on files: nothing else counts then but Identity.User
 }
 
 // Identity says how the process is found on its host.
@@ -259,6 +261,11 @@ func (s *Spec) Budget(a Action) time.Duration {
 		}
 	case ActionReload:
 		secs = p.OpTimeout
+	case ActionConfigure:
+		secs = fileSeconds
+		if s.File != nil {
+			secs += int(s.File.Size / fileRate)
+		}
 	}
 	if len(s.After) > 0 && (a == ActionStart || a == ActionRestart) {
 		secs += AfterPatience // what it waits for comes first
@@ -266,6 +273,12 @@ func (s *Spec) Budget(a Action) time.Duration {
 
 	return time.Duration(secs) * time.Second
 }
+
+// A file may take fileSeconds, and a second more for every fileRate bytes.
+const (
+	fileSeconds = 30
+	fileRate    = 128 << 10
+)
 
 // DefinitionForm is the form of definitions of this program. See HostInfo.Form.
 const DefinitionForm = 1

@@ -102,4 +102,8 @@ type HostInfo struct {
 	// History says that the agent keeps what it measures of processes and answers CommandHistory. Agents of earlier versions
 	// send false: they would reject the command.
 	History bool
+
+	// Files says that the agent carries out ActionConfigure. Agents of earlier versions and of other systems than Linux send
+	// false.
+	Files bool
 }

@@ -100,7 +100,7 @@ var flagWords = map[string][]string{
 	"kind": eventKinds(),
 	"role": {"viewer", "operator", "admin", "enroller"},
 	"action": {"start", "stop", "restart", "reload", "kill", "manage", "unmanage", "query", "register", "update",
-		"unregister"},
+		"unregister", "configure"},
 	"restart":       {"always", "on-failure", "never"},
 	"require-totp":  {"admins", "all"},
 	"second-person": {"admin-grants", "revoked-hosts", "root-hosts="},

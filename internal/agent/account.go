@@ -30,8 +30,14 @@ func (a *Agent) accountError(op *operation, given []byte, account string) error 
 	if spec == nil {
 		return nil
 	}
+	return a.compareAccount(op.key, spec, account)
+}
 
-	// Compare the accounts.
+// compareAccount returns why a definition is not one of the account that the caller of an operation has a right to, or nil.
+func (a *Agent) compareAccount(key gozzard.Key, spec *gozzard.Spec, account string) error {
+	if account == "" {
+		return nil
+	}
 	name := spec.Identity.User
 	if name == "" {
 		name = a.defaultAccount()
@@ -41,10 +47,10 @@ func (a *Agent) accountError(op *operation, given []byte, account string) error 
 	case has == gozzard.CanonicalAccount(account):
 	case spec.Identity.User == "" && name != "":
 		return fmt.Errorf("permission: the definition of %s names no account, and the default account of this host is %s, "+
-			"but the command is for the account %s", op.key, has, account)
+			"but the command is for the account %s", key, has, account)
 	default:
 		return fmt.Errorf("permission: the definition of %s has the account %s, and the command is for the account %s",
-			op.key, has, account)
+			key, has, account)
 	}
 	if has != gozzard.RootAccount && a.o.IsRoot != nil && a.o.IsRoot(name) {
 		return fmt.Errorf("permission: the account %s is root on this host, and the command is not for root: "+

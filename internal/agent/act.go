@@ -20,10 +20,13 @@ type Act struct {
 // doneFunc is the type of supervise.Op.Done.
 type doneFunc = func(out gozzard.Outcome, rec *supervise.Record, removed bool)
 
-// reportAct wraps done so that Options.Acted is called after the end of an operation is durable.
+// reportAct wraps done, which may be nil, so that Options.Acted is called after the end of an operation is durable.
 func (a *Agent) reportAct(in *gozzard.Op, done doneFunc) doneFunc {
 	if a.o.Acted == nil {
 		return done
+	}
+	if done == nil {
+		done = func(gozzard.Outcome, *supervise.Record, bool) {}
 	}
 
 	act := Act{Op: in.ID, Ref: in.Ref, Action: in.Action, Key: in.Key, Spec: sha256.Sum256(in.Spec)}

@@ -32,6 +32,8 @@ type Policy interface {
 	// Definition reports whether a process with this definition is allowed in a namespace.
 	Definition(namespace string, s *gozzard.Spec) error
 	Processes(n int) error // reports whether so many processes are allowed
+	// File reports whether a file of an account may be written or read for a namespace.
+	File(namespace, account, path string, size int64) error
 	// DefaultAccount is the account of definitions that name none, or "": then they do not run. KeptAccount is the form of
 	// it that the record of a process keeps.
 	DefaultAccount() string
@@ -69,6 +71,9 @@ type Options struct {
 	// Acted is called with the result of every operation that changes something, when the result is durable. It may
 	// be nil.
 	Acted func(Act)
+
+	// Files are the files of the host. If it is nil, the agent rejects operations on files.
+	Files Files
 
 	// Update handles an order of the server to run another release. It does not wait and returns the progress. If it
 	// is nil, the agent rejects such orders.
@@ -148,6 +153,8 @@ type Agent struct {
 
 	logQueries     chan *gozzard.LogQuery
 	historyQueries chan *gozzard.HistoryQuery
+	fileQueries    chan *gozzard.FileQuery
+	files          fileQueue
 
 	faultMu sync.Mutex
 	fault   string // why the state folder cannot be written; "" if it can
@@ -177,6 +184,7 @@ func New(o Options) (*Agent, error) {
 		logQueries: make(chan *gozzard.LogQuery, maxLogQueries),
 
 		historyQueries: make(chan *gozzard.HistoryQuery, maxHistoryQueries),
+		fileQueries:    make(chan *gozzard.FileQuery, maxFileQueries),
 	}
 
 	// Restore the state from the journal.
@@ -287,6 +295,12 @@ func (a *Agent) recover(records []journal.Record) error {
 		if phase == op.phase {
 			continue
 		}
+		if a.recoverFile(op) {
+			if err := a.recoverDone(op); err != nil {
+				return err
+			}
+			continue
+		}
 		e := entry{Op: op.entry(), Outcome: &gozzard.Outcome{
 			Code: gozzard.CodeInterrupted, Message: interruptedMessage(left[op.id]),
 		}}
@@ -302,6 +316,19 @@ func (a *Agent) recover(records []journal.Record) error {
 			"op", op.id, "ns", op.key.Namespace, "proc", op.key.Name, "action", op.action)
 	}
 
+	return nil
+}
+
+// recoverDone records that an operation was carried out although the agent died before it could record that.
+func (a *Agent) recoverDone(op *operation) error {
+	e := entry{Op: op.entry(), Outcome: &gozzard.Outcome{Code: gozzard.CodeOK,
+		Message: "the agent ended in the middle of the operation, and the file is as it must be"}}
+	lsn, err := a.journal.Write(true, e.encode(recordDone))
+	if err != nil && !errors.Is(err, journal.ErrNoSpace) {
+		return err
+	}
+	a.state.apply(recordDone, &e, lsn)
+	a.log.Warn("operation was carried out before the agent ended", "op", op.id, "ns", op.key.Namespace, "file", op.key.Name)
 	return nil
 }
 
@@ -324,6 +351,9 @@ func (a *Agent) Run(ctx context.Context, link Link) error {
 	})
 	wg.Go(func() { a.sendHeartbeats(ctx, link) })
 	wg.Go(func() { a.answerLogs(ctx, link) })
+	if a.o.Files != nil {
+		wg.Go(func() { a.answerFiles(ctx, link) })
+	}
 	if a.o.History != nil {
 		wg.Go(func() { a.o.History.Run(ctx) })
 		wg.Go(func() { a.answerHistory(ctx, link) })
@@ -334,6 +364,7 @@ func (a *Agent) Run(ctx context.Context, link Link) error {
 	cancel()
 	close(a.ended)
 	wg.Wait()
+	a.files.done.Wait()
 	a.saveEvents()
 	return errors.Join(err, supErr, a.Close())
 }

@@ -52,6 +52,7 @@ type entry struct {
 	Seq     uint64            `json:"seq,omitempty"`
 	Held    *supervise.Held   `json:"held,omitempty"`
 	Past    *supervise.Past   `json:"past,omitempty"` // beside Held; earlier versions ignore it
+	File    *fileEntry        `json:"file,omitempty"` // of an intent; earlier versions ignore it
 }
 
 // opEntry is an operation in a record. The action is only for people that read the journal.

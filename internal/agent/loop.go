@@ -305,6 +305,8 @@ func (a *Agent) handleCommands() {
 			a.queueLogQuery(cmd)
 		case gozzard.CommandHistory:
 			a.queueHistoryQuery(cmd)
+		case gozzard.CommandFile:
+			a.queueFileQuery(cmd)
 		case gozzard.CommandUpdate:
 			a.handleUpdate(cmd)
 		default:

@@ -24,7 +24,12 @@ func (a *Agent) handleOperate(cmd *gozzard.Command) {
 	var start []supervise.Op
 	a.mu.Lock()
 	for i := range cmd.Ops {
-		if op := a.accept(cmd.Session, &cmd.Ops[i]); op != nil {
+		op := a.accept(cmd.Session, &cmd.Ops[i])
+		switch {
+		case op == nil:
+		case op.action.OnFile():
+			a.queueFile(op, &cmd.Ops[i])
+		default:
 			start = append(start, a.supervisorOp(op, &cmd.Ops[i]))
 		}
 	}
@@ -108,7 +113,7 @@ func checkOp(in *gozzard.Op) (out gozzard.Outcome, rejected bool) {
 		return gozzard.Outcome{Code: gozzard.CodeRefused, Message: fmt.Sprintf(format, args...)}, true
 	}
 
-	if in.Action == gozzard.ActionNone || in.Action > gozzard.ActionUnregister {
+	if !in.Action.Valid() {
 		return gozzard.Outcome{
 			Code: gozzard.CodeUnknownAction, Message: fmt.Sprintf("the agent does not know %s", in.Action),
 		}, true

@@ -32,6 +32,15 @@ func (p *rules) FormerAccount() string { return "" }
 
 func (p *rules) KeptAccount() string { return p.DefaultAccount() }
 
+func (p *rules) File(_, account, _ string, _ int64) error {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.deny != "" && account == p.deny {
+		return fmt.Errorf("no file of %s (files in policy.yaml)", account)
+	}
+	return nil
+}
+
 func (p *rules) set(f func()) {
 	p.mu.Lock()
 	defer p.mu.Unlock()

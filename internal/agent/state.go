@@ -28,6 +28,9 @@ type operation struct {
 	// when the operation has ended.
 	first *supervise.Record
 
+	// file is the file that an operation in progress replaces; nil when the operation has ended, or is about a process.
+	file *fileEntry
+
 	veiled     bool // a query whose answer has no command line; only its own goroutine uses this
 	unrecorded bool // its end is not durable, because the state folder cannot be written
 
@@ -50,7 +53,7 @@ func (op *operation) entry() *opEntry {
 }
 
 // intent is the record that the operation is about to have its effect.
-func (op *operation) intent() *entry { return &entry{Op: op.entry(), Process: op.first} }
+func (op *operation) intent() *entry { return &entry{Op: op.entry(), Process: op.first, File: op.file} }
 
 func (op *operation) report() gozzard.OpReport {
 	return gozzard.OpReport{ID: op.id, Ref: op.ref, Phase: op.phase, Outcome: op.outcome}
@@ -169,8 +172,8 @@ func (s *state) setPhase(e *entry, phase gozzard.Phase, lsn uint64) {
 	if e.Outcome != nil {
 		op.outcome = *e.Outcome
 	}
-	if op.first = nil; phase == gozzard.PhaseBegun {
-		op.first = e.Process
+	if op.first, op.file = nil, nil; phase == gozzard.PhaseBegun {
+		op.first, op.file = e.Process, e.File
 	}
 }
 
@@ -252,7 +255,7 @@ func (s *state) snapshot(held bool) []journal.Entry {
 		if op.action.ReadOnly() || op.phase < gozzard.PhaseBegun {
 			continue
 		}
-		e := entry{Op: op.entry(), Phase: op.phase, Process: op.first}
+		e := entry{Op: op.entry(), Phase: op.phase, Process: op.first, File: op.file}
 		if op.hasVerdict() {
 			e.Outcome = &op.outcome
 		}

@@ -224,6 +224,7 @@ func (a *Agent) stateFault() string {
 func (a *Agent) hostInfo() gozzard.HostInfo {
 	info := a.info
 	info.Form, info.History = gozzard.DefinitionForm, a.o.History != nil
+	info.Files = a.o.Files != nil
 	if a.o.PolicyDigest != nil {
 		info.PolicyDigest = a.o.PolicyDigest()
 	}

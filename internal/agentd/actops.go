@@ -83,6 +83,9 @@ func commandOf(op *gozzard.Op) string {
 		return ""
 	}
 
+	if spec.File != nil {
+		return spec.File.Path + " " + spec.File.SHA256
+	}
 	switch op.Action {
 	case gozzard.ActionStop:
 		return spec.Control.Stop

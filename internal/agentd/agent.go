@@ -216,7 +216,7 @@ func (a *Agent) openPolicy() (err error) {
 func (a *Agent) openHost() (err error) {
 	a.host, err = host.New(host.Options{Instance: string(a.id), StateDir: a.options.Data, Log: a.options.Log,
 		AllowSetuid: a.options.AllowSetuid, Permit: a.rules.Folder, Programs: a.rules,
-		Unnamed: a.rules.DefaultAccount})
+		Unnamed: a.rules.DefaultAccount, Own: a.ownFiles()})
 	if err != nil {
 		return err
 	}
@@ -238,6 +238,7 @@ func (a *Agent) openAgent() (err error) {
 		Dir: a.options.Data, Info: info, Host: a.host, Policy: a.rules, Log: a.options.Log, Fatal: a.options.Fatal,
 		SampleEvery: a.options.Sample, Failpoint: failpoint(), Acted: a.acts.acted, IsRoot: isRoot,
 		PolicyDigest: a.reportDigest, History: a.openHistory(), Usage: a.host.Usage, Servers: a.learnServers,
+		Files: a.openFiles(),
 	}
 	if a.options.updates != nil {
 		o.Update, o.Welcomed = a.options.updates.Order, a.options.updates.Welcomed

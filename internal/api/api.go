@@ -46,6 +46,9 @@ type Plane interface {
 		error)
 	Log(ctx context.Context, caller gozzard.Caller, t gozzard.Target, q gozzard.LogQuery) (gozzard.LogChunk, error)
 	History(ctx context.Context, caller gozzard.Caller, t gozzard.Target, q gozzard.HistoryQuery) (gozzard.History, error)
+	WriteFiles(ctx context.Context, op *gozzard.FileOperation) (gozzard.Task, error)
+	ReadFile(ctx context.Context, caller gozzard.Caller, q gozzard.FileRead) (gozzard.FileView, error)
+	FileHistory(ctx context.Context, caller gozzard.Caller, q gozzard.FileRead) ([]gozzard.FileVersion, error)
 	Status(caller gozzard.Caller, key gozzard.Key, targets []gozzard.Target) []record.StatusRow
 
 	ApplyTopology(ctx context.Context, req record.ApplyRequest) (record.ApplyAnswer, error)

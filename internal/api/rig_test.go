@@ -194,6 +194,29 @@ func (p *plane) History(_ context.Context, _ gozzard.Caller, t gozzard.Target, q
 	return p.history(t, q)
 }
 
+func (p *plane) WriteFiles(ctx context.Context, op *gozzard.FileOperation) (gozzard.Task, error) {
+	items, err := control.FileItems(op.Writes)
+	if err != nil {
+		return gozzard.Task{}, err
+	}
+	return p.Operate(ctx, &gozzard.Operation{Caller: op.Caller, Door: op.Door, Items: items, IdempotencyKey: op.IdempotencyKey,
+		RequestHash: op.RequestHash, WaitOffline: op.WaitOffline})
+}
+
+func (p *plane) ReadFile(_ context.Context, _ gozzard.Caller, q gozzard.FileRead) (gozzard.FileView, error) {
+	content := []byte("account = " + q.Account + "\n")
+	if q.Kept != "" {
+		content = []byte{0xff, 0}
+	}
+	return gozzard.FileView{Exists: true, Owner: q.Account, Group: "www", Mode: "0640", Size: int64(len(content)),
+		SHA256: gozzard.FileDigest(content), Changed: 1700000000000, Content: content}, nil
+}
+
+func (p *plane) FileHistory(_ context.Context, _ gozzard.Caller, q gozzard.FileRead) ([]gozzard.FileVersion, error) {
+	return []gozzard.FileVersion{{At: 1700000000000, SHA256: gozzard.FileDigest(nil), Owner: q.Account, Group: "www",
+		Mode: "0644", Task: 7}}, nil
+}
+
 func (p *plane) last(t *testing.T) *gozzard.Operation {
 	t.Helper()
 	if len(p.ops) == 0 {

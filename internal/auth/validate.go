@@ -243,7 +243,7 @@ func validateActions(g *gozzard.Grant) error {
 		return fmt.Errorf("actions: only the role operator can have a list of actions")
 	}
 	for i, a := range g.Actions {
-		if a == gozzard.ActionNone || a > gozzard.ActionUnregister {
+		if !a.Valid() {
 			return fmt.Errorf("actions[%d]: there is no such action", i)
 		}
 	}

@@ -150,6 +150,9 @@ func (d *draft) rejectTwice(a *gozzard.Attempt) *gozzard.Outcome {
 // noteDefinition notes the definition that an attempt needs from the record. The rights of a caller that may not do
 // everything depend on the recorded definition, so it is needed in any case.
 func (d *draft) noteDefinition(a *gozzard.Attempt, all bool) {
+	if a.Action.OnFile() { // no process has its definition
+		return
+	}
 	if !all || (a.Spec == nil || a.Action == gozzard.ActionUnhost) && a.Action != gozzard.ActionUnregister {
 		d.missing = append(d.missing, gozzard.ProcID{Agent: a.Agent, Key: a.Key})
 	}
@@ -194,9 +197,9 @@ func (d *draft) noteRegistered(now time.Time) {
 }
 
 // registers: the first operation with a definition records it. A query changes nothing, and callers send unhost with
-// half a definition.
+// half a definition. A file is no process.
 func registers(a gozzard.Action) bool {
-	return !a.ReadOnly() && a != gozzard.ActionUnregister && a != gozzard.ActionUnhost
+	return !a.ReadOnly() && !a.OnFile() && a != gozzard.ActionUnregister && a != gozzard.ActionUnhost
 }
 
 // begin decides how an attempt begins: with a verdict (the outcome), waiting, or dispatched in the host's session. An
@@ -276,6 +279,9 @@ func lastHeard(host fleet.Host) string { return host.LastSeen.UTC().Format(time.
 // tooOld rejects a definition that the agent of a host would carry out in part only. A host that is offline may come back
 // with a newer agent.
 func tooOld(it *gozzard.Item, host fleet.Host) *gozzard.Outcome {
+	if it.Action.OnFile() && host.Online && !host.Info.Files {
+		return &gozzard.Outcome{Code: gozzard.CodeRefused, Message: noFiles(host.Info.Version)}
+	}
 	if it.Spec == nil || !host.Online || host.Info.Form >= gozzard.DefinitionForm {
 		return nil
 	}

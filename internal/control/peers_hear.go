@@ -127,6 +127,10 @@ func (s *peers) observe(n *gozzard.PeerNews, r *gozzard.PeerReport) {
 		if h := r.Report.History; h != nil && s.p.questions.isAsked(h.ID) {
 			s.p.answered(r.Agent, h.ID, r.Report, "history_unasked")
 		}
+	case gozzard.ReportFile:
+		if f := r.Report.File; f != nil && s.p.questions.isAsked(f.ID) {
+			s.p.answered(r.Agent, f.ID, r.Report, "file_unasked")
+		}
 	case gozzard.ReportUpdate:
 		s.p.receiveUpdate(r.Agent, r.Report)
 	}

@@ -72,7 +72,7 @@ func fitting(list []gozzard.PeerReport) int {
 	for i := range min(len(list), peerItems) {
 		r := list[i].Report
 		bytes += 100 + 200*len(r.Statuses)
-		if r.Logs != nil || r.History != nil {
+		if r.Logs != nil || r.History != nil || r.File != nil {
 			bytes += peerBytes
 		}
 		if i > 0 && bytes > peerBytes {

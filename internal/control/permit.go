@@ -27,7 +27,7 @@ func (p *Plane) permit(d *draft, caller gozzard.Caller, recs map[gozzard.ProcID]
 			continue
 		}
 		q := judged{caller: caller, attempt: a, given: &d.given[i]}
-		if rec, ok := recs[gozzard.ProcID{Agent: a.Agent, Key: a.Key}]; ok {
+		if rec, ok := recs[gozzard.ProcID{Agent: a.Agent, Key: a.Key}]; ok && !a.Action.OnFile() {
 			q.rec = known.read(rec.Spec)
 		}
 		if out := q.reject(); out != nil {
@@ -121,7 +121,7 @@ func (q *judged) reject() *gozzard.Outcome {
 // rejectDefinition rejects a definition that is new or differs from the recorded one when the caller may not define.
 func (q *judged) rejectDefinition() *gozzard.Outcome {
 	a := q.attempt
-	if a.Action == gozzard.ActionRegister || a.Action == gozzard.ActionUpdate {
+	if a.Action == gozzard.ActionRegister || a.Action == gozzard.ActionUpdate || a.Action.OnFile() {
 		return nil
 	}
 

@@ -58,7 +58,7 @@ func (p *Plane) hostToAsk(caller gozzard.Caller, t gozzard.Target) (fleet.Host, 
 	}
 	if p.reach(host.Info.Agent).ID == 0 {
 		return host, gozzard.Errorf(gozzard.ErrUnavailable,
-			"host %s is offline, and its logs and histories are there: its agent was last heard at %s. Start the agent, or "+
+			"host %s is offline, and its logs, histories and files are there: its agent was last heard at %s. Start the agent, or "+
 				"ask again when the host is back", offlineName(t, host), lastHeard(host))
 	}
 	return host, nil
@@ -70,7 +70,7 @@ func (p *Plane) ask(ctx context.Context, t gozzard.Target, agent gozzard.AgentID
 	asked, ok := p.questions.add(id, agent, cmd.Kind)
 	if !ok {
 		return nil, gozzard.Errorf(gozzard.ErrUnavailable,
-			"the limit of %d logs and histories that are read at the same time is reached: try again in a moment", maxAsked)
+			"the limit of %d logs, histories and files that are read at the same time is reached: try again in a moment", maxAsked)
 	}
 	defer p.questions.remove(id, agent, cmd.Kind)
 	ctx, cancel := context.WithTimeout(ctx, p.o.Answer)
@@ -97,8 +97,11 @@ func (p *Plane) ask(ctx context.Context, t gozzard.Target, agent gozzard.AgentID
 // answered hands an answer over to its question. Without one it is too late, a second answer, or was never asked for.
 func (p *Plane) answered(from gozzard.AgentID, id gozzard.OpID, r *gozzard.Report, unasked string) {
 	kind := gozzard.CommandLogs
-	if r.Kind == gozzard.ReportHistory {
+	switch r.Kind {
+	case gozzard.ReportHistory:
 		kind = gozzard.CommandHistory
+	case gozzard.ReportFile:
+		kind = gozzard.CommandFile
 	}
 	asked := p.questions.remove(id, from, kind)
 	if asked == nil {

@@ -54,6 +54,7 @@ type Host struct {
 	unnamed   func() string // the account of definitions that name none
 	oomScore  int           // of this program
 	instance  string
+	own       []string // files and folders that operations on files may not reach
 	degraded  []string
 
 	groups  *cgroups // nil without cgroup v2
@@ -100,7 +101,7 @@ func New(o Options) (*Host, error) {
 	// Find out what this machine is, and what it allows the agent.
 	h := &Host{
 		log: o.Log, proc: procfs.New(o.ProcRoot), bootID: o.BootID, pageSize: int64(os.Getpagesize()),
-		self: ownAccount(), instance: o.Instance,
+		self: ownAccount(), instance: o.Instance, own: append([]string{o.StateDir}, o.Own...),
 		setuid: o.AllowSetuid, permit: o.Permit, programs: o.Programs,
 		oomScore: oomScore("/proc/self/oom_score_adj"),
 		shells:   shells{pids: map[int]*command{}, starting: map[chan struct{}]bool{}}, fronts: fronts{byProc: map[supervise.Proc]*front{}},

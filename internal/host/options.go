@@ -38,6 +38,9 @@ type Options struct {
 	// Unnamed is the account of commands whose definition names none. "" means that such a command does not run. nil
 	// means the account of the agent. Only Linux asks.
 	Unnamed func() string
+	// Own are further files and folders that operations on files may not reach, such as the folder of the policy and the
+	// program of the agent. The state folder is among them always.
+	Own []string
 	// BootID replaces the id of this boot in tests.
 	BootID string
 }

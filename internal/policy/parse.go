@@ -96,11 +96,13 @@ func (d *decoder) setting(n *yamldoc.Node) {
 		d.programs = n
 	case setEnv:
 		d.p.Env = entries(d, n, d.variable)
+	case setFiles:
+		d.p.Files = d.files(n)
 	default:
 		d.fault(n, "%q is not a setting; the settings are %s", n.Key,
 			strings.Join([]string{setAllowRoot, setDefaultUser, setUsers, setDenyUIDs, setPathPrefixes,
-				setTrustedPaths, setShell, setOps, setMaxProcesses, setNamespaces, setPrograms, setEnv, setReleaseKey,
-				setDowngrade}, ", "))
+				setTrustedPaths, setShell, setOps, setMaxProcesses, setNamespaces, setPrograms, setEnv, setFiles,
+				setReleaseKey, setDowngrade}, ", "))
 	}
 }
 

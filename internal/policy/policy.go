@@ -27,6 +27,7 @@ const (
 	setReleaseKey   = "release_key"
 	setDowngrade    = "allow_downgrade"
 	setDefaultUser  = "default_user"
+	setFiles        = "files"
 )
 
 // Limits of a policy.
@@ -53,6 +54,7 @@ type Policy struct {
 	MaxProcesses int
 	Namespaces   []NamespaceRule // in the order of the file; nil: every namespace may use every account
 	Programs     []string        // patterns of the only programs that may be executed; nil: there is no list
+	Files        FileRules       // which files the server may write and read
 	Env          []string        // variables that definitions may set although they are loaders; a final * is any rest
 
 	// The agent's program may be replaced by releases that are signed with this key. An older release needs
@@ -89,6 +91,7 @@ func Everything() *Policy {
 	return &Policy{
 		AllowRoot: true, Users: []string{anyone}, PathPrefixes: []string{rootFolder()}, Shell: true,
 		Ops: slices.Clone(controlled), MaxProcesses: maxProcesses,
+		Files:    FileRules{Paths: []string{rootFolder()}, Owners: []string{anyone, "root"}, MaxSize: gozzard.MaxFileBytes},
 		ownFleet: true, file: "no file", cache: &accountCache{},
 	}
 }
@@ -101,6 +104,7 @@ deny_uids: ""
 path_prefixes: ["/"]
 trusted_paths: false
 max_processes: 1000000
+files: {paths: ["/"], owners: ["*", root], max_size: 16777216}
 `
 
 func defaultPrefixes() []string {
@@ -189,8 +193,8 @@ func (p *Policy) String() string {
 		ops = "operations " + list(p.Ops, gozzard.Action.String)
 	}
 
-	return fmt.Sprintf("%s; other accounts: %s; folders: %s; %s; %s; at most %d processes%s",
-		root, list(p.Users, itself), list(p.PathPrefixes, itself), ops, shell, p.MaxProcesses, p.namespaceText())
+	return fmt.Sprintf("%s; other accounts: %s; folders: %s; %s; %s; at most %d processes%s%s",
+		root, list(p.Users, itself), list(p.PathPrefixes, itself), ops, shell, p.MaxProcesses, p.namespaceText(), p.fileText())
 }
 
 func itself(s string) string { return s }

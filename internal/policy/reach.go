@@ -11,6 +11,7 @@ type Rules interface {
 	Action(gozzard.Action) error
 	Processes(n int) error
 	Definition(namespace string, s *gozzard.Spec) error
+	File(namespace, account, file string, size int64) error
 	Folder(user, real string) error
 	Plain(command string) (words []string, held bool, err error)
 	Program(user, command, file string, interpreter bool) error
@@ -32,9 +33,18 @@ type Reach struct {
 
 // Definition checks a definition. One without an account means the default account.
 func (r *Reach) Definition(namespace string, s *gozzard.Spec) error {
-	s, err := r.named(s)
+	s, err := r.reachable(s)
 	if err != nil {
 		return err
+	}
+	return r.Rules.Definition(namespace, s)
+}
+
+// reachable is a definition with the account that it means on this host, if this agent can act for that account.
+func (r *Reach) reachable(s *gozzard.Spec) (*gozzard.Spec, error) {
+	s, err := r.named(s)
+	if err != nil {
+		return nil, err
 	}
 
 	name := s.Identity.User
@@ -42,14 +52,13 @@ func (r *Reach) Definition(namespace string, s *gozzard.Spec) error {
 	case !hasModes || r.Mode == gozzard.ModeRoot: // where accounts have no numbers, the host checks the account
 	case r.Mode == gozzard.ModeCap:
 		if r.UID != 0 && r.isOwn(name) && !r.Names(r.Account) {
-			return fmt.Errorf("permission: account %s is the agent's own, in mode cap: its commands could change "+
+			return nil, fmt.Errorf("permission: account %s is the agent's own, in mode cap: its commands could change "+
 				"what the agent keeps; use another account, or list it by name in users of the policy", shown(name))
 		}
 	case !r.isOwn(name):
-		return r.outOfReach("account " + shown(name) + " cannot be used")
+		return nil, r.outOfReach("account " + shown(name) + " cannot be used")
 	}
-
-	return r.Rules.Definition(namespace, s)
+	return s, nil
 }
 
 // isOwn reports whether a name means the agent's account.

@@ -77,6 +77,8 @@ func (p *Policy) line(setting string, add []string) string {
 		return setting + ": [" + list(append(slices.Clone(p.Users), add...), quote) + "]"
 	case setPathPrefixes:
 		return setting + ": [" + list(append(slices.Clone(p.PathPrefixes), add...), quote) + "]"
+	case setFiles:
+		return p.fileLine(add)
 	case setDenyUIDs:
 		ranges := p.DenyUIDs
 		for _, text := range add {

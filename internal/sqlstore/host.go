@@ -32,6 +32,7 @@ type hostDoc struct {
 	Form      uint32    `json:"form,omitempty"`
 	Account   string    `json:"default_account,omitempty"`
 	History   bool      `json:"history,omitempty"`
+	Files     bool      `json:"files,omitempty"`
 }
 
 type addrDoc struct {
@@ -43,7 +44,7 @@ func encodeHost(h *gozzard.HostInfo) (string, error) {
 	d := hostDoc{
 		Hostname: h.Hostname, OS: h.OS, Arch: h.Arch, Version: h.Version, BootID: h.BootID, StartedAt: h.StartedAt,
 		CPUs: h.CPUs, MemBytes: h.MemBytes, Degraded: h.Degraded, Mode: h.Mode.String(),
-		Policy: h.PolicyDigest, Form: h.Form, Account: h.DefaultAccount, History: h.History,
+		Policy: h.PolicyDigest, Form: h.Form, Account: h.DefaultAccount, History: h.History, Files: h.Files,
 	}
 	for _, a := range h.Addrs {
 		d.Addrs = append(d.Addrs, addrDoc{Cloud: a.Cloud, IP: ipText(a.IP)})
@@ -62,7 +63,7 @@ func decodeHost(agent gozzard.AgentID, s string) (gozzard.HostInfo, error) {
 		Agent: agent, Hostname: d.Hostname, OS: d.OS, Arch: d.Arch, Version: d.Version, BootID: d.BootID,
 		StartedAt: d.StartedAt, CPUs: d.CPUs, MemBytes: d.MemBytes, Degraded: d.Degraded,
 		Mode: gozzard.ParseAgentMode(d.Mode), PolicyDigest: d.Policy, Form: d.Form,
-		DefaultAccount: d.Account, History: d.History,
+		DefaultAccount: d.Account, History: d.History, Files: d.Files,
 	}
 	for _, a := range d.Addrs {
 		addr, err := hostAddr(int64(a.Cloud), a.IP)

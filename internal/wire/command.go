@@ -49,6 +49,10 @@ func AppendCommand(b []byte, c *gozzard.Command) []byte {
 
 	b = appendInt(b, 16, int64(c.NextBeat))
 
+	if c.File != nil {
+		b = appendFileQuery(b, 17, c.File)
+	}
+
 	return b
 }
 
@@ -59,7 +63,7 @@ func DecodeCommand(b []byte) (*gozzard.Command, error) {
 	for d.next() {
 		switch d.num {
 		case 2:
-			c.Kind = gozzard.CommandKind(d.atMost(uint64(gozzard.CommandHistory)))
+			c.Kind = gozzard.CommandKind(d.atMost(uint64(gozzard.CommandFile)))
 		case 3:
 			c.Session = d.uint()
 		case 4:
@@ -103,6 +107,11 @@ func DecodeCommand(b []byte) (*gozzard.Command, error) {
 			d.nested(decodeServer(d.message("server"), s))
 		case 16:
 			c.NextBeat = time.Duration(d.int64())
+		case 17:
+			if c.File == nil {
+				c.File = new(gozzard.FileQuery)
+			}
+			d.nested(decodeFileQuery(d.message("file query"), c.File))
 		case fieldVersion:
 			d.fail("comes twice")
 		default:

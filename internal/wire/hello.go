@@ -67,6 +67,7 @@ func appendHost(b []byte, num protowire.Number, h *gozzard.HostInfo) []byte {
 	b = appendUint(b, 14, uint64(h.Form))
 	b = appendString(b, 15, h.DefaultAccount)
 	b = appendBool(b, 16, h.History)
+	b = appendBool(b, 17, h.Files)
 	return end(b, start)
 }
 
@@ -112,6 +113,8 @@ func decodeHost(d decoder, h *gozzard.HostInfo) error {
 			h.DefaultAccount = d.string()
 		case 16:
 			h.History = d.bool()
+		case 17:
+			h.Files = d.bool()
 		default:
 			d.skip()
 		}

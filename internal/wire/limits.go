@@ -14,6 +14,7 @@ const (
 	MaxEvents   = 4 << 10
 	MaxLogBytes = 512 << 10
 	MaxPoints   = 4 << 10 // of a history
+	MaxVersions = 256     // former contents of a file
 	MaxAddrs    = 256
 	MaxDegraded = 64
 	MaxServers  = 256

@@ -146,8 +146,12 @@ var genReport = rapid.Custom(func(t *rapid.T) *gozzard.Report {
 		r.History.ID = genOpID.Draw(t, "history question")
 		r.History.Points = listOf(rapid.Custom(func(t *rapid.T) (p gozzard.HistoryPoint) { fill(t, &p); return p })).
 			Draw(t, "points")
+		r.File = &gozzard.FileAnswer{ID: genOpID.Draw(t, "file question"), Offset: rapid.Int64().Draw(t, "file offset"),
+			View: gozzard.FileView{Exists: true, Owner: genText.Draw(t, "owner"), Size: rapid.Int64().Draw(t, "size"),
+				Changed: rapid.Int64().Draw(t, "changed")},
+			Versions: []gozzard.FileVersion{{At: 7, SHA256: genText.Draw(t, "sha256"), Task: 8}}}
 		if data := rapid.SliceOf(rapid.Byte()).Draw(t, "data"); len(data) > 0 {
-			r.Logs.Data = data
+			r.Logs.Data, r.File.View.Content = data, data
 		}
 	}
 
@@ -157,7 +161,7 @@ var genReport = rapid.Custom(func(t *rapid.T) *gozzard.Report {
 var genCommand = rapid.Custom(func(t *rapid.T) *gozzard.Command {
 	c := new(gozzard.Command)
 	fill(t, c)
-	c.Version, c.Kind = 1, gozzard.CommandKind(rapid.IntRange(1, 9).Draw(t, "kind"))
+	c.Version, c.Kind = 1, gozzard.CommandKind(rapid.IntRange(1, 10).Draw(t, "kind"))
 	c.Interval = time.Duration(rapid.Int64().Draw(t, "interval"))
 	c.Cancel, c.Acked = listOf(genOpID).Draw(t, "cancel"), listOf(genOpID).Draw(t, "acked")
 	c.Groups = listOf(genGroup).Draw(t, "groups")
@@ -170,6 +174,9 @@ var genCommand = rapid.Custom(func(t *rapid.T) *gozzard.Command {
 		c.Logs.ID, c.Logs.Key = genOpID.Draw(t, "question"), genKey.Draw(t, "key")
 		c.History = new(gozzard.HistoryQuery)
 		fill(t, c.History)
+		c.File = new(gozzard.FileQuery)
+		fill(t, c.File)
+		c.File.ID, c.File.Key = genOpID.Draw(t, "file question"), genKey.Draw(t, "file key")
 		c.History.ID, c.History.Key = genOpID.Draw(t, "history question"), genKey.Draw(t, "history key")
 	}
 

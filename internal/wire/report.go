@@ -52,6 +52,9 @@ func AppendReport(b []byte, r *gozzard.Report) []byte {
 	if r.Vitals != nil {
 		b = appendVitals(b, 18, r.Vitals)
 	}
+	if r.File != nil {
+		b = appendFileAnswer(b, 19, r.File)
+	}
 
 	return b
 }
@@ -77,7 +80,7 @@ func DecodeReport(b []byte) (*gozzard.Report, error) {
 func decodeReportField(d *decoder, r *gozzard.Report) {
 	switch d.num {
 	case 2:
-		r.Kind = gozzard.ReportKind(d.atMost(uint64(gozzard.ReportHistory)))
+		r.Kind = gozzard.ReportKind(d.atMost(uint64(gozzard.ReportFile)))
 	case 3:
 		r.Session = d.uint()
 	case 4:
@@ -133,6 +136,11 @@ func decodeReportField(d *decoder, r *gozzard.Report) {
 			r.Vitals = new(gozzard.Vitals)
 		}
 		d.nested(decodeVitals(d.message("vitals"), r.Vitals))
+	case 19:
+		if r.File == nil {
+			r.File = new(gozzard.FileAnswer)
+		}
+		d.nested(decodeFileAnswer(d.message("file"), r.File))
 	case fieldVersion:
 		d.fail("comes twice")
 	default:

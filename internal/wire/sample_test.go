@@ -71,6 +71,10 @@ func otherCommands() map[string]*gozzard.Command {
 		"logs": {Version: 1, Kind: gozzard.CommandLogs, Session: 7, Logs: &gozzard.LogQuery{
 			ID: opID(7), Key: gozzard.Key{Namespace: "gse", Name: "网关"}, Lines: 100, Offset: -1, Max: 64 << 10,
 		}},
+		"file": {Version: 1, Kind: gozzard.CommandFile, Session: 7, File: &gozzard.FileQuery{
+			ID: opID(7), Key: gozzard.FileKey("shop", "/etc/shop/web.conf"), Path: "/etc/shop/web.conf", Account: "shop",
+			Kept: gozzard.FileDigest([]byte("a")), List: true, Offset: 65536, Max: 4096,
+		}},
 		"history": {Version: 1, Kind: gozzard.CommandHistory, Session: 7, History: &gozzard.HistoryQuery{
 			ID: opID(7), Key: gozzard.Key{Namespace: "gse", Name: "网关"}, From: 1700000000, To: 1700086400, Points: 300,
 		}},
@@ -196,6 +200,16 @@ func otherReports() map[string]*gozzard.Report {
 				{CPU: 1234, Mem: 1 << 33, FD: 42, Restarts: 1}, {}, gozzard.EmptyPoint(),
 				{CPU: gozzard.NotMeasured, Mem: gozzard.NotMeasured, FD: gozzard.NotMeasured, Restarts: 7},
 			},
+		}},
+		"file": {Version: 1, Kind: gozzard.ReportFile, Session: 8, Journal: journal, File: &gozzard.FileAnswer{
+			ID: opID(7), Offset: 65536, Error: "cut",
+			View: gozzard.FileView{Exists: true, Owner: "shop", Group: "www", Mode: "0640", Size: 65541,
+				SHA256: gozzard.FileDigest([]byte("a")), Changed: 1700000000123, Content: []byte("a = 1")},
+			Versions: []gozzard.FileVersion{{At: 1700000000000, SHA256: gozzard.FileDigest([]byte("b")),
+				Size: 1, Owner: "shop", Group: "www", Mode: "0644", Task: 17}},
+		}},
+		"hello-files": {Version: 1, Kind: gozzard.ReportHello, Session: 9, Hello: &gozzard.Hello{
+			Run: 3, Host: gozzard.HostInfo{Agent: "0a1b", Files: true},
 		}},
 		"hello-history": {Version: 1, Kind: gozzard.ReportHello, Session: 9, Hello: &gozzard.Hello{
 			Run: 3, Host: gozzard.HostInfo{Agent: "0a1b", History: true},

@@ -149,8 +149,8 @@ func (f *fleet) runHost(ctx context.Context, i int) error {
 	var link *nats.Link
 	a, err := agent.New(agent.Options{
 		Dir: dir, Host: machine, Log: o.Log, Fatal: o.Fatal, SampleEvery: time.Minute,
-		Simulated: true,
-		Servers:   func(list []gozzard.ServerAddress) { o.learn(link, list) },
+		Simulated: true, Files: machine.Files(),
+		Servers: func(list []gozzard.ServerAddress) { o.learn(link, list) },
 		Info: gozzard.HostInfo{
 			Agent: id, Addrs: []gozzard.HostAddr{Addr(lo.Cloud, i)}, Hostname: string(id), OS: "linux", Arch: "sim",
 			Version: "sim", BootID: "sim",

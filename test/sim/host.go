@@ -20,6 +20,7 @@ type Host struct {
 	lastPID int
 	procs   map[int]*process
 	keys    map[gozzard.Key]*history
+	files   map[string]gozzard.FileView // by path
 
 	kernel    string // the result of Limit
 	kernelErr error

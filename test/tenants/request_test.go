@@ -398,6 +398,9 @@ func (m *maker) native(rt route, r *request) {
 		spec := m.spec()
 		delete(spec, "process_group")
 		body = object{"namespace": m.namespace(), "name": m.name(), "hosts": m.some(hosts), "spec": spec}
+	case rt.path == "/api/v1/files":
+		body = object{"namespace": m.namespace(), "hosts": m.some(hosts), "path": "/data/x.conf", "account": "root",
+			"content": "x"}
 	case strings.HasSuffix(rt.path, "/retry"):
 		body = object{"dry_run": m.IntN(3) == 0}
 	case strings.HasPrefix(rt.path, "/api/v1/topology/"):
@@ -450,6 +453,11 @@ func (m *maker) native(rt route, r *request) {
 		q.Set("namespace", m.namespace())
 		q.Set("name", m.name())
 		q.Set("host", pick(m, m.agent(), m.ip(), "0:"+m.ip()))
+	case strings.HasPrefix(rt.path, "/api/v1/files"):
+		q.Set("namespace", m.namespace())
+		q.Set("host", pick(m, m.agent(), m.ip(), "0:"+m.ip()))
+		q.Set("path", "/data/x.conf")
+		q.Set("account", m.account())
 	case strings.HasSuffix(rt.path, "/grants/check"):
 		q.Set("app", m.person())
 		q.Set("action", pick(m, "start", "stop"))

@@ -355,7 +355,7 @@ func (w *world) populate(only string) {
 			continue
 		}
 		info := gozzard.HostInfo{Agent: h.agent, Addrs: []gozzard.HostAddr{{IP: netip.MustParseAddr(h.ip)}},
-			Hostname: tag(h.seen), OS: "linux", Version: tag(h.seen)}
+			Hostname: tag(h.seen), OS: "linux", Version: tag(h.seen), Files: true}
 		w.receive(h.agent, 0, &gozzard.Report{Version: 1, Kind: gozzard.ReportHello, Session: 1,
 			Journal: gozzard.JournalPos{ID: [16]byte{1}, LSN: 1},
 			Hello:   &gozzard.Hello{Host: info}})
@@ -471,6 +471,9 @@ func (w fabric) Send(to gozzard.AgentID, cloud int, cmd *gozzard.Command) error 
 				r.Logs.Error, r.Logs.Data, r.Logs.Next = "", []byte(tag(p.seen)), 5
 			}
 		}
+	case gozzard.CommandFile:
+		r.Kind, r.File = gozzard.ReportFile, &gozzard.FileAnswer{ID: cmd.File.ID, View: gozzard.FileView{Exists: true,
+			Size: 1, SHA256: gozzard.FileDigest([]byte("x")), Content: []byte("x")}}
 	default:
 		return nil
 	}
