@@ -15,4 +15,4 @@ ALTER TABLE servers ADD COLUMN authority TEXT NOT NULL DEFAULT '';
 -- The public key of this run of a server, for which others seal keys; '': none.
 ALTER TABLE servers ADD COLUMN seal TEXT NOT NULL DEFAULT '';
 
-UPDATE counters SET value = 33 WHERE name = 'compatible_at';
+UPDATE counters SET value = 34 WHERE name = 'compatible_at';
