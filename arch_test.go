@@ -29,23 +29,25 @@ var mayImport = map[string][]string{
 
 	// The program: flags, verbs and tables. Long-lived parts are in the composition roots, drivers behind them.
 	"cmd/gozzard": {".", "client", "internal/agentd", "internal/doctor", "internal/server",
-		"internal/agentsock",  // the client of the agent's socket, as package client is of the API
-		"internal/atomicfile", // checks that only the owner may read a secret
-		"internal/backup",     // keys and options of the verbs
-		"internal/language",   // the Chinese texts
-		"internal/relay",      // runs beside the composition roots: a relay has no other part
-		"internal/release",    // reads a manifest before it is sent
-		"internal/selfupdate", // reads the state of updates, and a release in a folder
-		"internal/signing",    // lists and rotates keys in a data folder
-		"internal/specjson",   // reads the definitions in a business before it is sent
-		"internal/taskname",   // reads task ids as people have them
-		"internal/topology",   // reads a document before it is sent
-		"test/sim"},           // the fleet of `gozzard sim` is the one of the tests
+		"internal/agentsock",        // the client of the agent's socket, as package client is of the API
+		"internal/atomicfile",       // checks that only the owner may read a secret
+		"internal/backup",           // keys and options of the verbs
+		"internal/blueking/conform", // the documented requests
+		"internal/language",         // the Chinese texts
+		"internal/relay",            // runs beside the composition roots: a relay has no other part
+		"internal/release",          // reads a manifest before it is sent
+		"internal/selfupdate",       // reads the state of updates, and a release in a folder
+		"internal/signing",          // lists and rotates keys in a data folder
+		"internal/specjson",         // reads the definitions in a business before it is sent
+		"internal/taskname",         // reads task ids as people have them
+		"internal/topology",         // reads a document before it is sent
+		"test/sim"},                 // the fleet of `gozzard sim` is the one of the tests
 
 	// Composition roots.
 	"internal/agentd": {".", "internal/agent", "internal/agentsock", "internal/atomicfile", "internal/enrol",
 		"internal/history", "internal/host", "internal/journal", "internal/kept", "internal/nats", "internal/policy", "internal/release",
 		"internal/selfupdate", "internal/signing"},
+	"internal/blueking/conform": {},
 	"internal/doctor": {".", "internal/agentd", "internal/backup", "internal/enrol", "internal/host", "internal/journal",
 		"internal/policy", "internal/procfs", "internal/selfupdate", "internal/signing", "internal/sqlstore"},
 	"internal/server": {".", "client", "internal/api", "internal/approval", "internal/atomicfile", "internal/audit",

@@ -36,6 +36,9 @@ type Credentials struct {
 	CA string `json:"-"`
 }
 
+// authorization is the header with the credentials of an app.
+const authorization = "X-Bkapi-Authorization"
+
 // Client sends requests to one server. It is safe for concurrent use.
 type Client struct {
 	base   *url.URL
@@ -86,7 +89,7 @@ func (c *Client) authorize(req *http.Request) {
 		req.Header.Set("Authorization", "Bearer "+c.bearer)
 		return
 	}
-	req.Header.Set("X-Bkapi-Authorization", c.header)
+	req.Header.Set(authorization, c.header)
 }
 
 func newHTTPClient(trust *tls.Config) *http.Client {

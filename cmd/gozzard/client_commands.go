@@ -70,7 +70,7 @@ func (env *cliEnv) clientCommands() []*cobra.Command {
 		{groupOperate, append(newOperateCommands(env), newRunCommand(env), newRegisterCommand(env), newEditCommand(env), newDiffCommand(env), newUnregisterCommand(env), newDemoCommand(env))},
 		{groupAccess, []*cobra.Command{newTokenCommand(env), newAppCommand(env), newUserCommand(env),
 			newGrantCommand(env), newRequestCommand(env), newKeyCommand(env)}},
-		{groupUpgrade, []*cobra.Command{newReleaseCommand(env)}},
+		{groupUpgrade, []*cobra.Command{newReleaseCommand(env), newConformCommand(env)}},
 	}
 
 	var all []*cobra.Command

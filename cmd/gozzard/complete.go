@@ -132,5 +132,5 @@ var freeFlags = map[string]string{
 	"code": "changes every half minute", "expect": "is from an earlier output", "key": "a public key",
 	"note": "a text", "since": "a time", "until": "a time", "name": "a new name", "cron": "a rule of times",
 	"cpu": "a number with a unit", "mem": "a number with a unit", "expression": "a pattern over five fields",
-	"signer-command": "a command with arguments", "destructive-quota-of": "a name with a number",
+	"prefix": "the beginning of a path", "signer-command": "a command with arguments", "destructive-quota-of": "a name with a number",
 }
