@@ -11,7 +11,7 @@ GOBUILD   := CGO_ENABLED=0 go build -trimpath -ldflags '$(LDFLAGS)'
 TOOL      := go tool -modfile=tools/pinned/go.mod
 PLATFORMS := linux/amd64 linux/arm64 windows/amd64 darwin/arm64
 FUZZTIME  ?= 60s
-FUZZTEST  ?= 1s
+FUZZTEST  ?= 300ms
 MAKOTIME  ?= 10m
 DIST      ?= dist
 SCALE     ?= 10
@@ -145,20 +145,26 @@ NORACE := -gcflags=modernc.org/sqlite/lib=-race=false
 
 # The models explore states in one goroutine: the race detector finds nothing in them and makes them ten times slower. They run first, without it.
 MODELS := ^(TestProtocol|TestSupervision)(Mutations)?$$
+
+# The short runs of the benchmarks are in make bench-quick: beside other tests they measure nothing.
+QUICK  := ^TestQuick(Run|Growth|Profiles|Beside)$$
 WHOLE  := $(filter ./...,$(PACKAGES))
 
 # A machine that is shared can be too slow for a test that starts many processes. Up to this many failed tests run once more, alone; the summary lists them.
 AGAIN ?= 5
+
+# PROGRAM=shipped: the tests have the race detector, and the program that they start has not.
+PROGRAM ?=
 
 # Under the race detector every program that ends waits a second for late reports; these tests start hundreds.
 .PHONY: test
 test: deps-test web ## vet and all tests with the race detector, a line for every package as it ends; fuzz targets try random inputs for FUZZTEST
 	@CGO_ENABLED=0 go build -trimpath -o bin/testsummary ./tools/testsummary
 	@race='-race $(NORACE)'; export CGO_ENABLED=1; command -v gcc >/dev/null || { race=; CGO_ENABLED=0; echo "test: no C compiler, so without the race detector"; }; \
-	export GORACE=atexit_sleep_ms=50 GOZZARD_FUZZ_TIME=$(FUZZTEST) GOZZARD_BUILDS=$$(mktemp -d); trap 'rm -rf "$$GOZZARD_BUILDS"' EXIT; \
+	export GORACE=atexit_sleep_ms=50 GOZZARD_FUZZ_TIME=$(FUZZTEST) GOZZARD_TEST_PROGRAM=$(PROGRAM) GOZZARD_BUILDS=$$(mktemp -d); trap 'rm -rf "$$GOZZARD_BUILDS"' EXIT; \
 	failed() { printf '{"Action":"exit","Code":%d}\n' $$?; }; \
 	{ $(if $(WHOLE),CGO_ENABLED=0 go test -json -trimpath -vet=off -run '$(MODELS)' . ./internal/supervise || failed;) \
-	go test -json -vet=all $$race -p $(ATONCE) -parallel 4 -timeout 60m $(if $(WHOLE),-skip '$(MODELS)') $(LONGEST) $(PACKAGES) || failed; } | \
+	go test -json -vet=all $$race -p $(ATONCE) -parallel 4 -timeout 60m $(if $(WHOLE),-skip '$(MODELS)|$(QUICK)') $(LONGEST) $(PACKAGES) || failed; } | \
 	bin/testsummary -skips .ci/skips $(STRICT) -again $(AGAIN) go test -json -vet=off $$race -timeout 60m
 
 .PHONY: deps-test
@@ -270,6 +276,10 @@ swaps: ## threat TT4: a million swaps of links in a minute or more, while comman
 .PHONY: tenants
 tenants: ## threats TI3 and TE6: 10,000 random requests of one tenant beside another, and 10,000 with real processes on a shared host
 	go test -count=1 -timeout 30m -v -run 'TestTI3|TestJudge' ./test/tenants -requests 10000 -shared.requests 10000
+
+.PHONY: bench-quick
+bench-quick: ## a short run of every benchmark, without figures
+	go test -count=1 -timeout 30m -run 'TestQuick' ./bench/...
 
 .PHONY: bench
 bench: ## figures beside those of peers: the path of an operation, businesses, and the agent beside other supervisors (an hour and three quarters)

@@ -136,7 +136,7 @@ func BuildVersion(t testing.TB, version, out string) {
 
 // Binary builds the program once per test process. GOZZARD_BINARY names a program to use instead.
 func Binary(t testing.TB) string {
-	if asShipped {
+	if asShipped || os.Getenv("GOZZARD_TEST_PROGRAM") == "shipped" {
 		return binary(t, crowd)
 	}
 	return binary(t, build)
