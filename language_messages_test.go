@@ -38,8 +38,10 @@ var spoken = []struct {
 		"permit.go", "plane.go", "query.go", "recheck.go"}},
 	{folder: "internal/delivery", files: []string{"outcome.go", "backlog.go", "quota.go"}},
 	{folder: "internal/waves", calls: true},
+	{folder: "internal/configfile", calls: true},
 	{folder: "internal/waves", files: []string{"create.go", "plan.go", "read.go"}},
-	{folder: "internal/sqlstore", files: []string{"accept.go", "business_read.go", "job.go", "job_read.go", "presence.go",
+	{folder: "internal/sqlstore", files: []string{"accept.go", "business_read.go", "config_binding.go",
+		"config_instance.go", "config_template.go", "config_version.go", "job.go", "job_read.go", "presence.go",
 		"store.go", "task.go", "writer_error.go"}, calls: true},
 	{folder: ".", files: []string{"action.go", "key.go", "name.go"}},
 }

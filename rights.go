@@ -291,6 +291,9 @@ func (g *Grant) may(a Action) bool {
 	case RoleAdmin:
 		return true
 	case RoleOperator:
+		if a == ActionConfigure { // an operator of processes writes no files, unless the grant says so
+			return slices.Contains(g.Actions, a)
+		}
 		return len(g.Actions) == 0 || slices.Contains(g.Actions, a) || a.ReadOnly()
 	case RoleViewer:
 		return a.ReadOnly()

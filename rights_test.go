@@ -63,10 +63,15 @@ func TestRights(t *testing.T) {
 		"not as root":                      {operator.May(start, "a-1", in, "root") || operator.May(start, "a-1", in, ""), false},
 		"asking is seeing":                 {operator.May(query, "a-1", in, "root"), true},
 		"not on another host":              {operator.May(start, "a-1", out, "shop"), false},
-		"some of a space":                  {operator.MaySpace(start, "a-1"), true},
-		"not the whole of it":              {operator.SeesSpace("a-1"), false},
-		"no business on some hosts":        {operator.MayBusiness(2) || narrow.MayBusiness(2), false},
-		"no host as a whole":               {operator.MayHost(in) || any.MayHost(in), false},
+		"to configure is not an action of processes": {business.MayBusinessHosts(gozzard.ActionConfigure, 2) ||
+			operator.MaySpace(gozzard.ActionConfigure, "a-1") || viewer.MaySpace(gozzard.ActionConfigure, "a-1"), false},
+		"to configure as an admin": {admin.MayBusinessHosts(gozzard.ActionConfigure, 2), true},
+		"to configure by a grant that says so": {rights(gozzard.Grant{Role: gozzard.RoleOperator, Businesses: []int{2},
+			Actions: gozzard.Actions{gozzard.ActionConfigure}}).MayBusinessHosts(gozzard.ActionConfigure, 2), true},
+		"some of a space":           {operator.MaySpace(start, "a-1"), true},
+		"not the whole of it":       {operator.SeesSpace("a-1"), false},
+		"no business on some hosts": {operator.MayBusiness(2) || narrow.MayBusiness(2), false},
+		"no host as a whole":        {operator.MayHost(in) || any.MayHost(in), false},
 
 		"by business": {business.Sees("JOB_BIZ_2", in) && business.Sees("GSEKIT_BIZ_2", in) &&
 			business.May(start, "JOB_BIZ_2", in, "db") && business.SeesHost(in), true},

@@ -42,7 +42,7 @@ func intersect(a, b *gozzard.Grant) (g gozzard.Grant, ok bool) {
 		g.Accounts = accounts(a, b)
 	}
 
-	g.Actions, ok = common(a.Actions, b.Actions)
+	g.Actions, ok = actions(a, b)
 	// A viewer does no actions, so the lists of actions do not matter.
 	if g.Role == gozzard.RoleViewer {
 		g.Actions, ok = nil, true
@@ -63,6 +63,18 @@ func lesser(a, b gozzard.Role) (gozzard.Role, bool) {
 		return "", false
 	}
 	return gozzard.RoleViewer, true // of viewer and operator
+}
+
+// actions is what the actions of two grants share. An empty list of an operator means everything but to configure.
+func actions(a, b *gozzard.Grant) (gozzard.Actions, bool) {
+	both, ok := common(a.Actions, b.Actions)
+	for _, g := range []*gozzard.Grant{a, b} {
+		if g.Role == gozzard.RoleOperator && len(g.Actions) == 0 && len(both) > 0 {
+			both = slices.DeleteFunc(both, func(x gozzard.Action) bool { return x == gozzard.ActionConfigure })
+			ok = ok && len(both) > 0
+		}
+	}
+	return both, ok
 }
 
 // common is what two lists share; an empty list means everything.

@@ -35,8 +35,8 @@ func grants() *rapid.Generator[[]gozzard.Grant] {
 		}
 
 		if g.Role == gozzard.RoleOperator {
-			g.Actions = rapid.SliceOfN(rapid.SampledFrom([]gozzard.Action{gozzard.ActionStart, gozzard.ActionStop}),
-				0, few(2)(t, "a")).Draw(t, "actions")
+			g.Actions = rapid.SliceOfN(rapid.SampledFrom([]gozzard.Action{gozzard.ActionStart, gozzard.ActionStop,
+				gozzard.ActionConfigure}), 0, few(2)(t, "a")).Draw(t, "actions")
 		}
 
 		// As in the record: a grant has businesses or namespaces, and says its hosts and accounts.
@@ -87,7 +87,8 @@ func TestIntersectGivesNoMore(t *testing.T) {
 			no(both.SeesHost(h), a.SeesHost(h), b.SeesHost(h), "a host")
 			for _, ns := range spaces {
 				no(both.Sees(ns, h), a.Sees(ns, h), b.Sees(ns, h), "sight of "+ns)
-				for _, act := range []gozzard.Action{gozzard.ActionStart, gozzard.ActionStop, gozzard.ActionQuery} {
+				for _, act := range []gozzard.Action{gozzard.ActionStart, gozzard.ActionStop, gozzard.ActionQuery,
+					gozzard.ActionConfigure} {
 					no(both.MayOn(act, ns, h), a.MayOn(act, ns, h), b.MayOn(act, ns, h), act.String()+" of "+ns)
 					for _, acc := range []string{"shop", "db", "root", ""} {
 						no(both.May(act, ns, h, acc), a.May(act, ns, h, acc), b.May(act, ns, h, acc),

@@ -39,7 +39,9 @@ const (
 type Job struct {
 	ID          int64
 	Biz         int
-	Action      gozzard.Action
+	Action      gozzard.Action // ActionConfigure if it has work
+	Work        JobWork        // on configuration files; WorkNone: the job operates processes
+	Choice      ConfigChoice   // which files
 	Caller      gozzard.Caller
 	Expression  string // for people
 	Request     []byte // the scope as the door was given it, only carried
@@ -75,6 +77,7 @@ type JobTask struct {
 	Code     gozzard.Code // of the verdict, when Reason is ReasonVerdict
 	Message  string
 	Info     []byte // a picture of the process for the door, only carried
+	Result   []byte // what a task on configuration files did: ConfigDone; only where JobTaskFilter asks for it
 	Started  time.Time
 	Ended    time.Time
 
@@ -106,10 +109,11 @@ const (
 type JobFilter struct {
 	Biz     int
 	IDs     []int64
-	Actions []string // gozzard.Action.String
+	Actions []string // gozzard.Action.String, or a JobWork
 	Apps    []string `json:",omitempty"` // only by the Runner
 	Users   []string
 	States  []JobState
+	Configs *bool     `json:",omitempty"` // only jobs on configuration files, or only those on processes
 	From    time.Time // of Started
 	Until   time.Time
 	Start   int
@@ -129,6 +133,7 @@ type JobTaskFilter struct {
 	Limit     int // < 0: all
 
 	Definitions bool // with Labels and Spec, and without Info
+	Results     bool // with Result
 }
 
 // JobTaskPage is an answer to JobTaskFilter.
@@ -146,6 +151,8 @@ type JobRequest struct {
 	Caller      gozzard.Caller
 	Biz         int
 	Action      gozzard.Action
+	Work        JobWork        // see Job
+	Choice      ConfigChoice   // see Job
 	Query       topology.Query // of that business; its order and page are not looked at
 	Expression  string         // for people
 	Raw         []byte         // the scope as the door was given it, only carried

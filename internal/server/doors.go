@@ -37,7 +37,7 @@ func (s *Server) openDoors(context.Context) error {
 		Proxied: s.plane.guard.Proxied, Live: s.live, Servers: s.serverDesk(), Relays: s.relays.desk,
 	}
 
-	kit := gsekit.Options{Plane: s.plane, Jobs: s.jobs, Auth: book, Log: log, Observe: observe}
+	kit := gsekit.Options{Plane: s.plane, Jobs: s.jobs, Configs: s.configs, Auth: book, Log: log, Observe: observe}
 	if s.cmdb != nil {
 		kit.Flush = flusher(s.plane.Plane, s.cmdb)
 	}

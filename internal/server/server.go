@@ -18,6 +18,7 @@ import (
 	"github.com/gozzard/gozzard/internal/blueking"
 	"github.com/gozzard/gozzard/internal/blueking/gsekit"
 	"github.com/gozzard/gozzard/internal/cmdb"
+	"github.com/gozzard/gozzard/internal/configfile"
 	"github.com/gozzard/gozzard/internal/control"
 	"github.com/gozzard/gozzard/internal/enrol"
 	"github.com/gozzard/gozzard/internal/fleet"
@@ -62,6 +63,7 @@ type Server struct {
 	accounts    *auth.Accounts
 	second      secondPerson
 	jobs        *waves.Runner
+	configs     *configfile.Files
 	cmdb        *cmdb.Sync        // nil: businesses come from documents only
 	backups     *backup.Scheduler // nil: the server makes no backups
 	checkpoints *checkpoints      // nil: none are signed
@@ -224,13 +226,14 @@ type Parts struct {
 	Plane    *Plane
 	Fleet    *fleet.Index
 	Jobs     *waves.Runner
+	Configs  *configfile.Files
 	Upgrades *upgrade.Runner
 	Registry *enrol.Registry
 }
 
 // Parts gives the parts of a server to tests that compare what was answered with what was recorded.
 func (s *Server) Parts() Parts {
-	return Parts{Store: s.store, Plane: s.plane, Fleet: s.fleet, Jobs: s.jobs, Upgrades: s.upgrades,
+	return Parts{Store: s.store, Plane: s.plane, Fleet: s.fleet, Jobs: s.jobs, Configs: s.configs, Upgrades: s.upgrades,
 		Registry: s.trust.registry}
 }
 
@@ -294,7 +297,8 @@ func (s *Server) openPlane(ctx context.Context) (err error) {
 }
 
 func (s *Server) openJobs(context.Context) error {
-	s.jobs = waves.New(waves.Options{Door: gsekit.Door, Store: s.store, Plane: s.plane, Rights: s.rightsLater,
+	s.configs = configfile.New(configfile.Options{Store: s.store, Plane: s.plane, Log: s.options.Log, Now: s.options.Now})
+	s.jobs = waves.New(waves.Options{Door: gsekit.Door, Store: s.store, Plane: s.plane, Worker: s.configs, Rights: s.rightsLater,
 		Log: s.options.Log, Now: s.options.Now, Shared: s.options.shared})
 	return nil
 }

@@ -52,6 +52,10 @@ func contract(t *testing.T, open func(*testing.T) *sqlstore.Store) {
 		storetest.RunJobs(t, func(t *testing.T) storetest.JobRecord { return open(t) })
 	})
 
+	t.Run("config", func(t *testing.T) {
+		storetest.RunConfigs(t, func(t *testing.T) storetest.ConfigRecord { return open(t) })
+	})
+
 	t.Run("enrol", func(t *testing.T) {
 		storetest.RunEnrol(t, func(t *testing.T) storetest.EnrolRecord { return open(t) })
 	})

@@ -1,6 +1,7 @@
 package sqlstore_test
 
 import (
+	"github.com/gozzard/gozzard/internal/configfile"
 	"github.com/gozzard/gozzard/internal/control"
 	"github.com/gozzard/gozzard/internal/sqlstore"
 	"github.com/gozzard/gozzard/internal/waves"
@@ -12,4 +13,5 @@ var (
 	_ control.TopologyStore = (*sqlstore.Store)(nil)
 	_ control.AuditStore    = (*sqlstore.Store)(nil)
 	_ waves.Store           = (*sqlstore.Store)(nil)
+	_ configfile.Store      = (*sqlstore.Store)(nil)
 )

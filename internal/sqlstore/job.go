@@ -1,7 +1,9 @@
 package sqlstore
 
 import (
+	"cmp"
 	"context"
+	"encoding/json"
 	"fmt"
 	"strings"
 
@@ -18,6 +20,9 @@ var (
 	insertJobDetails = insertRows("job_details", "job, id, labels, spec_hash, info", "")
 
 	insertJobSpecs = insertRows("job_specs", "job, hash, body", " ON CONFLICT (job, hash) DO NOTHING")
+
+	upsertJobResults = insertRows("job_results", "job, id, body",
+		" ON CONFLICT (job, id) DO UPDATE SET body = excluded.body")
 
 	updateJobTasks = withRows(`UPDATE job_tasks
 		SET state = v.s, reason = v.r, code = v.c, message = v.m, round = v.n, task_id = v.t, started = v.b, ended = v.e
@@ -90,7 +95,7 @@ func (n *jobCreation) run(ctx context.Context, c *conn) error {
 		return err
 	}
 	audit := n.audit
-	audit.Act = fmt.Sprintf("job:%s job %d", n.j.Action, n.id)
+	audit.Act = fmt.Sprintf("job:%s job %d", cmp.Or(string(n.j.Work), n.j.Action.String()), n.id)
 	if err := addAudit(ctx, c, audit); err != nil {
 		return err
 	}
@@ -127,12 +132,16 @@ func nextNumbers(ctx context.Context, c *conn, name string, n int) (last int64, 
 
 func (n *jobCreation) putJob(ctx context.Context, c *conn) error {
 	j := n.j
-	_, err := c.change(ctx, `INSERT INTO jobs (id, biz, action, app, caller, asserted, expression, granularity,
-		state, reason, message, started, ended, request)
-		VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14)`,
+	choice, err := json.Marshal(j.Choice)
+	if err != nil {
+		return fmt.Errorf("cannot encode the choice of a job: %w", err)
+	}
+	_, err = c.change(ctx, `INSERT INTO jobs (id, biz, action, app, caller, asserted, expression, granularity,
+		state, reason, message, started, ended, request, work, choice)
+		VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15, $16)`,
 		n.id, j.Biz, int64(j.Action), text(j.Caller.App), text(j.Caller.User), j.Caller.Asserted,
 		text(j.Expression), text(string(j.Granularity)), string(j.State), string(j.Reason), text(j.Message),
-		millis(j.Started), millis(j.Ended), j.Request)
+		millis(j.Started), millis(j.Ended), j.Request, string(j.Work), string(choice))
 	if err != nil {
 		return err
 	}
@@ -186,6 +195,18 @@ func updateJob(ctx context.Context, c *conn, j *record.Job, and string) (int64, 
 }
 
 func updateTasks(ctx context.Context, c *conn, tasks []record.JobTask) error {
+	var made []*record.JobTask
+	for i := range tasks {
+		if tasks[i].Result != nil {
+			made = append(made, &tasks[i])
+		}
+	}
+	err := c.execRows(ctx, upsertJobResults, len(made), func(i int, to []any) []any {
+		return append(to, made[i].Job, made[i].ID, made[i].Result)
+	})
+	if err != nil {
+		return fmt.Errorf("results: %w", err)
+	}
 	return c.execRows(ctx, updateJobTasks, len(tasks), func(i int, to []any) []any {
 		t := &tasks[i]
 		return append(to, t.Job, t.ID, string(t.State), string(t.Reason), text(string(t.Code)), text(t.Message),

@@ -22,6 +22,8 @@ var (
 				AND id IN (SELECT id FROM job_tasks WHERE job = $1 ORDER BY id LIMIT $2)`,
 			`DELETE FROM job_details WHERE job = $1
 				AND id IN (SELECT id FROM job_details WHERE job = $1 ORDER BY id LIMIT $2)`,
+			`DELETE FROM job_results WHERE job = $1
+				AND id IN (SELECT id FROM job_results WHERE job = $1 ORDER BY id LIMIT $2)`,
 			`DELETE FROM job_specs WHERE job = $1
 				AND hash IN (SELECT hash FROM job_specs WHERE job = $1 ORDER BY hash LIMIT $2)`,
 		},

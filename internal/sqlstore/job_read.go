@@ -14,15 +14,22 @@ import (
 )
 
 const jobColumns = `id, biz, action, app, caller, asserted, expression, granularity, state, reason, message,
-	started, ended, request`
+	started, ended, request, work, choice`
 
 func scanJob(r *sql.Rows, to *[]record.Job) error {
 	var j record.Job
 	var action int64
+	var choice string
 	err := r.Scan(&j.ID, &j.Biz, &action, &j.Caller.App, &j.Caller.User, &j.Caller.Asserted, &j.Expression,
-		&j.Granularity, &j.State, &j.Reason, &j.Message, (*stamp)(&j.Started), (*stamp)(&j.Ended), &j.Request)
+		&j.Granularity, &j.State, &j.Reason, &j.Message, (*stamp)(&j.Started), (*stamp)(&j.Ended), &j.Request,
+		&j.Work, &choice)
 	if err != nil {
 		return err
+	}
+	if choice != "" {
+		if err := json.Unmarshal([]byte(choice), &j.Choice); err != nil {
+			return fmt.Errorf("the choice of job %d: %w", j.ID, err)
+		}
 	}
 	j.Action = gozzard.Action(action)
 	*to = append(*to, j)
@@ -136,20 +143,18 @@ func (s *Store) jobsWhere(f *record.JobFilter) *where {
 	w.and("biz = " + w.arg(f.Biz))
 	w.in("id", s.d.jsonNumbers, len(f.IDs), f.IDs)
 
-	actions := []int{}
-	for _, word := range f.Actions {
-		a, err := gozzard.ParseAction(word)
-		if err != nil { // matches no job
-			a = gozzard.ActionNone
-		}
-		actions = append(actions, int(a))
-	}
-
-	w.in("action", s.d.jsonNumbers, len(actions), actions)
+	s.actionsWhere(w, f.Actions)
 	w.in("app", s.d.jsonTexts, len(f.Apps), texts(f.Apps))
 	w.in("caller", s.d.jsonTexts, len(f.Users), texts(f.Users))
 	w.in("state", s.d.jsonTexts, len(f.States), texts(f.States))
 
+	if f.Configs != nil {
+		if *f.Configs {
+			w.and("work <> ''")
+		} else {
+			w.and("work = ''")
+		}
+	}
 	if !f.From.IsZero() {
 		w.and("started >= " + w.arg(millis(f.From)))
 	}
@@ -158,6 +163,31 @@ func (s *Store) jobsWhere(f *record.JobFilter) *where {
 	}
 
 	return w
+}
+
+// actionsWhere adds the condition that a job does one of some actions, or one of some work on configuration files.
+func (s *Store) actionsWhere(w *where, words []string) {
+	if len(words) == 0 {
+		return
+	}
+	actions, work := []int{int(gozzard.ActionNone)}, []string{"none"} // no job has these
+	for _, word := range words {
+		if a, err := gozzard.ParseAction(word); err == nil {
+			actions = append(actions, int(a))
+		} else {
+			work = append(work, word)
+		}
+	}
+	either := &where{args: w.args}
+	either.in("action", s.d.jsonNumbers, len(actions), actions)
+	first := either.text.String()
+	either.text.Reset()
+	either.in("work", s.d.jsonTexts, len(work), texts(work))
+	w.args = either.args
+	w.and("(" + first + " OR " + either.text.String() + ")")
+	if w.err == nil {
+		w.err = either.err
+	}
 }
 
 func texts[S ~string](list []S) []string {
@@ -264,6 +294,10 @@ func readTaskRows(ctx context.Context, tx *sql.Tx,
 	if f.Definitions {
 		columns, from = taskOfJobColumns+`, d.labels, s.body`, fromDefinedTasks
 	}
+	if f.Results {
+		columns += `, x.body`
+		from += ` LEFT JOIN job_results x ON x.job = t.job AND x.id = t.id`
+	}
 
 	args := append(w.args[:len(w.args):len(w.args)], limitOf(f.Limit), max(f.Start, 0))
 	rows, err := tx.QueryContext(ctx, fmt.Sprintf(`SELECT %s%s WHERE %s ORDER BY t.id LIMIT $%d OFFSET $%d`,
@@ -283,6 +317,9 @@ func readTaskRows(ctx context.Context, tx *sql.Tx,
 			into = append(into, &labels, &t.Spec)
 		} else {
 			into = append(into, &t.Info)
+		}
+		if f.Results {
+			into = append(into, &t.Result)
 		}
 
 		err := r.Scan(into...)

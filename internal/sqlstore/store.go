@@ -1,5 +1,5 @@
 // Package sqlstore keeps the record in an SQL database, SQLite or PostgreSQL, with the same SQL text for both.
-// It implements control.Store, control.TopologyStore, control.AuditStore, waves.Store, upgrade.Store, enrol.Store
+// It implements control.Store, control.TopologyStore, control.AuditStore, configfile.Store, waves.Store, upgrade.Store, enrol.Store
 // and auth.Store.
 //
 // What differs between the two databases is in sqlite.go and postgres.go. All writes go through one goroutine, which

@@ -1,6 +1,7 @@
 package waves
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"slices"
@@ -20,6 +21,9 @@ const itemsAtOnce = 5000
 func (r *Runner) Create(ctx context.Context, q record.JobRequest) (record.Job, error) {
 	// Check the request.
 	o, ok := orderOf(q.Action)
+	if q.Work != record.WorkNone {
+		q.Action, o, ok = gozzard.ActionConfigure, unordered, r.o.Worker != nil
+	}
 	if !ok {
 		return record.Job{}, gozzard.Errorf(gozzard.ErrInvalid, "a job cannot %s processes", q.Action)
 	}
@@ -35,6 +39,10 @@ func (r *Runner) Create(ctx context.Context, q record.JobRequest) (record.Job, e
 
 	// Check the rights. Only the number of the business counts, so the answer does not reveal whether it exists.
 	if !q.Caller.Rights.MaySpace(q.Action, topology.Namespace(q.Biz)) {
+		if q.Work != record.WorkNone {
+			return record.Job{}, gozzard.Errorf(gozzard.ErrAppForbidden,
+				"app %s may not %s configuration files of business %d: it needs the right to configure", q.Caller.App, q.Work, q.Biz)
+		}
 		return record.Job{}, gozzard.Errorf(gozzard.ErrAppForbidden,
 			"app %s may not %s processes of business %d", q.Caller.App, q.Action, q.Biz)
 	}
@@ -50,7 +58,7 @@ func (r *Runner) Create(ctx context.Context, q record.JobRequest) (record.Job, e
 
 	// Record the job and start it.
 	j := record.Job{
-		Biz: q.Biz, Action: q.Action, Caller: q.Caller, Expression: q.Expression, Request: q.Raw,
+		Biz: q.Biz, Action: q.Action, Work: q.Work, Choice: q.Choice, Caller: q.Caller, Expression: q.Expression, Request: q.Raw,
 		Granularity: q.Granularity, State: record.JobPending, Started: now,
 	}
 	if len(tasks) == 0 {
@@ -86,14 +94,18 @@ func (r *Runner) tasksFor(ctx context.Context, q *record.JobRequest, now time.Ti
 	// Make a task of each instance. Most instances share a few definitions, which are stored once.
 	tasks := make([]record.JobTask, 0, instances)
 	specs := map[string][]byte{}
+	action := q.Action
+	if q.Work != record.WorkNone { // files need no definition of the process
+		action = gozzard.ActionQuery
+	}
 	for some := range slices.Chunk(rows, itemsAtOnce) {
-		items, err := r.o.Plane.TopologyItems(ctx, q.Biz, some, q.Action)
+		items, err := r.o.Plane.TopologyItems(ctx, q.Biz, some, action)
 		if err != nil {
 			return nil, err
 		}
 		for i := range items {
 			t := newTask(q, &items[i], now)
-			if items[i].Item.Spec != nil && t.State == record.JobPending {
+			if items[i].Item.Spec != nil && t.State == record.JobPending && q.Work == record.WorkNone {
 				body := gozzard.EncodeSpec(items[i].Item.Spec)
 				if _, known := specs[string(body)]; !known {
 					specs[string(body)] = body
@@ -127,6 +139,7 @@ func newTask(q *record.JobRequest, it *record.TopologyItem, now time.Time) recor
 	}
 
 	switch out := rejection(it); {
+	case q.Work != record.WorkNone:
 	case len(it.Missing) > 0:
 		t.State, t.Reason, t.Ended = record.JobFailed, record.ReasonMissing, now
 		t.Message = strings.Join(it.Missing, ", ")
@@ -164,7 +177,7 @@ func (r *Runner) Retry(ctx context.Context, caller gozzard.Caller, biz int, id i
 	if err != nil {
 		return record.Job{}, err
 	}
-	if err := r.checkRights(caller, j.Action, chosen); err != nil {
+	if err := r.checkRights(caller, &j, chosen); err != nil {
 		return record.Job{}, err
 	}
 
@@ -173,7 +186,8 @@ func (r *Runner) Retry(ctx context.Context, caller gozzard.Caller, biz int, id i
 	reset(chosen, roundOf(page.Tasks)+1, now)
 	j.State, j.Reason, j.Message, j.Ended = record.JobPending, record.ReasonNone, "", time.Time{}
 	audit := gozzard.AuditRow{
-		At: now, Caller: caller, Act: fmt.Sprintf("retry:%s job %d", j.Action, j.ID), Targets: len(chosen),
+		At: now, Caller: caller, Act: fmt.Sprintf("retry:%s job %d", cmp.Or(string(j.Work), j.Action.String()), j.ID),
+		Targets: len(chosen),
 	}
 	if err := r.o.Store.Reopen(ctx, &j, chosen, audit); err != nil {
 		return record.Job{}, err
@@ -185,7 +199,15 @@ func (r *Runner) Retry(ctx context.Context, caller gozzard.Caller, biz int, id i
 
 // checkRights rejects a retry by a caller that may not do what the job does. The job itself runs with the rights of its
 // creator.
-func (r *Runner) checkRights(caller gozzard.Caller, a gozzard.Action, tasks []record.JobTask) error {
+func (r *Runner) checkRights(caller gozzard.Caller, j *record.Job, tasks []record.JobTask) error {
+	a := j.Action
+	if j.Work != record.WorkNone {
+		if !caller.Rights.MaySpace(a, topology.Namespace(j.Biz)) {
+			return gozzard.Errorf(gozzard.ErrAppForbidden,
+				"app %s may not %s configuration files of business %d: it needs the right to configure", caller.App, j.Work, j.Biz)
+		}
+		return nil
+	}
 	for i := range tasks {
 		if t := &tasks[i]; !caller.Rights.All() && !r.o.Plane.May(caller, a, t.Key, targetOf(t), t.Spec) {
 			return gozzard.Errorf(gozzard.ErrAppForbidden, "app %s may not %s all of these processes", caller.App, a)

@@ -26,8 +26,13 @@ func (r *Runner) runJob(ctx context.Context, ref jobRef) error {
 		}
 	}
 
-	// Run its groups.
-	if err := r.runGroups(ctx, &j, groupsOf(tasks)); err != nil {
+	// Do its tasks.
+	if j.Work != record.WorkNone {
+		err = r.runWork(ctx, &j, tasks)
+	} else {
+		err = r.runGroups(ctx, &j, groupsOf(tasks))
+	}
+	if err != nil {
 		return err
 	}
 
@@ -73,6 +78,24 @@ func (r *Runner) load(ctx context.Context, ref jobRef) (j record.Job, tasks []re
 	})
 
 	return j, tasks, err
+}
+
+// runWork does the tasks of a job on configuration files. The job has the rights that its creator has now.
+func (r *Runner) runWork(ctx context.Context, j *record.Job, tasks []record.JobTask) error {
+	return r.retryUntilDone(ctx, "work on configuration files", func() error {
+		var open []*record.JobTask
+		for i := range tasks {
+			if !tasks[i].State.Final() {
+				open = append(open, &tasks[i])
+			}
+		}
+		if len(open) == 0 {
+			return nil
+		}
+		now := *j
+		now.Caller.Rights = r.o.Rights(j.Caller)
+		return r.o.Worker.Work(ctx, &now, open, func(done []*record.JobTask) error { return r.save(ctx, nil, done) })
+	})
 }
 
 // runGroups runs the groups concurrently. A failure in one group does not affect the others.

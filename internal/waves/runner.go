@@ -25,10 +25,18 @@ type Plane interface {
 	May(caller gozzard.Caller, a gozzard.Action, key gozzard.Key, t gozzard.Target, spec []byte) bool
 }
 
+// Worker does the work of jobs on configuration files.
+type Worker interface {
+	// Work does tasks of a job. It sets their state, reason, message, result and times, and calls save for some when they are done.
+	// After an error it is called again for those that are not done.
+	Work(ctx context.Context, j *record.Job, tasks []*record.JobTask, save func([]*record.JobTask) error) error
+}
+
 // Options are the parts and settings of a Runner. Zero settings get their defaults.
 type Options struct {
-	Store Store
-	Plane Plane
+	Store  Store
+	Plane  Plane
+	Worker Worker // nil: there are no jobs on configuration files
 
 	// Rights returns the current rights of the creator of a job. A job runs longer than the request that created it,
 	// and it must stop when its creator loses the rights. nil: no rights, so that no job does anything.

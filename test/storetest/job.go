@@ -30,6 +30,7 @@ func RunJobs(t *testing.T, open func(t *testing.T) JobRecord) {
 		{"job: numbers", jobNumbers},
 		{"job: strange texts", jobStrange},
 		{"job: many tasks", jobMany},
+		{"jobs: on configuration files", jobWork},
 		{"jobs: filter and page", jobsFilter},
 		{"tasks: filter and page", tasksFilter},
 		{"tasks: long lists", tasksLong},
@@ -284,4 +285,55 @@ func tasksLong(t *testing.T, s JobRecord) {
 		f.IDs = append(f.IDs, tasks[5].ID+i)
 	}
 	equal(t, "tasks", tasksOf(t, s, f).Tasks, tasks[5:])
+}
+
+// jobWork: a job on configuration files keeps its choice and the results of its tasks, and is found apart from others.
+func jobWork(t *testing.T, s JobRecord) {
+	process, config := newJob(), newJob()
+	config.Action, config.Work = gozzard.ActionConfigure, record.WorkGenerate
+	config.Choice = record.ConfigChoice{Templates: []int64{7, 8}, Versions: map[int64][]int64{7: {1, 2}}}
+	must(t, s.CreateJob(t.Context(), &process, jobTasks(1)))
+	tasks := jobTasks(2)
+	must(t, s.CreateJob(t.Context(), &config, tasks))
+	got, err := s.Job(t.Context(), 2, config.ID)
+	must(t, err)
+	equal(t, "the job", got, config)
+
+	// The filters.
+	yes, no := true, false
+	for name, c := range map[string]struct {
+		filter record.JobFilter
+		want   []int64
+	}{
+		"config":           {record.JobFilter{Biz: 2, Configs: &yes, Limit: -1}, []int64{config.ID}},
+		"process":          {record.JobFilter{Biz: 2, Configs: &no, Limit: -1}, []int64{process.ID}},
+		"generate":         {record.JobFilter{Biz: 2, Actions: []string{"generate"}, Limit: -1}, []int64{config.ID}},
+		"start":            {record.JobFilter{Biz: 2, Actions: []string{"start"}, Limit: -1}, []int64{process.ID}},
+		"start or release": {record.JobFilter{Biz: 2, Actions: []string{"start", "release"}, Limit: -1}, []int64{process.ID}},
+		"diff":             {record.JobFilter{Biz: 2, Actions: []string{"diff"}, Limit: -1}, nil},
+	} {
+		_, jobs, err := s.Jobs(t.Context(), c.filter)
+		must(t, err)
+		var ids []int64
+		for i := range jobs {
+			ids = append(ids, jobs[i].ID)
+		}
+		equal(t, name, ids, c.want)
+	}
+
+	// The results.
+	tasks[0].State, tasks[0].Result = record.JobSucceeded, []byte(`[{"instance":1}]`)
+	must(t, s.SaveTasks(t.Context(), nil, tasks[:1]))
+	tasks[0].Result = []byte(`[{"instance":2}]`)
+	must(t, s.SaveTasks(t.Context(), nil, tasks))
+	page, err := s.Tasks(t.Context(), record.JobTaskFilter{Job: config.ID, Limit: -1, Results: true})
+	must(t, err)
+	if len(page.Tasks) != 2 || string(page.Tasks[0].Result) != `[{"instance":2}]` || page.Tasks[1].Result != nil {
+		t.Errorf("results %q, %q", page.Tasks[0].Result, page.Tasks[1].Result)
+	}
+	page, err = s.Tasks(t.Context(), record.JobTaskFilter{Job: config.ID, Limit: -1})
+	must(t, err)
+	if page.Tasks[0].Result != nil {
+		t.Error("a result that was not asked for")
+	}
 }

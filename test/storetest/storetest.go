@@ -1,5 +1,5 @@
 // Package storetest has the contracts of the record as tests: those of control.Store, control.TopologyStore,
-// control.AuditStore, waves.Store, upgrade.Store, enrol.Store and auth.Store. Every implementation runs them.
+// control.AuditStore, configfile.Store, waves.Store, upgrade.Store, enrol.Store and auth.Store. Every implementation runs them.
 package storetest
 
 import (

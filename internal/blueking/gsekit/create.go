@@ -4,6 +4,8 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"slices"
+	"strings"
 
 	"github.com/gozzard/gozzard"
 	"github.com/gozzard/gozzard/internal/record"
@@ -43,9 +45,9 @@ func wordOf(action gozzard.Action) string {
 	return action.String()
 }
 
-// actionWord reads an action. Actions on configuration files are accepted here and rejected later, with another code.
+// actionWord reads an action. One that the object does not have is rejected later, with another code.
 func actionWord() kindOf[string] {
-	words := []string{"generate", "release", "diff"}
+	words := []string{string(record.WorkGenerate), string(record.WorkRelease), string(record.WorkDiff)}
 	for _, a := range actions {
 		words = append(words, a.word)
 	}
@@ -62,6 +64,7 @@ func (s *server) createJob(ctx context.Context, r *request) (any, error) {
 	word := must(r.form, "job_action", actionWord())
 	sel := r.selection(r.biz)
 	r.nest("extra_data", func(in *form) {
+		sel.choice = in.choice()
 		in.nest("extra_filter_conditions", func(in *form) { in.narrow(&sel.query) })
 	})
 	return s.create(ctx, r, object, word, sel)
@@ -80,10 +83,14 @@ func (s *server) create(ctx context.Context, r *request, object, word string, se
 		return nil, err
 	}
 
-	// Reject jobs on configuration files.
+	// Reject an action that the object does not have.
 	action, ok := actionOf(word)
-	if !ok || object != objectProcess {
-		return nil, fail(codeJobAction, r.lang.say(sayConfigJob, object, word))
+	work := record.WorkNone
+	if object == objectConfig {
+		work, ok = record.JobWork(word), slices.Contains(workWords(), word)
+	}
+	if !ok {
+		return nil, fail(codeJobAction, r.lang.say(sayConfigJob, object, word, strings.Join(workWords(), ", ")))
 	}
 
 	// Keep the request in the form in which it is shown again.
@@ -99,7 +106,7 @@ func (s *server) create(ctx context.Context, r *request, object, word string, se
 	asked.ExpressionScope = encode(shown)
 	// Create the job.
 	job, err := s.jobs.Create(ctx, record.JobRequest{
-		Caller: r.Caller, Biz: r.biz, Action: action, Query: sel.query, Expression: shown.String(), Raw: encode(asked),
+		Caller: r.Caller, Biz: r.biz, Action: action, Work: work, Choice: sel.choice, Query: sel.query, Expression: shown.String(), Raw: encode(asked),
 		Granularity: s.granularity, Info: picture,
 	})
 	if err != nil {

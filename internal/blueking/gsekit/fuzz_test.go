@@ -23,6 +23,9 @@ func FuzzBody(f *testing.F) {
 		"/api/2/meta/expression_match", bus + "process/process_status", bus + "job/create_job",
 		bus + "job/job_status", bus + "config_template/config_template_list",
 		"/api/2/process/flush_process", "/api/2/process/sync_process_status",
+		"/api/2/config_template", "/api/2/config_template/1/create_config_version", "/api/2/config_template/config_templates_list",
+		"/api/2/config_template/1/bind_template_to_process", "/api/2/config_template/bind_process_to_template",
+		"/api/2/config_version/1/clone",
 	}
 	files, err := filepath.Glob("testdata/*.json")
 	if err != nil {

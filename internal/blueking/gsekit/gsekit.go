@@ -16,6 +16,7 @@ import (
 type Plane interface {
 	FindProcesses(caller gozzard.Caller, q topology.Query) (total int, rows []topology.Row)
 	Business(ctx context.Context, caller gozzard.Caller, biz int) (record.Business, error)
+	Businesses(caller gozzard.Caller) []record.BusinessHead
 	TopologyItems(ctx context.Context, biz int, rows []topology.Row, a gozzard.Action) ([]record.TopologyItem, error)
 	Operate(ctx context.Context, op *gozzard.Operation) (gozzard.Task, error)
 	Await(ctx context.Context, caller gozzard.Caller, id gozzard.TaskID, limit time.Duration) (record.TaskResults,
@@ -32,10 +33,39 @@ type Jobs interface {
 	HasJobs(ctx context.Context, caller gozzard.Caller, biz int) (bool, error)
 }
 
+// Configs is the part of internal/configfile that this door uses.
+type Configs interface {
+	Templates(ctx context.Context, caller gozzard.Caller, biz int) ([]record.ConfigListed, error)
+	Template(ctx context.Context, caller gozzard.Caller, biz int, id int64) (record.ConfigListed, error)
+	AddTemplate(ctx context.Context, caller gozzard.Caller, t *record.ConfigTemplate) error
+	SaveTemplate(ctx context.Context, caller gozzard.Caller, biz int, id int64,
+		change func(t *record.ConfigTemplate)) (record.ConfigTemplate, error)
+	RemoveTemplate(ctx context.Context, caller gozzard.Caller, biz int, id int64) error
+	Versions(ctx context.Context, caller gozzard.Caller, biz int, template int64) ([]record.ConfigVersion, error)
+	Version(ctx context.Context, caller gozzard.Caller, biz int, id int64) (record.ConfigVersion, error)
+	AddVersion(ctx context.Context, caller gozzard.Caller, v *record.ConfigVersion) error
+	SaveVersion(ctx context.Context, caller gozzard.Caller, biz int, id int64,
+		change func(v *record.ConfigVersion)) (record.ConfigVersion, error)
+	CloneVersion(ctx context.Context, caller gozzard.Caller, biz int, id int64, description string) (record.ConfigVersion, error)
+	Bindings(ctx context.Context, caller gozzard.Caller, biz int, template int64) ([]record.ConfigBinding, error)
+	BindTemplate(ctx context.Context, caller gozzard.Caller, biz int, template int64,
+		objects []record.ConfigObject) (deleted, created int, err error)
+	BindObject(ctx context.Context, caller gozzard.Caller, biz int, object record.ConfigObject,
+		templates []int64) (deleted, created int, err error)
+	AddRefs(ctx context.Context, biz int, rows []topology.Row) error
+	Preview(ctx context.Context, caller gozzard.Caller, biz, process int, content string) (string, error)
+	Placed(ctx context.Context, caller gozzard.Caller, q topology.Query, template int64) ([]record.ConfigPlaced, error)
+	Newest(ctx context.Context, caller gozzard.Caller, biz int, slot record.ConfigSlot) (record.ConfigNewest, error)
+	File(ctx context.Context, caller gozzard.Caller, biz int, id int64) (record.ConfigInstance, error)
+	Snapshot(ctx context.Context, c *record.ConfigInstance) (*record.ConfigSnapshot, error)
+}
+
 // Options are the parts and settings of the door.
 type Options struct {
 	Plane Plane
 	Jobs  Jobs
+	// Configs has the configuration files.
+	Configs Configs
 	// Flush updates a business from its source and then returns what of it could not be taken over; nil means that there
 	// is no source but the record.
 	Flush       Flush
@@ -53,6 +83,7 @@ type Flush func(ctx context.Context, caller gozzard.Caller, biz int) (left []str
 type server struct {
 	plane       Plane
 	jobs        Jobs
+	configs     Configs
 	flush       Flush
 	granularity record.Granularity
 	syncWait    time.Duration
@@ -77,7 +108,7 @@ func New(o Options) *blueking.Handler {
 		o.Flush = func(context.Context, gozzard.Caller, int) ([]string, error) { return nil, nil }
 	}
 
-	s := &server{plane: o.Plane, jobs: o.Jobs, flush: o.Flush, granularity: o.Granularity, syncWait: o.SyncWait,
+	s := &server{plane: o.Plane, jobs: o.Jobs, configs: o.Configs, flush: o.Flush, granularity: o.Granularity, syncWait: o.SyncWait,
 		zone: o.Zone}
 	return blueking.New(blueking.Door{
 		Prefixes: prefixes(), Routes: s.routes(), Numbers: numberOf, DescribeError: describeError, Quiet: true,

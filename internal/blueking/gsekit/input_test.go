@@ -61,7 +61,7 @@ func TestMethods(t *testing.T) {
 	}{
 		{"GET", "/api/2/process/process_status", "POST"}, {"PUT", "/api/2/job/158", "GET"},
 		{"PATCH", "/api/2/job/158", "GET"}, {"DELETE", "/api/2/job/158", "GET"},
-		{"PUT", "/api/2/job", "GET, POST"}, {"POST", "/api/2/config_template", "GET"},
+		{"PUT", "/api/2/job", "GET, POST"}, {"PUT", "/api/2/config_template", "GET, POST"},
 		{"POST", "/api/2/meta/access_overview", "GET"},
 		{"GET", "/api/2/job/158/retry", "POST"}, {"POST", "/api/2/job/158/search_ip", "GET"},
 		{"GET", bus + "job/create_job", "POST"},
@@ -261,7 +261,7 @@ func TestTroubleBehindTheDoor(t *testing.T) {
 
 func TestFlushWithoutSource(t *testing.T) {
 	r := newRig(t)
-	r.Handler = gsekit.New(gsekit.Options{Plane: r.plane, Jobs: r.jobs, Auth: book(t)})
+	r.Handler = gsekit.New(gsekit.Options{Plane: r.plane, Jobs: r.jobs, Configs: r.configs, Auth: book(t)})
 	if e := r.post(t, "/api/2/process/flush_process", ``); *e.Code != 0 || string(e.Data) != "null" {
 		t.Errorf("%d %s", *e.Code, e.Data)
 	}

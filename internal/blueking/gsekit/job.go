@@ -66,7 +66,7 @@ func (l speech) job(j *record.Job, c clock) jobInfo {
 	info := jobInfo{
 		ID: j.ID, Biz: j.Biz, Expression: j.Expression, Scope: kept(asked.Scope),
 		ExpressionScope: kept(asked.ExpressionScope),
-		Object:          objectProcess, Action: wordOf(j.Action), Status: j.State, CreatedBy: j.Caller.User, IsReady: true,
+		Object:          objectOfJob(j), Action: wordOfJob(j), Status: j.State, CreatedBy: j.Caller.User, IsReady: true,
 		StartTime: c.show(j.Started), EndTime: c.show(j.Ended), Granularity: j.Granularity, AppCode: j.Caller.App,
 	}
 	switch j.Reason {
@@ -78,6 +78,22 @@ func (l speech) job(j *record.Job, c clock) jobInfo {
 	}
 
 	return info
+}
+
+// objectOfJob is the kind of objects that a job acts on.
+func objectOfJob(j *record.Job) string {
+	if j.Work != record.WorkNone {
+		return objectConfig
+	}
+	return objectProcess
+}
+
+// wordOfJob is the word for what a job does.
+func wordOfJob(j *record.Job) string {
+	if j.Work != record.WorkNone {
+		return string(j.Work)
+	}
+	return wordOf(j.Action)
 }
 
 // find reads the job of a request.
@@ -124,7 +140,8 @@ func (s *server) jobStatus(ctx context.Context, r *request) (any, error) {
 		return nil, err
 	}
 
-	page, err := s.jobs.Tasks(ctx, r.Caller, r.biz, record.JobTaskFilter{Job: job.ID, IDs: ids, Limit: -1})
+	page, err := s.jobs.Tasks(ctx, r.Caller, r.biz, record.JobTaskFilter{Job: job.ID, IDs: ids, Limit: -1,
+		Results: job.Work != record.WorkNone})
 	if err != nil {
 		return nil, err
 	}
@@ -245,9 +262,20 @@ func (f *form) jobFilter(zone *time.Location) (q record.JobFilter, none bool) {
 		return ok
 	})
 
-	each("job_object", func(w string) bool { return w == objectProcess })
+	var process, config bool
+	each("job_object", func(w string) bool {
+		process, config = process || w == objectProcess, config || w == objectConfig
+		return w == objectProcess || w == objectConfig
+	})
+	if process != config {
+		q.Configs = &config
+	}
 
 	each("job_action", func(w string) bool {
+		if slices.Contains(workWords(), w) {
+			q.Actions = append(q.Actions, w)
+			return true
+		}
 		a, ok := actionOf(w)
 		if ok {
 			q.Actions = append(q.Actions, a.String())

@@ -229,7 +229,7 @@ type jobPage struct {
 }
 
 func TestJobFiltersThatNothingFits(t *testing.T) {
-	for _, query := range []string{"?job_object=configfile", "?job_action=generate", "?job_action__in=release,diff",
+	for _, query := range []string{"?job_object=host", "?job_action=fly", "?job_action__in=sink,swim",
 		"?id=x", "?id__in=x,y"} {
 		r := newRig(t)
 		e := r.do(t, http.MethodGet, "/api/2/job/"+query, "")

@@ -70,6 +70,51 @@ const (
 	sayMissing
 	sayTemplate
 
+	sayNoTemplate
+	sayNoVersion
+	sayDraftExists
+	sayNoInstance
+	saySameName
+	sayHelpInside
+	sayBothStates
+	sayWhiteSpace
+	sayNoActive
+	sayNoInclude
+	sayNoProcess
+	sayNoProcessInst
+	sayRenderFault
+	sayUnbound
+	sayNotMade
+	sayNotWritten
+	sayAbsent
+	sayDiffers
+	sayNotRead
+	sayNoActiveShort
+	sayUnsafeShort
+	sayNoProcessShort
+	sayHostFileShort
+	sayAbsentShort
+
+	sayBusiness
+	saySet
+	sayModule
+	sayConfigFile
+	sayProcess
+	sayGenerate
+	sayRelease
+	sayDiff
+	sayStart
+	sayStop
+	sayRestart
+	sayReload
+	sayForceStop
+	saySetAuto
+	sayUnsetAuto
+	sayIsRunning
+	sayIsStopped
+	sayNotManaged
+	sayManaged
+
 	sayHintAttribute
 	sayHintTemplate
 	sayHintScript
@@ -98,8 +143,8 @@ var phrases = [...][2]string{
 	sayTooManyPatterns: {"表达式展开后超过 %d 项。", "The expression stands for more than %d patterns."},
 	sayInternal:        {"系统异常，请凭 request_id 联系管理员查看日志", "internal error, the log has it under this request id"},
 	sayConfigJob: {
-		"不支持的任务动作：job_object=%s, job_action=%s；目前仅支持对进程的 start, stop, restart, reload, force_stop, set_auto, unset_auto",
-		"job_object %s with job_action %s is not supported: only start, stop, restart, reload, force_stop, set_auto and unset_auto of process are",
+		"不支持的任务动作：job_object=%s, job_action=%s；进程支持 start, stop, restart, reload, force_stop, set_auto, unset_auto，配置文件支持 %s",
+		"job_object %s with job_action %s is not supported: process has start, stop, restart, reload, force_stop, set_auto and unset_auto, configfile has %s",
 	},
 	sayNoJob:        {"任务 %d 不存在", "job %d does not exist"},
 	sayNoTask:       {"任务 %d 中没有可重试的指定子任务：%s", "job %d has no such tasks to retry: %s"},
@@ -129,6 +174,56 @@ var phrases = [...][2]string{
 	sayEarlier:  {"前序优先级执行失败，本任务未执行", "an earlier priority failed, this task was not run"},
 	sayMissing:  {"进程必填属性为空", "required attributes of the process are empty"},
 	sayTemplate: {"模板渲染失败，请检查模板变量是否正确书写", "a template cannot be rendered, check the names in it"},
+
+	sayNoTemplate:  {"配置模板不存在", "the configuration template does not exist"},
+	sayNoVersion:   {"配置版本不存在", "the version does not exist"},
+	sayDraftExists: {"配置模板草稿已存在，不允许创建", "the configuration template has a draft already"},
+	sayNoInstance:  {"配置实例不存在", "the rendered file does not exist"},
+	saySameName:    {"配置模板名称重复[%s]", "there is a configuration template of the name %s already"},
+	sayHelpInside: {"配置文件内容非法, ${HELP}变量仅在预览时提供帮助，保存配置时请不要包含",
+		"the content has ${HELP}, which is for previews only: remove it before you save the content"},
+	sayBothStates: {"不允许同时保存为草稿和可用状态", "a version is either a draft or active"},
+	sayWhiteSpace: {"参数中不允许有空白字符", "blanks and other white space are not allowed here"},
+
+	sayNoActive: {"配置模板[%s]没有可用的版本，请对该模板进行保存操作",
+		"the configuration template %s has no active version: save one"},
+	sayNoInclude: {"依赖模板[%s]不存在，请注意Ginclude的是模板名称，不是文件名称",
+		"the included template %s does not exist: Ginclude takes the name of a template, not of a file"},
+	sayNoProcess:     {"进程不存在: bk_process_id[%s]", "the process %s does not exist"},
+	sayNoProcessInst: {"进程没有实例: bk_process_id[%s]", "the process %s has no instance"},
+	sayRenderFault: {"模板渲染失败，[第%s行：%s，错误：%s]，请检查模板变量是否正确书写",
+		"the template cannot be rendered: line %s: %s: %s"},
+	sayUnbound:    {"进程未绑定配置模板", "no configuration template is bound to the process"},
+	sayNotMade:    {"没有已生成的配置，请先生成", "nothing was rendered that could be released: generate it first"},
+	sayNotWritten: {"下发配置失败：%s", "the host did not take the file: %s"},
+	sayAbsent:     {"现网配置不存在：%s", "the file does not exist on the host: %s"},
+	sayDiffers:    {"现网配置与最近一次下发的配置不一致", "the file on the host is not the one that was released last"},
+	sayNotRead:    {"读取现网配置失败：%s", "the file on the host could not be read: %s"},
+
+	sayNoActiveShort:  {"配置模板没有可用的版本", "the configuration template has no active version"},
+	sayUnsafeShort:    {"配置内容含有禁止使用的语法", "the content is not allowed in a template"},
+	sayNoProcessShort: {"进程不存在", "the process does not exist"},
+	sayHostFileShort:  {"读写主机上的配置文件失败", "the file on the host could not be read or written"},
+	sayAbsentShort:    {"现网配置不存在", "the file does not exist on the host"},
+	sayBusiness:       {"业务", "business"},
+	saySet:            {"集群", "set"},
+	sayModule:         {"模块", "module"},
+	sayConfigFile:     {"配置文件", "configuration file"},
+	sayProcess:        {"进程", "process"},
+	sayGenerate:       {"生成", "generate"},
+	sayRelease:        {"下发", "release"},
+	sayDiff:           {"检查", "compare"},
+	sayStart:          {"启动", "start"},
+	sayStop:           {"停止", "stop"},
+	sayRestart:        {"重启", "restart"},
+	sayReload:         {"重载", "reload"},
+	sayForceStop:      {"强制停止", "force stop"},
+	saySetAuto:        {"托管", "manage"},
+	sayUnsetAuto:      {"取消托管", "unmanage"},
+	sayIsRunning:      {"运行中", "running"},
+	sayIsStopped:      {"未运行", "not running"},
+	sayNotManaged:     {"未托管", "not managed"},
+	sayManaged:        {"已托管", "managed"},
 
 	sayHintAttribute: {"请在进程属性中补全缺少的属性，然后同步", "fill in the missing attributes of the process, then sync"},
 	sayHintTemplate: {"若进程来自服务模板，请在 CMDB 服务模板中补全后同步到服务实例",

@@ -24,12 +24,12 @@ func (s *server) accessOverview(ctx context.Context, r *request) (any, error) {
 		return nil, err
 	}
 
-	rec, err := s.business(ctx, r)
+	list, err := s.configs.Templates(ctx, r.Caller, r.biz)
 	if err != nil {
 		return nil, err
 	}
 
-	templates := len(rec.Business.Templates) > 0
+	templates := len(list) > 0
 	return overview{Process: used, ConfigFile: templates, IsAccess: used || templates}, nil
 }
 

@@ -32,7 +32,7 @@ func TestPageOfCalls(t *testing.T) {
 
 	// Read the rows: the names of calls, and their paths in each form.
 	named, n := regexp.MustCompile("`([a-z_]+)`"), 0
-	path := regexp.MustCompile("(GET|POST) `([^`]+)`")
+	path := regexp.MustCompile("(GET|POST|PUT|PATCH|DELETE) `([^`]+)`")
 	for line := range strings.Lines(part) {
 		cells := strings.Split(line, "|")
 		if len(cells) != 5 || !strings.Contains(cells[1], "`") {

@@ -85,7 +85,7 @@ func newReal(t *testing.T, document string, n int, options gsekit.Options) *real
 	must(err)
 	_, err = r.plane.ApplyTopology(ctx, record.ApplyRequest{Caller: everybody, Business: b, Source: record.SourceFile})
 	must(err)
-	options.Plane, options.Jobs, options.Auth = parts.Plane, parts.Jobs, book(t)
+	options.Plane, options.Jobs, options.Configs, options.Auth = parts.Plane, parts.Jobs, parts.Configs, book(t)
 	r.Handler = gsekit.New(options)
 
 	for range n {

@@ -7,6 +7,7 @@ import (
 	"net/http"
 	"net/http/httptest"
 	"os"
+	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
@@ -16,11 +17,14 @@ import (
 	"github.com/gozzard/gozzard/internal/auth"
 	"github.com/gozzard/gozzard/internal/blueking"
 	"github.com/gozzard/gozzard/internal/blueking/gsekit"
+	"github.com/gozzard/gozzard/internal/configfile"
 	"github.com/gozzard/gozzard/internal/control"
 	"github.com/gozzard/gozzard/internal/record"
+	"github.com/gozzard/gozzard/internal/sqlstore"
 	"github.com/gozzard/gozzard/internal/taskname"
 	"github.com/gozzard/gozzard/internal/topology"
 	"github.com/gozzard/gozzard/internal/topology/index"
+	"github.com/gozzard/gozzard/test/storetest"
 )
 
 // The real parts fit the door.
@@ -96,6 +100,10 @@ func (p *plane) Business(_ context.Context, _ gozzard.Caller, biz int) (record.B
 		return record.Business{}, gozzard.Errorf(gozzard.ErrNotFound, "no business %d", biz)
 	}
 	return p.rec, p.err
+}
+
+func (p *plane) Businesses(gozzard.Caller) []record.BusinessHead {
+	return []record.BusinessHead{p.rec.BusinessHead}
 }
 
 func (p *plane) TopologyItems(_ context.Context, biz int, rows []topology.Row,
@@ -212,6 +220,7 @@ type rig struct {
 	*blueking.Handler
 	plane   *plane
 	jobs    *jobs
+	configs *configfile.Files
 	flushed []string
 	flush   error
 }
@@ -226,11 +235,38 @@ func book(t testing.TB) *auth.Directory {
 	return b
 }
 
+// newStore opens an empty record.
+func newStore(t testing.TB) *sqlstore.Store {
+	t.Helper()
+	path := filepath.Join(t.TempDir(), "record.db")
+	storetest.NewSQLite(t, path)
+	s, err := sqlstore.OpenSQLite(context.Background(), path, sqlstore.Options{Fatal: func(err error) { t.Errorf("fatal: %v", err) }})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := s.Close(); err != nil {
+			t.Error(err)
+		}
+	})
+	return s
+}
+
+// ticking is a clock that goes on by a second whenever it is read.
+func ticking() func() time.Time {
+	now := time.Date(2026, 11, 15, 13, 41, 10, 289_000_000, time.UTC)
+	return func() time.Time {
+		now = now.Add(time.Second)
+		return now
+	}
+}
+
 func newRig(t testing.TB) *rig {
 	t.Helper()
 	r := &rig{plane: newPlane(t), jobs: &jobs{list: someJobs(), tasks: map[int64][]record.JobTask{158: someTasks()}}}
+	r.configs = configfile.New(configfile.Options{Store: newStore(t), Plane: r.plane, Now: ticking()})
 	r.Handler = gsekit.New(gsekit.Options{
-		Plane: r.plane, Jobs: r.jobs, Auth: book(t), SyncWait: 3 * time.Second, Zone: time.FixedZone("", 8*3600),
+		Plane: r.plane, Jobs: r.jobs, Configs: r.configs, Auth: book(t), SyncWait: 3 * time.Second, Zone: time.FixedZone("", 8*3600),
 		Flush: func(_ context.Context, caller gozzard.Caller, biz int) ([]string, error) {
 			r.flushed = append(r.flushed, fmt.Sprintf("flush of business %d by %s/%s", biz, caller.App, caller.User))
 			return nil, r.flush

@@ -4,6 +4,7 @@ import (
 	"net/http"
 
 	"github.com/gozzard/gozzard/internal/blueking"
+	"github.com/gozzard/gozzard/internal/record"
 )
 
 // The families of paths. On the bus, the body names the business and the job, and every call has its own path. In the
@@ -24,7 +25,8 @@ func prefixes() []blueking.Prefix {
 
 func (s *server) routes() []blueking.Route {
 	both, bus, app := []string{familyBus, familyApp}, []string{familyBus}, []string{familyApp}
-	get, post := []string{http.MethodGet}, []string{http.MethodPost}
+	get, post, put := []string{http.MethodGet}, []string{http.MethodPost}, []string{http.MethodPut}
+	const template, version = "config_template/{config_template_id}", "config_version/{config_version_id}"
 
 	route := func(name, path string, families, methods []string, handle handler) blueking.Route {
 		return blueking.Route{
@@ -52,6 +54,47 @@ func (s *server) routes() []blueking.Route {
 
 		route("config_template_list", "config_template/config_template_list", bus, nil, about(s.configTemplateList)),
 		route("config_template_list", "config_template", app, get, about(s.configTemplateList)),
+		route("config_template_create", "config_template", app, post, about(s.configTemplateCreate)),
+		route("config_template_retrieve", template, both, get, about(s.configTemplateRetrieve)),
+		route("config_template_update", template, both, put, about(s.configTemplateUpdate(true))),
+		route("config_template_update", template, both, []string{http.MethodPatch}, about(s.configTemplateUpdate(false))),
+		route("config_template_delete", template, both, []string{http.MethodDelete}, about(s.configTemplateDelete)),
+		route("config_templates_list", "config_template/config_templates_list", both, post, about(s.configTemplatesList)),
+
+		route("create_config_version", template+"/create_config_version", both, post, about(s.createConfigVersion)),
+		route("list_version", template+"/list_version", both, get, about(s.listVersion)),
+		route("config_version_retrieve", version, both, get, about(s.configVersionRetrieve)),
+		route("config_version_update", version, both, put, about(s.configVersionUpdate)),
+		route("config_version_clone", version+"/clone", both, post, about(s.configVersionClone)),
+
+		route("preview", "config_version/preview", both, post, about(s.preview)),
+
+		route("generate_config", "config_template/generate_config", both, post, about(s.configJob(record.WorkGenerate))),
+		route("sync_generate_config", template+"/sync_generate_config", both, post, about(s.syncGenerateConfig)),
+		route("list_config_instances", "config_instance/list_config_instances", both, post, about(s.listConfigInstances)),
+		route("latest_config_instance", "config_instance/latest_config_instance", both, get, about(s.latestConfigInstance)),
+		route("config_instance_retrieve", "config_instance/{config_instance_id}", both, get, about(s.configInstanceRetrieve)),
+
+		route("bind_template_to_process", template+"/bind_template_to_process", both, post, about(s.bindTemplateToProcess)),
+		route("bind_process_to_template", "config_template/bind_process_to_template", both, post, about(s.bindProcessToTemplate)),
+		route("list_binding_relationship", template+"/list_binding_relationship", both, get, about(s.listBindingRelationship)),
+
+		route("process_instance_simple", "process/process_instance_simple", both, post, about(s.processInstanceSimple)),
+		route("process_instance", "process/process_instance", both, get, about(s.processInstance)),
+		route("process_template", "process/process_template", both, get, about(s.processTemplate)),
+
+		route("biz_list", "cmdb/biz_list", both, get, s.bizList),
+		route("biz_topo", "cmdb/biz_topo", both, get, about(s.bizTopo)),
+		route("set_list", "cmdb/set_list", both, get, about(s.setList)),
+		route("module_list", "cmdb/module_list", both, post, about(s.moduleList)),
+		route("service_instance", "cmdb/service_instance", both, post, about(s.serviceInstance)),
+		route("service_template", "cmdb/service_template", both, get, about(s.serviceTemplate)),
+
+		route("job_filter_choices", "meta/job_filter_choices", both, get, about(s.jobFilterChoices)),
+		route("variables", "meta/variables", both, get, about(s.jobFilterChoices)),
+		route("process_filter_choices", "meta/process_filter_choices", both, get, about(s.processFilterChoices)),
+		route("job_task_filter_choices", "meta/job_task_filter_choices", both, get, about(s.jobTaskFilterChoices)),
+		route("get_user_info", "meta/get_user_info", both, get, about(s.userInfo)),
 
 		route("access_overview", "meta/access_overview", bus, nil, about(s.accessOverview)),
 		route("access_overview", "meta/access_overview", app, get, about(s.accessOverview)),

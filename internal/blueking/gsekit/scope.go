@@ -10,6 +10,7 @@ import (
 
 	"github.com/gozzard/gozzard"
 	"github.com/gozzard/gozzard/internal/expression"
+	"github.com/gozzard/gozzard/internal/record"
 	"github.com/gozzard/gozzard/internal/strictjson"
 	"github.com/gozzard/gozzard/internal/topology"
 )
@@ -47,6 +48,7 @@ type selection struct {
 	scope      *scope // nil means by expression
 	expression *expressionScope
 	query      topology.Query
+	choice     record.ConfigChoice // of a job on configuration files
 }
 
 // selection reads scope and expression_scope. A scope takes precedence; the expressions are then read, but not

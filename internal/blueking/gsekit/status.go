@@ -14,7 +14,7 @@ const (
 )
 
 // processStatus lists the matching processes with their live status.
-func (s *server) processStatus(_ context.Context, r *request) (any, error) {
+func (s *server) processStatus(ctx context.Context, r *request) (any, error) {
 	start, limit := r.page(true)
 	q := r.selection(r.biz).query
 
@@ -37,6 +37,9 @@ func (s *server) processStatus(_ context.Context, r *request) (any, error) {
 	q.Start, q.Limit = start, limit
 	page := processPage{columns: columnsOf(fields)}
 	page.total, page.rows = s.plane.FindProcesses(r.Caller, q)
+	if err := s.configs.AddRefs(ctx, r.biz, page.rows); err != nil {
+		return nil, err
+	}
 	return page, nil
 }
 

@@ -295,7 +295,7 @@ func BenchmarkPage(b *testing.B) {
 	r := newRig(b)
 	_, rows := r.plane.FindProcesses(everybody, topology.Query{Biz: 2, Processes: []int{46}, Limit: 1})
 	full := &fullPlane{plane: r.plane, rows: slices.Repeat(rows, 1000)}
-	door := gsekit.New(gsekit.Options{Plane: full, Jobs: r.jobs, Auth: book(b)})
+	door := gsekit.New(gsekit.Options{Plane: full, Jobs: r.jobs, Configs: r.configs, Auth: book(b)})
 	b.ReportAllocs()
 
 	for b.Loop() {

@@ -37,6 +37,7 @@ type taskExtra struct {
 	FailedReason string          `json:"failed_reason"`
 	ProcessInfo  json.RawMessage `json:"process_info"`
 	TopoLevel    topoLevel       `json:"topo_level_info"`
+	configExtra
 }
 
 type solution struct {
@@ -68,7 +69,14 @@ func (l speech) task(j *record.Job, t *record.JobTask, c clock) taskInfo {
 	}
 	reason, code := t.Reason, t.Code
 
-	if t.State == record.JobIgnored { // the only reason for an ignored task
+	if j.Work != record.WorkNone {
+		info.ExtraData.configExtra = l.configExtra(j, t)
+		info.ExtraData.FailedReason = l.configReason(reason, t.Message)
+		info.ExtraData.ErrCode = errCode(t)
+		if info.ExtraData.FailedReason != "" || reason == record.ReasonNone {
+			return info
+		}
+	} else if t.State == record.JobIgnored { // the only reason for an ignored task
 		reason, code = record.ReasonVerdict, gozzard.CodeNotRunning
 	}
 	if reason != record.ReasonNone {
@@ -103,7 +111,7 @@ func (s *server) jobTask(ctx context.Context, r *request) (any, error) {
 		return nil, err
 	}
 
-	f.Job = job.ID
+	f.Job, f.Results = job.ID, job.Work != record.WorkNone
 	out := taskPage{List: []taskInfo{}}
 	utc := clock{timeUTC, time.UTC}
 	counts := map[record.JobState]int{}

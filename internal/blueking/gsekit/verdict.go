@@ -52,6 +52,26 @@ func reasonCode(reason record.JobReason, code gozzard.Code) int {
 		return codeTimeout
 	case record.ReasonRefused:
 		return codeGSE
+	case record.ReasonUnbound:
+		return errIgnored
+	case record.ReasonNoActive:
+		return codeNoActive
+	case record.ReasonRender:
+		return codeTemplate
+	case record.ReasonUnsafe:
+		return codeUnsafe
+	case record.ReasonInclude:
+		return codeNoTemplate
+	case record.ReasonGone:
+		return codeNoProcess
+	case record.ReasonNotMade:
+		return codeNotMade
+	case record.ReasonWrite, record.ReasonRead:
+		return codeHostFile
+	case record.ReasonAbsent:
+		return codeAbsent
+	case record.ReasonDiffers:
+		return codeDiffers
 	}
 	return errOther
 }
@@ -95,6 +115,22 @@ func (l speech) codeText(code int) string {
 		return l.say(sayTemplate)
 	case codeMissing:
 		return l.say(sayMissing)
+	case codeNoActive:
+		return l.say(sayNoActiveShort)
+	case codeUnsafe:
+		return l.say(sayUnsafeShort)
+	case codeNoTemplate:
+		return l.say(sayNoTemplate)
+	case codeNoProcess:
+		return l.say(sayNoProcessShort)
+	case codeNotMade:
+		return l.say(sayNotMade)
+	case codeHostFile:
+		return l.say(sayHostFileShort)
+	case codeAbsent:
+		return l.say(sayAbsentShort)
+	case codeDiffers:
+		return l.say(sayDiffers)
 	}
 	return l.say(sayOther)
 }

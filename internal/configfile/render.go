@@ -1,0 +1,220 @@
+package configfile
+
+import (
+	"context"
+	"errors"
+	"path"
+	"strings"
+	"time"
+
+	"github.com/gozzard/gozzard"
+	"github.com/gozzard/gozzard/internal/mako"
+	"github.com/gozzard/gozzard/internal/record"
+	"github.com/gozzard/gozzard/internal/topology"
+)
+
+const (
+	rendersAtOnce = 4 // of the whole server: each may take some seconds and megabytes
+	// maxRendering is the time that one job has for all its templates. A usual one takes some microseconds.
+	maxRendering = 10 * time.Minute
+	maxCompiled  = 1000
+)
+
+// limits bound what one template may use.
+func limits() mako.Limits {
+	return mako.Limits{Text: record.MaxConfigContent, Output: record.MaxConfigContent, Memory: 64 << 20, Steps: 10_000_000,
+		Time: 5 * time.Second}
+}
+
+// renderer renders templates for process instances of one business, as it was when the renderer was made. It is not for use by
+// several goroutines at a time.
+type renderer struct {
+	f        *Files
+	rec      *record.Business
+	included func(name string) (string, error)
+	spots    map[int]topology.Spot
+	numbers  map[int]topology.Numbers
+	trees    map[topology.Env]*topology.Tree
+	compiled map[string]*mako.Template
+	spent    time.Duration
+	help     bool // templates have the variable HELP
+}
+
+// newRenderer makes a renderer. templates and active are those of the business.
+func (f *Files) newRenderer(ctx context.Context, rec *record.Business, templates []record.ConfigListed, active map[int64]int64) *renderer {
+	r := &renderer{f: f, rec: rec, spots: map[int]topology.Spot{}, numbers: map[int]topology.Numbers{},
+		trees: map[topology.Env]*topology.Tree{}, compiled: map[string]*mako.Template{}}
+	b := &rec.Business
+	for i := range b.Sets {
+		for j := range b.Sets[i].Modules {
+			m := &b.Sets[i].Modules[j]
+			for k := range m.Instances {
+				for p := range m.Instances[k].Processes {
+					process := &m.Instances[k].Processes[p]
+					r.spots[process.ID] = topology.Spot{Set: &b.Sets[i], Module: m, Service: &m.Instances[k], Process: process}
+				}
+			}
+		}
+	}
+	for _, n := range rec.Numbers {
+		r.numbers[n.Process] = n
+	}
+
+	r.included = func(name string) (string, error) {
+		for i := range templates {
+			t := &templates[i]
+			if t.Name != name {
+				continue
+			}
+			if active[t.ID] == 0 {
+				return "", noActive(t.Name)
+			}
+			v, err := f.o.Store.ConfigVersion(ctx, t.Biz, active[t.ID])
+			return mako.Blanks(v.Content), err
+		}
+		return "", fault(record.ConfigNoInclude, name, gozzard.Errorf(gozzard.ErrInvalid, "the included template %q does not exist", name))
+	}
+	return r
+}
+
+func noActive(name string) error {
+	return fault(record.ConfigNoActive, name, gozzard.Errorf(gozzard.ErrInvalid, "the configuration template %q has no active version", name))
+}
+
+// render renders a text for an instance of a process.
+func (r *renderer) render(ctx context.Context, text string, at topology.Spot, local, inst int) (string, error) {
+	// Wait for a turn.
+	select {
+	case r.f.rendering <- struct{}{}:
+		defer func() { <-r.f.rendering }()
+	case <-ctx.Done():
+		return "", ctx.Err()
+	}
+	if r.spent > maxRendering {
+		return "", renderFault(&mako.RenderError{Message: "the templates of this job took too long together"})
+	}
+	begin := time.Now()
+	defer func() { r.spent += time.Since(begin) }()
+
+	t, err := r.compile(text)
+	if err != nil {
+		return "", renderFault(err)
+	}
+	env := r.trees[at.Set.Env]
+	if env == nil {
+		env = r.rec.Business.Tree(at.Set.Env)
+		r.trees[at.Set.Env] = env
+	}
+	with := env.Context(at, local, inst, r.f.o.Now())
+	if r.help {
+		topology.AddHelp(with)
+	}
+	out, err := t.Render(ctx, with, limits())
+	if err != nil {
+		return "", renderFault(err)
+	}
+	return out, nil
+}
+
+// compile checks a text, takes in what it includes, and compiles it. Texts of one job are often equal.
+func (r *renderer) compile(text string) (*mako.Template, error) {
+	if t := r.compiled[text]; t != nil {
+		return t, nil
+	}
+	t, err := mako.Load(text, r.included, limits())
+	if err != nil {
+		return nil, err
+	}
+	if len(r.compiled) >= maxCompiled {
+		clear(r.compiled)
+	}
+	r.compiled[text] = t
+	return t, nil
+}
+
+// renderFault makes an error of a template one that callers know.
+func renderFault(err error) error {
+	var check *mako.CheckError
+	var wrong *mako.RenderError
+	switch {
+	case errors.As(err, &check):
+		return fault(record.ConfigUnsafe, check.Message, gozzard.Errorf(gozzard.ErrInvalid, "the content is not allowed in a template: %v", check))
+	case errors.As(err, &wrong):
+		return &record.ConfigFault{Kind: record.ConfigUnrendered, Name: wrong.Message, Line: wrong.Line, Source: wrong.Source,
+			Err: gozzard.Errorf(gozzard.ErrInvalid, "the template cannot be rendered: %v", wrong)}
+	}
+	return err
+}
+
+// file renders a version of a template for an instance of a process.
+func (r *renderer) file(ctx context.Context, t *record.ConfigTemplate, v *record.ConfigVersion, at topology.Spot, local,
+	inst int) (c record.ConfigInstance, err error) {
+	if c.Content, err = r.render(ctx, v.Content, at, local, inst); err != nil {
+		return c, err
+	}
+	if c.Name, err = r.render(ctx, t.FileName, at, local, inst); err != nil {
+		return c, err
+	}
+	if c.Path, err = r.render(ctx, t.Path, at, local, inst); err != nil {
+		return c, err
+	}
+	c.Template, c.Version, c.Process, c.Inst = t.ID, v.ID, at.Process.ID, inst
+	return c, checkPlace(&c)
+}
+
+// checkPlace rejects a rendered name that leaves its folder, and a folder that is not absolute.
+func checkPlace(c *record.ConfigInstance) error {
+	wrong := func(what, text string) error {
+		return renderFault(&mako.RenderError{Message: what + ": " + text})
+	}
+	switch {
+	case c.Name == "" || c.Name == "." || c.Name == ".." || len(c.Name) > 255 || strings.ContainsAny(c.Name, "/\\\x00\n\r"):
+		return wrong("this cannot be the name of a file", c.Name)
+	case strings.ContainsAny(c.Path, "\x00\n\r") || len(c.Path) > maxPath || !path.IsAbs(c.Path) && !isDrive(c.Path):
+		return wrong("this is not the absolute path of a folder", c.Path)
+	}
+	c.Path = path.Clean(c.Path)
+	return nil
+}
+
+// isDrive reports whether a path begins with a drive of Windows.
+func isDrive(p string) bool {
+	return len(p) > 2 && p[1] == ':' && strings.ContainsAny(p[2:3], `/\`)
+}
+
+// Preview renders a content for the first instance of a process. Nothing is stored.
+func (f *Files) Preview(ctx context.Context, caller gozzard.Caller, biz, process int, content string) (string, error) {
+	rec, err := f.business(ctx, caller, biz)
+	if err != nil && gozzard.KindOf(err) != gozzard.ErrNotFound {
+		return "", err
+	}
+	templates, err := f.templates(ctx, &rec, biz)
+	if err != nil {
+		return "", err
+	}
+	active, err := f.o.Store.ActiveConfigVersions(ctx, biz)
+	if err != nil {
+		return "", err
+	}
+
+	r := f.newRenderer(ctx, &rec, templates, active)
+	r.help = true
+	if len(content) <= limits().Text { // the checker comes first, as callers know it
+		if err := mako.Check(mako.Blanks(content)); err != nil {
+			return "", renderFault(err)
+		}
+	}
+	at, found := r.spots[process]
+	if !found {
+		return "", noProcess(process)
+	}
+	return r.render(ctx, content, at, 1, r.instOf(process, 1))
+}
+
+// instOf is the number of an instance within its module.
+func (r *renderer) instOf(process, local int) int {
+	if n, ok := r.numbers[process]; ok {
+		return n.Inst(local)
+	}
+	return local
+}

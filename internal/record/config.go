@@ -1,0 +1,166 @@
+package record
+
+import "time"
+
+// The limits of configuration files. They protect the record: a caller may write contents of any kind, and many of them.
+const (
+	MaxConfigContent   = 1 << 20   // bytes of the content of a version, and of a rendered file
+	MaxConfigTemplates = 2_000     // of one business
+	MaxConfigVersions  = 200       // of one template: older ones are removed
+	MaxConfigBytes     = 256 << 20 // of the contents of all versions of one business
+	MaxConfigBindings  = 10_000    // of one template
+	MaxConfigKept      = 10        // rendered files of one process instance and template: older ones are removed
+	MaxConfigRendered  = 1 << 30   // bytes of all rendered files of one business; equal files count once
+)
+
+// Trail says when and by which user something was made and last changed.
+type Trail struct {
+	Created   time.Time
+	CreatedBy string
+	Updated   time.Time
+	UpdatedBy string
+}
+
+// ConfigTemplate is a configuration file that is rendered for each instance of the processes that it is bound to.
+type ConfigTemplate struct {
+	ID            int64 // unique within its business
+	Biz           int
+	Name          string // unique within its business
+	FileName      string // a template, as the content is
+	Path          string // of the folder; a template
+	Owner         string
+	Group         string
+	Mode          string
+	LineSeparator string
+	Trail
+}
+
+// ConfigVersion is one content of a template. A template has at most one draft and one active version.
+type ConfigVersion struct {
+	ID          int64 // unique among all businesses
+	Biz         int
+	Template    int64
+	Description string
+	Content     string
+	Draft       bool
+	Active      bool
+	Format      *string // the language of the content, for editors; nil: not known
+	Trail
+}
+
+// ConfigObjectKind is what a template can be bound to.
+type ConfigObjectKind string
+
+// The kinds of objects: a process template of CMDB with all its processes, or a process without a template.
+const (
+	ConfigOfProcess  ConfigObjectKind = "INSTANCE"
+	ConfigOfTemplate ConfigObjectKind = "TEMPLATE"
+)
+
+// ConfigObject is a process or a process template.
+type ConfigObject struct {
+	Kind ConfigObjectKind
+	ID   int
+}
+
+// ConfigBinding binds a template to an object.
+type ConfigBinding struct {
+	ID       int64 // unique among all businesses; 0: the topology document has it
+	Biz      int
+	Template int64
+	Object   ConfigObject
+	Trail
+}
+
+// ConfigUse says how a template is used.
+type ConfigUse struct {
+	Bound    map[ConfigObjectKind]int
+	Versions bool // it has one that is not a draft
+	Released bool
+}
+
+// ConfigInstance is a file as it was rendered for one process instance.
+type ConfigInstance struct {
+	ID       int64 // unique among all businesses
+	Biz      int
+	Template int64
+	Version  int64
+	Process  int
+	Inst     int
+	Name     string // of the file
+	Path     string // of the folder
+	Hash     [32]byte
+	Content  string // only where it is asked for
+	Latest   bool   // the newest of its process instance and template
+	Released bool   // a host has taken it
+	Trail
+}
+
+// ConfigSlot names a file of a process instance.
+type ConfigSlot struct {
+	Template int64
+	Process  int
+	Inst     int
+}
+
+// Slot is the place of a rendered file.
+func (c *ConfigInstance) Slot() ConfigSlot { return ConfigSlot{c.Template, c.Process, c.Inst} }
+
+// ConfigSnapshot is what a host had in place of a released file when it was compared.
+type ConfigSnapshot struct {
+	ID       int64
+	Biz      int
+	Instance int64
+	Job      int64 // that compared it
+	Hash     [32]byte
+	Content  string
+	Created  time.Time
+	Updated  time.Time
+}
+
+// JobWork is what a job does with configuration files.
+type JobWork string
+
+// The kinds of work. A job without one operates processes.
+const (
+	WorkNone     JobWork = ""
+	WorkGenerate JobWork = "generate" // render files
+	WorkRelease  JobWork = "release"  // write the newest rendered files to their hosts
+	WorkDiff     JobWork = "diff"     // compare the released files with those on the hosts
+)
+
+// ConfigChoice says which files a job is about.
+type ConfigChoice struct {
+	Templates []int64           `json:"templates,omitempty"` // empty: all that are bound
+	Versions  map[int64][]int64 `json:"versions,omitempty"`  // by template: only where one of these is released; empty: all
+}
+
+// ConfigDone is what a task of a job did with one file. A task stores a list of them as its result.
+type ConfigDone struct {
+	Instance     int64     `json:"instance"`
+	Template     int64     `json:"template"`
+	TemplateName string    `json:"template_name"`
+	Name         string    `json:"name"`
+	Path         string    `json:"path"`
+	Owner        string    `json:"owner,omitempty"`
+	CRLF         bool      `json:"crlf,omitempty"`
+	Hash         string    `json:"hash,omitempty"`
+	Live         string    `json:"live,omitempty"` // the hash of what the host has, if it was compared and differs
+	Reason       JobReason `json:"reason,omitempty"`
+	Message      string    `json:"message,omitempty"`
+}
+
+// The reasons why a task on configuration files did not succeed.
+const (
+	ReasonUnbound  JobReason = "config_unbound"  // no template is bound to the process; the task is ignored
+	ReasonNoActive JobReason = "config_active"   // a template has no active version: Message is its name
+	ReasonRender   JobReason = "config_render"   // a template cannot be rendered: Message
+	ReasonUnsafe   JobReason = "config_unsafe"   // a template has what the checker rejects: Message
+	ReasonInclude  JobReason = "config_include"  // a template that is included does not exist: Message is its name
+	ReasonGone     JobReason = "config_gone"     // the process is not in the business any more
+	ReasonNotMade  JobReason = "config_not_made" // nothing was rendered that could be released
+	ReasonWrite    JobReason = "config_write"    // the host did not take a file: Message
+	ReasonAbsent   JobReason = "config_absent"   // the host does not have the file: Message is its path
+	ReasonDiffers  JobReason = "config_differs"  // the host has another content
+	ReasonRead     JobReason = "config_read"     // the file on the host could not be read: Message
+)
