@@ -208,6 +208,10 @@ faults: ## crash, power-cut, silence and full-disk tests with their figures
 	go test -count=1 -timeout 60m -v ./test/faults/... -faults.scale=$(SCALE)
 	go test -count=1 -timeout 60m -v -run 'TestP|TestTI2|TestTE|TestTT4' ./internal/host -host.reuses=$$((1000 * $(SCALE)))
 
+.PHONY: file-kills
+file-kills: ## fault A26: the agent is killed 1,000 times while it writes a file; torn files, lost backups and wrong verdicts
+	go test -count=1 -timeout 90m -v -run TestA26 ./test/faults -faults.filekills=1000
+
 # The same tests with the record in PostgreSQL. A test that is about the file may be skipped only when .ci/skips-postgres lists it.
 .PHONY: faults-postgres
 faults-postgres: ## the tests of faults and of the fleet again, with the record of every server in PostgreSQL; lists what is skipped, and why
