@@ -96,9 +96,10 @@ func completeFixed(cmd *cobra.Command, flag string, words ...string) {
 
 // flagWords are the values of flags that have few.
 var flagWords = map[string][]string{
-	"env":  {"test", "experience", "formal"},
-	"kind": eventKinds(),
-	"role": {"viewer", "operator", "admin", "enroller"},
+	"env":       {"test", "experience", "formal"},
+	"kind":      eventKinds(),
+	"line-ends": {"lf", "crlf"},
+	"role":      {"viewer", "operator", "admin", "enroller"},
 	"action": {"start", "stop", "restart", "reload", "kill", "manage", "unmanage", "query", "register", "update",
 		"unregister", "configure"},
 	"restart":       {"always", "on-failure", "never"},
@@ -130,6 +131,7 @@ var freeFlags = map[string]string{
 	"oidc-scope": "is chosen by the provider", "trusted-proxy": "a network", "cidr": "networks", "net": "a network",
 	"add": "new addresses", "remove": "addresses", "ip": "addresses of this host",
 	"code": "changes every half minute", "expect": "is from an earlier output", "key": "a public key",
+	"mode": "a number", "sha256": "is from an earlier output",
 	"note": "a text", "since": "a time", "until": "a time", "name": "a new name", "cron": "a rule of times",
 	"cpu": "a number with a unit", "mem": "a number with a unit", "expression": "a pattern over five fields",
 	"prefix": "the beginning of a path", "signer-command": "a command with arguments", "destructive-quota-of": "a name with a number",
