@@ -236,6 +236,9 @@ func (s spec) float(f float64) (string, error) {
 	if err != nil {
 		return "", err
 	}
+	if s.alternate && !math.IsInf(f, 0) && !math.IsNaN(f) {
+		text = withPoint(text)
+	}
 	negative := strings.HasPrefix(text, "-")
 	text = strings.TrimPrefix(text, "-")
 	whole, fraction := text, ""
@@ -246,6 +249,18 @@ func (s spec) float(f float64) (string, error) {
 		s.align = '>'
 	}
 	return s.grouped(s.signOf(negative), whole, fraction, 3), nil
+}
+
+// withPoint gives a number a point after its digits if it has none: the flag # asks for it.
+func withPoint(text string) string {
+	if strings.Contains(text, ".") {
+		return text
+	}
+	end := strings.IndexAny(text, "eE%")
+	if end < 0 {
+		end = len(text)
+	}
+	return text[:end] + "." + text[end:]
 }
 
 // floatFormat is a float by a format code and a precision.
@@ -270,7 +285,7 @@ func floatFormat(f float64, kind byte, precision int, alternate bool) (string, e
 		if precision < 0 {
 			return floatText(f), nil
 		}
-		text := general(f, max(precision, 1), false, 1)
+		text := general(f, max(precision, 1), alternate, 1)
 		if !strings.ContainsAny(text, ".e") {
 			text += ".0"
 		}

@@ -145,7 +145,8 @@ func mathPow(c *call) (Value, error) {
 func mathGcd(c *call) (Value, error) {
 	total := new(big.Int)
 	for _, a := range c.args {
-		i, ok := a.(starlark.Int)
+		n, _ := asNumber(a)
+		i, ok := n.(starlark.Int)
 		if !ok {
 			return nil, raise("TypeError", "'%s' object cannot be interpreted as an integer", typeName(a))
 		}
