@@ -320,6 +320,11 @@ first-hour: ## the first steps of a new user in a fresh Debian, beside pm2's, wi
 	@.ci/deps packages
 	go run ./bench/firsthour
 
+.PHONY: bench-templates
+bench-templates: ## 10,000 instances of a template of 20 KB, beside Mako of Debian (some minutes; QUICK=-quick for some seconds)
+	@.ci/deps mako
+	go run ./bench/templates $(QUICK)
+
 .PHONY: bench-supervisors
 bench-supervisors: ## the agent beside other supervisors, which it installs, with many processes, and its profiles (an hour and a half)
 	go run ./bench/supervisors
@@ -336,7 +341,7 @@ fuzz: ## every fuzz target for FUZZTIME, guided by coverage
 .PHONY: fuzz-mako
 fuzz-mako: ## random templates beside Mako of Debian for MAKOTIME
 	@.ci/deps mako
-	GOZZARD_MAKO_TIME=$(MAKOTIME) go test -tags mako -count=1 -timeout 0 -run TestBesideMako -v ./internal/mako
+	GOZZARD_MAKO_TIME=$(MAKOTIME) go test -tags mako -count=1 -timeout 0 -run 'TestBesideMako|TestQuickRun' -v ./internal/mako ./bench/templates
 
 .PHONY: clean
 clean: ## remove what was built

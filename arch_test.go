@@ -152,6 +152,7 @@ var mayImport = map[string][]string{
 	"bench/spine":                 {everything},
 	"bench/supervisors":           {everything},
 	"bench/supervisors/prototype": {},
+	"bench/templates":             {everything},
 	"bench/topology":              {everything},
 	"test/compat":                 {everything},
 	"test/console":                {everything},

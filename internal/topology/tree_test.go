@@ -100,6 +100,46 @@ func TestContext(t *testing.T) {
 	}
 }
 
+// TestVectors renders the templates that GSEKit rendered, with what the topology gives: the outputs are the same, byte by
+// byte. Those that are errors are in the tests of package mako.
+func TestVectors(t *testing.T) {
+	b, _ := vectorBusiness(t)
+	text, err := os.ReadFile("../mako/testdata/vectors.json")
+	if err != nil {
+		t.Fatal(err)
+	}
+	var v struct {
+		Render []struct {
+			Text, Output, Code string
+			Process            int
+		}
+	}
+	if err := json.Unmarshal(text, &v); err != nil {
+		t.Fatal(err)
+	}
+
+	rendered := 0
+	for _, c := range v.Render {
+		if c.Code != "" {
+			continue
+		}
+		spot, _ := b.Find(c.Process)
+		template, err := mako.Load(c.Text, func(name string) (string, error) { return "", fmt.Errorf("no %s", name) }, mako.DefaultLimits())
+		if err != nil {
+			t.Errorf("%q: %v", c.Text, err)
+			continue
+		}
+		with := b.Tree(spot.Set.Env).Context(spot, 1, 1, time.Now())
+		if got, err := template.Render(t.Context(), with, mako.DefaultLimits()); err != nil || got != c.Output {
+			t.Errorf("%q of %d: %q %v, want %q", c.Text, c.Process, got, err, c.Output)
+		}
+		rendered++
+	}
+	if rendered < 70 {
+		t.Errorf("only %d templates were rendered", rendered)
+	}
+}
+
 // TestTE30OneBusinessAndOneEnvironment: a template finds nothing of other environments, and what one render does to its
 // variables, the next does not see.
 func TestTE30OneBusinessAndOneEnvironment(t *testing.T) {
