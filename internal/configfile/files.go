@@ -21,6 +21,7 @@ type Plane interface {
 type Options struct {
 	Store Store
 	Plane Plane
+	Hosts Hosts
 	Log   *slog.Logger
 	Now   func() time.Time
 }

@@ -38,6 +38,12 @@ func (f *Files) Work(ctx context.Context, j *record.Job, tasks []*record.JobTask
 		switch j.Work {
 		case record.WorkGenerate:
 			err = w.generate(ctx, part)
+		case record.WorkRelease:
+			if err = save(part); err == nil { // hosts may take their time
+				err = w.release(ctx, part)
+			}
+		case record.WorkDiff:
+			err = w.diff(ctx, part)
 		default:
 			err = f.failAll(part, func([]*record.JobTask) error { return nil }, record.ReasonInternal, "unknown work")
 		}

@@ -297,7 +297,7 @@ func (s *Server) openPlane(ctx context.Context) (err error) {
 }
 
 func (s *Server) openJobs(context.Context) error {
-	s.configs = configfile.New(configfile.Options{Store: s.store, Plane: s.plane, Log: s.options.Log, Now: s.options.Now})
+	s.configs = configfile.New(configfile.Options{Store: s.store, Plane: s.plane, Hosts: s.plane, Log: s.options.Log, Now: s.options.Now})
 	s.jobs = waves.New(waves.Options{Door: gsekit.Door, Store: s.store, Plane: s.plane, Worker: s.configs, Rights: s.rightsLater,
 		Log: s.options.Log, Now: s.options.Now, Shared: s.options.shared})
 	return nil

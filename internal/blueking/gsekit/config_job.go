@@ -15,7 +15,7 @@ import (
 
 // workWords are the words for work on configuration files.
 func workWords() []string {
-	return []string{string(record.WorkGenerate)}
+	return []string{string(record.WorkGenerate), string(record.WorkRelease), string(record.WorkDiff)}
 }
 
 // configJob creates a job on the configuration files of a scope: of one template, or of all that are bound.

@@ -47,7 +47,7 @@ func wordOf(action gozzard.Action) string {
 
 // actionWord reads an action. One that the object does not have is rejected later, with another code.
 func actionWord() kindOf[string] {
-	words := []string{string(record.WorkGenerate), string(record.WorkRelease), string(record.WorkDiff)}
+	words := workWords()
 	for _, a := range actions {
 		words = append(words, a.word)
 	}

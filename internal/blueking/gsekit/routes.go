@@ -70,6 +70,8 @@ func (s *server) routes() []blueking.Route {
 		route("preview", "config_version/preview", both, post, about(s.preview)),
 
 		route("generate_config", "config_template/generate_config", both, post, about(s.configJob(record.WorkGenerate))),
+		route("release_config", "config_template/release_config", both, post, about(s.configJob(record.WorkRelease))),
+		route("diff_config", "config_template/diff_config", both, post, about(s.configJob(record.WorkDiff))),
 		route("sync_generate_config", template+"/sync_generate_config", both, post, about(s.syncGenerateConfig)),
 		route("list_config_instances", "config_instance/list_config_instances", both, post, about(s.listConfigInstances)),
 		route("latest_config_instance", "config_instance/latest_config_instance", both, get, about(s.latestConfigInstance)),
