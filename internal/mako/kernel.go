@@ -27,6 +27,7 @@ func makeKernel() starlark.StringDict {
 		"chain":    kernelChain,
 		"call":     func(c *call) (Value, error) { return c.args[0], tooDeep(c.thread) }, // Starlark says what cannot be called
 		"iter":     kernelIter,
+		"star":     kernelStar,
 		"concat":   kernelConcat,
 		"tuple":    func(c *call) (Value, error) { items, err := c.items(c.args[0]); return starlark.Tuple(items), err },
 		"set":      func(c *call) (Value, error) { return c.set(0) },
@@ -176,6 +177,18 @@ func kernelIter(c *call) (Value, error) {
 		}
 	}
 	return starlark.NewList(items), nil
+}
+
+// kernelStar are the items of *value in a list, a tuple or a set.
+func kernelStar(c *call) (Value, error) {
+	items, err := kernelIter(c)
+	if err == nil {
+		return items, nil
+	}
+	if e, ok := asException(err); ok && e.kind.name == "TypeError" {
+		return nil, raise("TypeError", "Value after * must be an iterable, not %s", typeName(c.args[0]))
+	}
+	return items, err
 }
 
 // given are the items of the list that is the only argument: Starlark limits the number of arguments, and not of items.

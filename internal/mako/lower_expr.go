@@ -60,7 +60,7 @@ func (l *lowering) display(n *node) string {
 	switch n.kind {
 	case kTuple:
 		if hasStar(n.kids) {
-			return "k_tuple(" + l.concat(n.kids) + ")"
+			return "k_tuple(" + l.concat(n.kids, "k_star") + ")"
 		}
 		if len(n.kids) == 0 {
 			return "()"
@@ -68,11 +68,11 @@ func (l *lowering) display(n *node) string {
 		return "(" + l.joined(n.kids, ", ") + ",)"
 	case kList:
 		if hasStar(n.kids) {
-			return l.concat(n.kids)
+			return l.concat(n.kids, "k_star")
 		}
 		return "[" + l.joined(n.kids, ", ") + "]"
 	case kSet:
-		return "k_set(" + l.concat(n.kids) + ")"
+		return "k_set(" + l.concat(n.kids, "k_star") + ")"
 	case kDict:
 		return l.dict(n)
 	case kListOf, kGenerator:
@@ -101,12 +101,12 @@ func hasStar(kids []*node) bool {
 	return false
 }
 
-// concat is a list of elements of which some are *iterables.
-func (l *lowering) concat(kids []*node) string {
+// concat is a list of elements of which some are *iterables, which go through a function.
+func (l *lowering) concat(kids []*node, through string) string {
 	all := make([]string, len(kids))
 	for i, k := range kids {
 		if k.kind == kStarred {
-			all[i] = "k_iter(" + l.expr(k.kids[0]) + ")"
+			all[i] = through + "(" + l.expr(k.kids[0]) + ")"
 		} else {
 			all[i] = "[" + l.expr(k) + "]"
 		}
@@ -175,7 +175,7 @@ func (l *lowering) call(n *node) string {
 	}
 
 	if hasStar(positional) {
-		named = append(named, "*"+l.concat(positional))
+		named = append(named, "*"+l.concat(positional, "k_iter"))
 	} else {
 		for _, k := range positional {
 			args = append(args, l.expr(k))

@@ -109,8 +109,9 @@ func TestFaults(t *testing.T) {
 
 // foundBesideMako has what random templates beside Mako found: the outputs are those of Mako 1.2.4 on CPython 3.11.
 var foundBesideMako = map[string]string{
+	"% try:\n${[*1]}\n% except TypeError as e:\n${e}\n% endtry\n${[*'ab', *(1,)]} ${(*[1], 2)}":                                                                             "Value after * must be an iterable, not int\n['a', 'b', 1] (1, 2)",
 	"${'{:#.3g}'.format(255)} ${'{:#.0f}|{:#.0e}|{:#.0%}'.format(1, 1, 1)} ${'{:#.3} {:#.1} {:#}'.format(255.0, 1e20, 255.0)} ${'%#.3g' % 255} ${'{:#,.0f}'.format(12345)}": "255. 1.|1.e+00|100.% 2.55e+02 1.e+20 255.0 255. 12,345.",
-	"<%! import math %>${math.gcd(12, True)} ${math.gcd()}": "1 0",
+	"<%! import math %>${math.gcd(12, True)} ${math.gcd()}":                                                                                                                 "1 0",
 	"${[5, 3]|n,str}":                                                                                                          "[5, 3]",
 	"${'abc'.translate({97: 'Z'})}":                                                                                            "Zbc",
 	"${'abc'.translate(str.maketrans('ab', 'xy', 'c'))}":                                                                       "xy",
