@@ -93,7 +93,7 @@ func startMako(ctx context.Context, root *mako.Element, all []topology.Spot, con
 	}
 	hello, err := o.read()
 	if err != nil {
-		return nil, errors.Join(errors.New("Mako of Debian is needed: install python3-mako"), err)
+		return nil, errors.Join(errors.New("this benchmark needs Mako of Debian: install python3-mako"), err)
 	}
 	o.version = hello.Version
 	return o, o.write(given)
@@ -127,7 +127,7 @@ func (o *other) write(v any) error {
 func (o *other) read() (a answer, err error) {
 	line, err := o.out.ReadBytes('\n')
 	if err != nil {
-		return a, fmt.Errorf("Python ended: %w", err)
+		return a, fmt.Errorf("the Python program ended: %w", err)
 	}
 	return a, json.Unmarshal(line, &a)
 }
