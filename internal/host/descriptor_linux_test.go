@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"os"
 	"strings"
+	"sync"
 	"syscall"
 	"testing"
 	"time"
@@ -86,5 +87,65 @@ func TestWatchedProcessCostsOneDescriptor(t *testing.T) {
 		if time.Now().After(end) {
 			t.Fatal("descriptors of ended processes are open")
 		}
+	}
+}
+
+// TestNoDescriptorIsNoVerdict: a process that cannot be read because there is no free descriptor is not taken for one that
+// does not run.
+func TestNoDescriptorIsNoVerdict(t *testing.T) {
+	f := newHost(t)
+	s, key := f.spec("svc"), f.key("p")
+	found := f.front(key, s, "exec "+f.program("svc")+" 1000")
+	q := supervise.Query{Key: key, Spec: s, Held: supervise.Held{Proc: found.Proc}}
+
+	// Leave one descriptor, which others take as well, and look.
+	var before unix.Rlimit
+	if err := unix.Prlimit(0, unix.RLIMIT_NOFILE, nil, &before); err != nil {
+		t.Fatal(err)
+	}
+	last, err := unix.Dup(0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	few := unix.Rlimit{Cur: uint64(last) + 1, Max: before.Max}
+	if err := errors.Join(unix.Close(last), unix.Prlimit(0, unix.RLIMIT_NOFILE, &few, nil)); err != nil {
+		t.Fatal(err)
+	}
+	enough := make(chan struct{})
+	var others sync.WaitGroup
+	others.Go(func() {
+		for {
+			select {
+			case <-enough:
+				return
+			default:
+				if fd, err := unix.Dup(0); err == nil {
+					_ = unix.Close(fd)
+				}
+			}
+		}
+	})
+	var short, wrong int
+	for range 3000 {
+		got, err := f.Find(q)
+		switch {
+		case err != nil:
+			short++
+		case got.Proc != found.Proc:
+			wrong++
+		}
+	}
+	close(enough)
+	others.Wait()
+	if err := unix.Prlimit(0, unix.RLIMIT_NOFILE, &before, nil); err != nil {
+		t.Fatal(err)
+	}
+	if short == 0 || wrong > 0 {
+		t.Errorf("of 3000 looks %d had no descriptor, and %d did not find a process that runs", short, wrong)
+	}
+
+	// It is found again.
+	if again, err := f.Find(q); err != nil || again.Proc != found.Proc {
+		t.Errorf("%+v, %v", again, err)
 	}
 }

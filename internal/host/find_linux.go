@@ -8,6 +8,8 @@ import (
 	"strings"
 	"time"
 
+	"golang.org/x/sys/unix"
+
 	"github.com/gozzard/gozzard"
 	"github.com/gozzard/gozzard/internal/identity"
 	"github.com/gozzard/gozzard/internal/procfs"
@@ -51,6 +53,7 @@ func (h *Host) wantedBy(spec *gozzard.Spec) (wanted, error) {
 // Find collects the evidence about the process of a definition and decides by the rules of package identity.
 func (h *Host) Find(q supervise.Query) (supervise.Found, error) {
 	// Find out what the process looks like.
+	shortages := h.shortages.Load()
 	w, err := h.wantedBy(q.Spec)
 	if err != nil {
 		return supervise.Found{}, fmt.Errorf("cannot look for %s: %w", q.Key, err)
@@ -98,7 +101,11 @@ func (h *Host) Find(q supervise.Query) (supervise.Found, error) {
 		}
 	}
 
+	// What could not be read may be the process.
 	f := found(e)
+	if f.Proc.IsZero() && h.shortages.Load() != shortages {
+		return supervise.Found{}, fmt.Errorf("cannot look for %s: %w", q.Key, unix.EMFILE)
+	}
 	if f.Proc.IsZero() && w.missing != "" {
 		f.Reason = fmt.Sprintf("user %s: %v", w.missing, errNoUser)
 	}
@@ -226,6 +233,7 @@ func (h *Host) compare(pid int, w wanted) (c identity.Candidate, reason string) 
 
 	// Reject what is not a live program.
 	before, err := h.proc.Stat(pid)
+	h.noteShortage(err)
 	switch {
 	case errors.Is(err, procfs.ErrGone):
 		return c, "which does not run"
@@ -248,6 +256,7 @@ func (h *Host) compare(pid int, w wanted) (c identity.Candidate, reason string) 
 
 	// Check that all of this was read from one process.
 	after, err := h.proc.Stat(pid)
+	h.noteShortage(err)
 	if err != nil || after.Start != before.Start || after.Dead() {
 		return c, "which has just ended"
 	}
@@ -277,6 +286,7 @@ func (h *Host) misfit(pid int, st *procfs.Stat, w wanted) (name, text string) {
 		differs = append(differs, fmt.Sprintf("user %s of the definition does not exist", w.missing))
 	case w.owner != nil:
 		r, e, err := h.proc.UIDs(pid)
+		h.noteShortage(err)
 		if err != nil {
 			differs = append(differs, fmt.Sprintf("has an owner that cannot be read: %v", err))
 		} else if r != w.owner.uid && e != w.owner.uid {
@@ -293,7 +303,9 @@ func (h *Host) namesOf(pid int, st *procfs.Stat) names {
 	if exe, err := h.proc.Exe(pid); err == nil {
 		n.exe = exe
 	}
-	if args, err := h.proc.Args(pid, argBytes); err == nil {
+	args, err := h.proc.Args(pid, argBytes)
+	h.noteShortage(err)
+	if err == nil {
 		n.args = args
 	}
 	return n

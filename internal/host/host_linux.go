@@ -47,8 +47,9 @@ type Host struct {
 	self      account
 	mode      gozzard.AgentMode
 	hasPidfd  bool
-	openLimit uint64 // descriptors that this program may have
-	setuid    bool   // commands of accounts other than root may gain privileges
+	openLimit uint64        // descriptors that this program may have
+	shortages atomic.Uint64 // how often a process or its pid file could not be read because there was no descriptor
+	setuid    bool          // commands of accounts other than root may gain privileges
 	permit    func(user, dir string) error
 	programs  Programs      // nil: every command runs in a shell
 	unnamed   func() string // the account of definitions that name none

@@ -46,6 +46,7 @@ func (h *Host) openPIDFile(path string, owner *account) (pid int, written time.T
 		return 0, written, fmt.Sprintf("pid file %q is not an absolute path", path)
 	}
 	fd, err := unix.Open(path, unix.O_PATH|unix.O_NOFOLLOW|unix.O_CLOEXEC, 0)
+	h.noteShortage(err)
 	switch {
 	case errors.Is(err, unix.ENOENT), errors.Is(err, unix.ENOTDIR):
 		return 0, written, fmt.Sprintf("pid file %s does not exist", path)
@@ -77,6 +78,7 @@ func (h *Host) openPIDFile(path string, owner *account) (pid int, written time.T
 	// Read the pid.
 	buf := make([]byte, pidLineBytes)
 	n, err := readOpened(fd, buf)
+	h.noteShortage(err)
 	if err != nil {
 		return 0, written, fmt.Sprintf("pid file %s cannot be read: %v", path, err)
 	}

@@ -54,7 +54,15 @@ func (h *Host) Alive(p supervise.Proc) bool {
 		return false
 	}
 	st, err := h.proc.Stat(p.PID)
+	h.noteShortage(err)
 	return err == nil && st.Start == p.Start && !st.Dead()
+}
+
+// noteShortage counts an error that says nothing about what was to be read: there was no descriptor for it.
+func (h *Host) noteShortage(err error) {
+	if errors.Is(err, unix.EMFILE) || errors.Is(err, unix.ENFILE) {
+		h.shortages.Add(1)
+	}
 }
 
 // hasEnded reports whether the process is known to have ended. It is not the contrary of Alive: without a free descriptor

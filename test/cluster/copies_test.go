@@ -51,7 +51,7 @@ func TestTS7CopyAtAnotherServer(t *testing.T) {
 	if out, err := exec.Command("cp", "-a", i.folders[original], folder).CombinedOutput(); err != nil {
 		t.Fatalf("%v: %s", err, out)
 	}
-	onlyServer(t, filepath.Join(folder, "servers.json"), i.other(home))
+	onlyServer(t, filepath.Join(folder, "servers.json"), a, i.other(home))
 	begin := time.Now()
 	thief := ft.Start(t, "copy", nil, "agent", "--data", folder, "--socket", "none")
 
@@ -72,19 +72,10 @@ func TestTS7CopyAtAnotherServer(t *testing.T) {
 	}
 }
 
-// onlyServer makes the list of servers of an agent name only one.
-func onlyServer(t *testing.T, path string, m *member) {
+// onlyServer makes the list of servers of an agent that joined a server name only one.
+func onlyServer(t *testing.T, path string, joined, m *member) {
 	t.Helper()
-	text, err := os.ReadFile(path)
-	if err != nil {
-		t.Fatal(err)
-	}
-	var list map[string]any
-	if err := json.Unmarshal(text, &list); err != nil {
-		t.Fatal(err)
-	}
-	list["servers"] = []ft.J{{"agents": m.agent, "api": m.Cred.URL}}
-	text, err = json.Marshal(list)
+	text, err := json.Marshal(ft.J{"joined": joined.Cred.URL, "servers": []ft.J{{"agents": m.agent, "api": m.Cred.URL}}})
 	if err != nil {
 		t.Fatal(err)
 	}

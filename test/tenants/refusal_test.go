@@ -96,7 +96,7 @@ func (w *world) outcome(rt route, code int, answer string) string {
 
 // complete gives an answer of send values for the parts that differ each time, so that it is JSON again.
 func complete(answer string) []byte {
-	return []byte(strings.NewReplacer(`"request_id"`, `"request_id":""`, `"next"`, `"next":0`, `"cost_time"`,
+	return []byte(strings.NewReplacer(`"request_id"`, `"request_id":""`, `"next"`, `"next":0`, `"timestamp"`, `"timestamp":0`, `"cost_time"`,
 		`"cost_time":0`, `"epoch"`, `"epoch":""`).Replace(answer))
 }
 
