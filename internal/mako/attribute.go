@@ -20,6 +20,10 @@ func (r *run) attribute(v Value, name string) (Value, error) {
 		found, ok = method(name, dictMethods[name], x)
 	case *starlark.Set:
 		found, ok = method(name, setMethods[name], x)
+	case *view:
+		if isSetView(x) {
+			found, ok = method(name, viewMethods[name], x)
+		}
 	case starlark.Tuple:
 		found, ok = method(name, tupleMethods[name], x)
 	case *element:

@@ -78,6 +78,12 @@ func (r *run) equal(a, b Value, depth int) (bool, error) {
 		}
 		return starlark.Equal(x, y)
 	}
+	if viewAmong(a, b) {
+		if starlark.Len(a) != starlark.Len(b) {
+			return false, nil
+		}
+		return r.hasAll(b, a)
+	}
 
 	switch x := a.(type) {
 	case starlark.String:
@@ -159,6 +165,9 @@ func (r *run) order(op string, a, b Value, depth int) (int, error) {
 	y, yok := asNumber(b)
 	if xok && yok {
 		return orderNumbers(x, y)
+	}
+	if viewAmong(a, b) {
+		return r.orderViews(op, a, b)
 	}
 
 	switch x := a.(type) {
@@ -256,6 +265,10 @@ func (r *run) contains(in, v Value) (bool, error) {
 		return found, err
 	case *starlark.Set:
 		return r.has(in, v)
+	case *view:
+		if isSetView(in) {
+			return r.viewHas(in, v)
+		}
 	case *attributes:
 		key, ok := v.(starlark.String)
 		_, found := in.get(string(key))

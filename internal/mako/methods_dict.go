@@ -16,16 +16,9 @@ var dictMethods = map[string]func(c *call, d *starlark.Dict) (Value, error){
 		}
 		return c.otherwise(1), nil
 	},
-	"keys":   func(c *call, d *starlark.Dict) (Value, error) { return c.view("dict_keys", dictColumn(d, 0)) },
-	"values": func(c *call, d *starlark.Dict) (Value, error) { return c.view("dict_values", dictColumn(d, 1)) },
-	"items": func(c *call, d *starlark.Dict) (Value, error) {
-		pairs := d.Items()
-		items := make([]Value, len(pairs))
-		for i, kv := range pairs {
-			items[i] = kv
-		}
-		return c.view("dict_items", items)
-	},
+	"keys":   func(c *call, d *starlark.Dict) (Value, error) { return c.view("dict_keys", d) },
+	"values": func(c *call, d *starlark.Dict) (Value, error) { return c.view("dict_values", d) },
+	"items":  func(c *call, d *starlark.Dict) (Value, error) { return c.view("dict_items", d) },
 	"pop": func(c *call, d *starlark.Dict) (Value, error) {
 		if err := c.count(1, 2); err != nil {
 			return nil, err
@@ -67,8 +60,8 @@ func (c *call) otherwise(i int) Value {
 	return starlark.None
 }
 
-func (c *call) view(kind string, items []Value) (Value, error) {
-	return &view{kind, starlark.NewList(items)}, c.run.spendEach(len(items), 32)
+func (c *call) view(kind string, d *starlark.Dict) (Value, error) {
+	return &view{kind, d}, c.run.spendEach(d.Len(), 32)
 }
 
 // fill sets the keys of a dict from a mapping or pairs, and from keyword arguments.
@@ -191,20 +184,10 @@ func setWith(op string) func(c *call, s *starlark.Set) (Value, error) {
 
 // set makes a set of the items of an argument.
 func (c *call) set(i int) (*starlark.Set, error) {
-	out := starlark.NewSet(0)
 	if i >= len(c.args) {
-		return out, nil
+		return starlark.NewSet(0), nil
 	}
-	items, err := c.items(c.args[i])
-	if err != nil {
-		return nil, err
-	}
-	for _, v := range items {
-		if err := c.run.insert(out, v); err != nil {
-			return nil, err
-		}
-	}
-	return out, nil
+	return c.run.setOf(c.args[i])
 }
 
 // dictColumn are the keys (0) or the values (1) of a dict.

@@ -33,6 +33,9 @@ func (r *run) binary(op string, a, b Value) (Value, error) {
 	case "*":
 		return r.multiply(a, b)
 	case "-", "&", "|", "^":
+		if isSetView(a) || isSetView(b) {
+			return r.viewOperation(op, a, b)
+		}
 		if v, err := r.setOperation(op, a, b); v != nil || err != nil {
 			return v, err
 		}

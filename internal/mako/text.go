@@ -88,9 +88,10 @@ func (w *reprWriter) write(v Value) {
 			w.leave()
 		}
 	case *view:
-		b.WriteString(v.kind + "(")
-		w.write(v.list)
-		b.WriteByte(')')
+		if w.enter(v, "...") {
+			w.items(v.kind+"([", "])", v.items())
+			w.leave()
+		}
 	case *exception:
 		w.open = append(w.open, nil)
 		w.items(v.name()+"(", ")", v.args)

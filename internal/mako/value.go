@@ -114,27 +114,6 @@ func (i *spanIterator) Next(p *Value) bool {
 
 func (i *spanIterator) Done() {}
 
-// view is what items, keys and values of a dict give.
-type view struct {
-	kind string // dict_items, dict_keys, dict_values
-	list *starlark.List
-}
-
-func (v *view) String() string             { return v.kind }
-func (v *view) Type() string               { return v.kind }
-func (v *view) Freeze()                    {}
-func (v *view) Truth() starlark.Bool       { return v.list.Len() > 0 }
-func (v *view) Len() int                   { return v.list.Len() }
-func (v *view) Iterate() starlark.Iterator { return v.list.Iterate() }
-
-// Hash is an error, but not of values: those are equal to themselves only.
-func (v *view) Hash() (uint32, error) {
-	if v.kind == "dict_values" {
-		return 9, nil
-	}
-	return 0, raise("TypeError", "unhashable type: '%s'", v.kind)
-}
-
 // class is a class of a template.
 type class struct {
 	name  string

@@ -252,6 +252,9 @@ func TestPreview(t *testing.T) {
 			t.Errorf("%q: %d %s", content, *e.Code, *e.Message)
 		}
 	}
+	if e := preview("a\x00b", 62); *e.Code != 4100001 || *e.Message != "Content(content): 1.不允许是用空字符串。 " {
+		t.Errorf("NUL: %d %s", *e.Code, *e.Message)
+	}
 	if e := preview("${HELP}", 62); !strings.Contains(string(e.Data), "${ LocalInstID } = 1") {
 		t.Errorf("%d %s %.300s", *e.Code, *e.Message, e.Data)
 	}

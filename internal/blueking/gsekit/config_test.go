@@ -176,7 +176,8 @@ func TestConfigLimits(t *testing.T) {
 		}
 	}
 	for _, name := range []string{"template_name", "abs_path", "owner"} {
-		if e := r.post(t, "/api/2/config_template", field(name, "a\x00b")); *e.Code != 4100001 {
+		if e := r.post(t, "/api/2/config_template", field(name, "a\x00b")); *e.Code != 4100001 ||
+			!strings.HasSuffix(*e.Message, "("+name+"): 1.不允许是用空字符串。 ") {
 			t.Errorf("%s with NUL: %d %s", name, *e.Code, *e.Message)
 		}
 	}

@@ -240,10 +240,13 @@ func boolean(l speech, v *strictjson.Value) (bool, string) {
 	return false, l.say(sayWantBool, l.show(v))
 }
 
-// text reads a string or a number as text, without blanks around it.
+// text reads a string or a number as text, without blanks around it. No text has a NUL character.
 func text(l speech, v *strictjson.Value) (string, string) {
 	if !v.IsString() && !v.IsNumber() {
 		return "", l.say(sayWantString, l.show(v))
+	}
+	if strings.ContainsRune(v.Text(), 0) {
+		return "", l.say(sayNUL)
 	}
 	return strings.TrimSpace(v.Text()), ""
 }

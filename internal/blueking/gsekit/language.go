@@ -27,6 +27,7 @@ const (
 	sayRequired phrase = iota
 	sayNull
 	sayBlank
+	sayNUL
 	sayWantInt
 	sayRange
 	sayWantBool
@@ -126,6 +127,7 @@ const (
 var phrases = [...][2]string{
 	sayRequired:   {"该字段必填。", "This field is required."},
 	sayNull:       {"该字段不能为 null。", "This field may not be null."},
+	sayNUL:        {"不允许是用空字符串。", "Null characters are not allowed."},
 	sayBlank:      {"该字段不能为空白。", "This field may not be blank."},
 	sayWantInt:    {"应为整数，实际为 %s。", "A whole number is expected, not %s."},
 	sayRange:      {"应在 %d 至 %d 之间，实际为 %s。", "A number from %d to %d is expected, not %s."},
