@@ -189,8 +189,11 @@ func (h *Handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	if route == nil {
 		name = s.routes[0].Name
 		w.Header().Set("Allow", s.methods())
-		a.fail(http.StatusMethodNotAllowed, h.door.Numbers(gozzard.ErrInvalid).Code,
-			words.Message(fmt.Sprintf("%s takes %s", name, s.methods())))
+		text := fmt.Sprintf("%s takes %s", name, s.methods())
+		a.fail(http.StatusMethodNotAllowed, h.door.Numbers(gozzard.ErrInvalid).Code, words.Message(text))
+		if s.gateway {
+			a.failGateway(gatewayMethod, words.Message(text), text)
+		}
 		return
 	}
 
@@ -222,7 +225,7 @@ func (h *Handler) serve(r *http.Request, words Words, route *Route, numbers []nu
 	})
 	if err != nil {
 		audit.Refused(r.Context(), gozzard.Caller{}, err)
-		return nil, err
+		return nil, unidentified{err}
 	}
 
 	// Read the request.
@@ -273,39 +276,8 @@ func (h *Handler) failed(ctx context.Context, a *answer, words Words, route *Rou
 		status = n.Status
 	}
 	a.fail(status, n.Code, text)
+	if own, ok := gatewayNumberOf(err); ok && gateway {
+		a.failGateway(own, text, Text(err))
+	}
 	a.retry = gozzard.RetryAfter(err)
-}
-
-// answer is the answer to one request.
-type answer struct {
-	id       string
-	status   int
-	retry    string // header Retry-After
-	envelope Envelope
-}
-
-func (a *answer) fail(status, code int, text string) {
-	a.status = status
-	a.envelope = Envelope{Code: code, Message: text}
-}
-
-// send writes the answer and returns its code. An answer that cannot be encoded becomes an internal error.
-func (a *answer) send(w http.ResponseWriter, d Door) int {
-	a.envelope.RequestID = a.id
-	body, err := a.envelope.Encode()
-	if err != nil {
-		d.Log.Error("request failed", "request_id", a.id, "err", err)
-		a.fail(http.StatusInternalServerError, d.Numbers(gozzard.ErrInternal).Code, Text(nil))
-		a.envelope.RequestID = a.id
-		if body, err = a.envelope.Encode(); err != nil { // two strings and a number can always be encoded
-			panic(err)
-		}
-	}
-
-	if a.retry != "" {
-		w.Header().Set("Retry-After", a.retry)
-	}
-
-	write(w, a.status, a.id, body)
-	return a.envelope.Code
 }

@@ -2,6 +2,7 @@ package blueking_test
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -13,6 +14,7 @@ import (
 	"net/http/httptest"
 	"net/url"
 	"regexp"
+	"strconv"
 	"strings"
 	"testing"
 	"time"
@@ -111,8 +113,12 @@ func do(t testing.TB, h http.Handler, r *http.Request) reply {
 		t.Fatalf("answer is not JSON: %v: %.200s", err, w.Body)
 	}
 
+	names := len(out.env)
+	if _, ok := out.env["code_name"]; ok { // of the gateway
+		names--
+	}
 	for _, name := range []string{"result", "code", "message", "data", "request_id"} {
-		if _, ok := out.env[name]; !ok || len(out.env) != 5 {
+		if _, ok := out.env[name]; !ok || names != 5 {
 			t.Fatalf("envelope has no %s, or has more than five names: %.300s", name, w.Body)
 		}
 	}
@@ -275,29 +281,36 @@ func TestGatewayCarriesTheStatus(t *testing.T) {
 	var log bytes.Buffer
 	h, observed := door(t, &log)
 	for _, c := range []struct {
-		name, body   string
-		code, status int
-		message      string
+		name, body          string
+		code, gated, status int // gated is the code of the gateway, 0 if it is the same
+		message             string
 	}{
-		{"who", `{` + good + `}`, 0, 200, "success"},
-		{"who", `{`, blueking.CodeArgument, 400, "line 1"},
-		{"who", `{}`, blueking.CodeGeneral, 401, ""},
-		{"who", `{"bk_app_code":"plain","bk_app_secret":"secret2"}`, blueking.CodeOperatorRequired, 401, ""},
+		{"who", `{` + good + `}`, 0, 0, 200, "success"},
+		{"who", `{`, blueking.CodeArgument, 0, 400, "line 1"},
+		{"who", `{}`, blueking.CodeGeneral, 1640101, 401, "required"},
+		{"who", `{"bk_app_code":"plain","bk_app_secret":"wrong"}`, blueking.CodeGeneral, 1640101, 401, "is wrong"},
+		{"who", `{"bk_app_code":"plain","bk_app_secret":"secret2","bk_token":"wrong"}`, blueking.CodeGeneral, 1640102, 401, "not valid"},
+		{"who", `{"bk_app_code":"plain","bk_app_secret":"secret2"}`, blueking.CodeOperatorRequired, 1640102, 401, ""},
 		{"who", `{"bk_app_code":"plain","bk_app_secret":"secret2","bk_username":"b"}`, blueking.CodeUserForbidden,
-			403, ""},
-		{"appless", `{` + good + `}`, blueking.CodeAppForbidden, 403, "not for you"},
-		{"absent", `{` + good + `}`, blueking.CodeNotFound, 404, "no such task"},
-		{"limited", `{` + good + `}`, blueking.CodeRateLimited, 429, "slowly"},
-		{"full", `{` + good + `}`, blueking.CodeGeneral, 500, "storage full"},
-		{"internal", `{` + good + `}`, blueking.CodeBackend, 500, "internal error"},
-		{"caused", `{` + good + `}`, blueking.CodeBackend, 500, "try later"},
+			1640102, 401, ""},
+		{"appless", `{` + good + `}`, blueking.CodeAppForbidden, 0, 403, "not for you"},
+		{"absent", `{` + good + `}`, blueking.CodeNotFound, 0, 404, "no such task"},
+		{"limited", `{` + good + `}`, blueking.CodeRateLimited, 0, 429, "slowly"},
+		{"full", `{` + good + `}`, blueking.CodeGeneral, 0, 500, "storage full"},
+		{"internal", `{` + good + `}`, blueking.CodeBackend, 0, 500, "internal error"},
+		{"caused", `{` + good + `}`, blueking.CodeBackend, 0, 500, "try later"},
 	} {
 		bus := do(t, h, post("/bus/x/"+c.name, c.body))
 		gate := do(t, h, post("/gate/x/"+c.name, c.body))
-		if bus.status != 200 || gate.status != c.status || bus.code() != c.code || gate.code() != c.code ||
+		if bus.status != 200 || gate.status != c.status || bus.code() != c.code || gate.code() != cmp.Or(c.gated, c.code) ||
 			!strings.Contains(gate.message(), c.message) {
 			t.Errorf("%s: bus HTTP %d code %d, gateway HTTP %d code %d %q", c.name, bus.status, bus.code(),
 				gate.status, gate.code(), gate.message())
+		}
+		_, named := gate.env["code_name"]
+		if own := c.gated != 0; own != named || own != (gate.header.Get("X-Bkapi-Error-Message") == gate.message()) ||
+			own != (gate.header.Get("X-Bkapi-Error-Code") == strconv.Itoa(c.gated)) || bus.env["code_name"] != nil {
+			t.Errorf("%s: %v %v", c.name, gate.env, gate.header)
 		}
 		if strings.Contains(gate.message(), "private") || strings.Contains(gate.message(), "10.9.8.7") {
 			t.Errorf("%s: a cause got out: %s", c.name, gate.message())
@@ -309,7 +322,7 @@ func TestGatewayCarriesTheStatus(t *testing.T) {
 		t.Errorf("log: %s", s)
 	}
 
-	if len(*observed) != 22 || (*observed)[0] != (seen{"who", 0}) {
+	if len(*observed) != 26 || (*observed)[0] != (seen{"who", 0}) {
 		t.Errorf("observed %v", *observed)
 	}
 }

@@ -66,6 +66,7 @@ type Envelope struct {
 	Message   string `json:"message"`
 	Data      any    `json:"data"`
 	RequestID string `json:"request_id"`
+	CodeName  string `json:"code_name,omitempty"` // of an error of the gateway itself
 }
 
 // Encode is the JSON of an answer.

@@ -30,7 +30,7 @@ func TestTS2GuessesAreLimited(t *testing.T) {
 	}
 
 	code, res := r.ask("/gate/caller", "10.0.0.1", "a", "another")
-	if code != blueking.CodeRateLimited || res.Code != http.StatusTooManyRequests ||
+	if code != 1642902 || res.Code != http.StatusTooManyRequests ||
 		res.Header().Get("Retry-After") == "" {
 		t.Fatalf("code %d, status %d, retry after %q", code, res.Code, res.Header().Get("Retry-After"))
 	}
