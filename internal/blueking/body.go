@@ -67,7 +67,7 @@ func receive(book *auth.Directory, r *http.Request, route *Route) (*received, er
 	var body []byte
 	switch {
 	case r.Method == http.MethodGet:
-		body, err = queryBody(r.URL.RawQuery)
+		body, err = queryBody(r.URL.RawQuery, route.TextQuery)
 	case head.App != "" && head.Secret != "":
 		head.Names = &credentialNames
 		if _, err = book.CheckApp(head); err == nil {
@@ -225,8 +225,8 @@ func identify(book *auth.Directory, r *http.Request, access Access, head auth.Cr
 }
 
 // queryBody turns query parameters into a body. Objects and lists are JSON text in the query; all other values are
-// strings.
-func queryBody(raw string) ([]byte, error) {
+// strings. With text all values are strings.
+func queryBody(raw string, text bool) ([]byte, error) {
 	q, err := url.ParseQuery(raw)
 	if err != nil {
 		return nil, gozzard.Errorf(gozzard.ErrInvalid, "query string is malformed")
@@ -252,7 +252,7 @@ func queryBody(raw string) ([]byte, error) {
 		b = appendString(b, name)
 		b = append(b, ':')
 		v := values[0]
-		if !strings.HasPrefix(v, "{") && !strings.HasPrefix(v, "[") {
+		if text || !strings.HasPrefix(v, "{") && !strings.HasPrefix(v, "[") {
 			b = appendString(b, v)
 			continue
 		}

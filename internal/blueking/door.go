@@ -61,8 +61,10 @@ type Route struct {
 	Read     bool     // the call changes nothing, so GET with query parameters is allowed too
 	Methods  []string // nil means POST, and GET if Read
 	Bodiless bool     // an empty body means an empty object
-	MaxBody  int64
-	Handle   func(ctx context.Context, c *Call) (any, error)
+	// TextQuery makes every value of a query a string. Without it a value that begins like an object or a list must be one.
+	TextQuery bool
+	MaxBody   int64
+	Handle    func(ctx context.Context, c *Call) (any, error)
 }
 
 // Call is one request of an identified caller.
@@ -78,8 +80,9 @@ type Call struct {
 	// Request has the query and the headers; its body has been read.
 	Request *http.Request
 	// Words are for the messages of the answer.
-	Words   Words
-	numbers []number
+	Words     Words
+	numbers   []number
+	textQuery bool
 }
 
 // number is a parameter in a path.
@@ -98,9 +101,9 @@ func (c *Call) Number(name string) (value int64, ok bool) {
 	return 0, false
 }
 
-// Query is the query string as an object.
+// Query is the query string as an object of strings, or as the body of a GET request if the route has no TextQuery.
 func (c *Call) Query() (strictjson.Value, error) {
-	body, err := queryBody(c.Request.URL.RawQuery)
+	body, err := queryBody(c.Request.URL.RawQuery, c.textQuery)
 	if err != nil {
 		return strictjson.Value{}, err
 	}
@@ -252,7 +255,7 @@ func (h *Handler) serve(r *http.Request, words Words, route *Route, numbers []nu
 	sum.Write(in.body)
 	// Call the route.
 	c := &Call{Caller: in.caller, App: in.app, Body: root, Faults: &faults, IdempotencyKey: key, Request: r,
-		Words: words, numbers: numbers}
+		Words: words, numbers: numbers, textQuery: route.TextQuery}
 	sum.Sum(c.Hash[:0])
 	data, err := route.Handle(r.Context(), c)
 	audit.Refused(r.Context(), in.caller, err)

@@ -7,7 +7,6 @@ import (
 	"errors"
 	"fmt"
 	"path"
-	"slices"
 	"time"
 
 	"github.com/gozzard/gozzard"
@@ -128,9 +127,6 @@ func (w *work) rendered(ctx context.Context, tasks []*record.JobTask, released b
 	var found []made
 	for i, m := range list {
 		c, before := newest[slots[i]], last[slots[i]]
-		if only := w.j.Choice.Versions[m.of.ID]; len(only) > 0 && (before == nil || !slices.Contains(only, before.Version)) {
-			continue
-		}
 		if released {
 			c = before
 		}

@@ -131,9 +131,15 @@ const (
 
 // ConfigChoice says which files a job is about.
 type ConfigChoice struct {
-	Templates []int64           `json:"templates,omitempty"` // empty: all that are bound
-	Versions  map[int64][]int64 `json:"versions,omitempty"`  // by template: only where one of these is released; empty: all
+	Templates []int64 `json:"templates,omitempty"` // empty: all that are bound
+	// Versions are by template. If the job names the template, it is only about processes with an instance that has one of these
+	// released, or nothing (ConfigUnreleased).
+	Versions map[int64][]int64 `json:"versions,omitempty"`
+	Every    bool              `json:"every,omitempty"` // only processes that all named templates are bound to, not at least one
 }
+
+// ConfigUnreleased stands for the version of a file that was rendered and never released.
+const ConfigUnreleased = 0
 
 // ConfigDone is what a task of a job did with one file. A task stores a list of them as its result.
 type ConfigDone struct {

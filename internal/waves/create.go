@@ -80,6 +80,12 @@ func (r *Runner) tasksFor(ctx context.Context, q *record.JobRequest, now time.Ti
 	find := q.Query
 	find.Biz, find.Order, find.Start, find.Limit = q.Biz, nil, 0, record.MaxJobTasks
 	total, rows := r.o.Plane.FindProcesses(q.Caller, find)
+	if q.Work != record.WorkNone && total <= record.MaxJobTasks {
+		var err error
+		if rows, err = r.o.Worker.Choose(ctx, q.Biz, q.Choice, rows); err != nil {
+			return nil, err
+		}
+	}
 	instances := 0
 	for i := range rows {
 		instances += len(rows[i].Instances)

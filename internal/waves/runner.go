@@ -27,6 +27,9 @@ type Plane interface {
 
 // Worker does the work of jobs on configuration files.
 type Worker interface {
+	// Choose returns the processes that a job has tasks for: of rows those that have the files.
+	Choose(ctx context.Context, biz int, c record.ConfigChoice, rows []topology.Row) ([]topology.Row, error)
+
 	// Work does tasks of a job. It sets their state, reason, message, result and times, and calls save for some when they are done.
 	// After an error it is called again for those that are not done.
 	Work(ctx context.Context, j *record.Job, tasks []*record.JobTask, save func([]*record.JobTask) error) error

@@ -87,7 +87,7 @@ func (s *server) listConfigInstances(ctx context.Context, r *request) (any, erro
 		r.hosted(&q, []bool{hosted})
 	}
 	template, _ := opt(r.form, "config_template_id", integer(1, maxID))
-	versions := list(r.form, "config_version_ids", anyInt())
+	versions := list(r.form, "config_version_ids", versionID)
 	release, _ := opt(r.form, "filter_released", boolean)
 	if err := r.err(); err != nil {
 		return nil, err
@@ -98,7 +98,11 @@ func (s *server) listConfigInstances(ctx context.Context, r *request) (any, erro
 		return nil, err
 	}
 	files = slices.DeleteFunc(files, func(x record.ConfigPlaced) bool {
-		return len(versions) > 0 && (x.Released == nil || !slices.Contains(versions, x.Released.Version))
+		version := int64(record.ConfigUnreleased)
+		if x.Released != nil {
+			version = x.Released.Version
+		}
+		return len(versions) > 0 && !slices.Contains(versions, version)
 	})
 	return configFiles{columns: fileColumns(), list: files, release: release}, nil
 }

@@ -24,8 +24,8 @@ func (s *server) configJob(work record.JobWork) handler {
 		sel := r.selection(r.biz)
 		r.narrow(&sel.query)
 		if id, given := opt(r.form, "config_template_id", integer(1, maxID)); given {
-			sel.choice.Templates = []int64{id}
-			if versions := list(r.form, "config_version_ids", anyInt()); len(versions) > 0 {
+			sel.choice = record.ConfigChoice{Templates: []int64{id}, Every: true}
+			if versions := list(r.form, "config_version_ids", versionID); len(versions) > 0 {
 				sel.choice.Versions = map[int64][]int64{id: versions}
 			}
 		}
@@ -33,8 +33,9 @@ func (s *server) configJob(work record.JobWork) handler {
 	}
 }
 
-// choice reads which files a job is about.
+// choice reads which files a job is about. As in GSEKit, a process must have all named templates.
 func (f *form) choice() (c record.ConfigChoice) {
+	c.Every = true
 	c.Templates = listOf(f, "config_template_ids", record.MaxConfigTemplates, integer(1, maxID))
 	for _, v := range listOf(f, "config_version_ids_map", record.MaxConfigTemplates, versionChoice) {
 		if len(v.versions) > 0 {
@@ -59,8 +60,16 @@ func versionChoice(l speech, v *strictjson.Value) (c chosenVersions, reason stri
 	}
 	in := &form{object: *v, lang: l}
 	c.template = must(in, "config_template_id", integer(1, maxID))
-	c.versions = listOf(in, "config_version_ids", record.MaxConfigVersions, anyInt())
+	c.versions = listOf(in, "config_version_ids", record.MaxConfigVersions, versionID)
 	return c, in.faults.String()
+}
+
+// versionID reads the id of a version, or the sign of GSEKit for a file that was never released.
+func versionID(l speech, v *strictjson.Value) (int64, string) {
+	if v.IsString() && v.Text() == "-" {
+		return record.ConfigUnreleased, ""
+	}
+	return integer(1, maxID)(l, v)
 }
 
 // syncGenerate is how long sync_generate_config waits for its job.

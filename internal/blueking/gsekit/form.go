@@ -29,14 +29,15 @@ const (
 type form struct {
 	object strictjson.Value
 	query  *strictjson.Value // of a POST: its page, pagesize and ordering take precedence over the body
+	texts  bool              // all values are texts of a query: a list or an object is one that has its JSON
 	lang   speech
 	faults strings.Builder
 	wrong  []string // wrong expressions, which have their own code
 }
 
 func newForm(c *blueking.Call) (*form, error) {
-	f := &form{object: c.Body, lang: speech{c.Words}}
-	if c.Request.Method != http.MethodGet && c.Request.URL.RawQuery != "" {
+	f := &form{object: c.Body, lang: speech{c.Words}, texts: c.Request.Method == http.MethodGet}
+	if !f.texts && c.Request.URL.RawQuery != "" {
 		q, err := c.Query()
 		if err != nil {
 			return nil, err
@@ -77,9 +78,26 @@ func (f *form) get(name string) strictjson.Value {
 	return f.object.Get(name)
 }
 
+// inner is get for a list or an object.
+func (f *form) inner(name string) strictjson.Value {
+	v := f.get(name)
+	if !f.texts || !v.IsString() {
+		return v
+	}
+	doc, err := strictjson.Parse([]byte(`{"v":` + v.Text() + `}`))
+	if err != nil {
+		return v
+	}
+	root, err := doc.Root(new(strictjson.Faults))
+	if in := root.Get("v"); err == nil && (in.IsList() || in.IsObject()) {
+		return in
+	}
+	return v
+}
+
 // nest reads an inner object with its own form. given is false if there is none, which is not a fault.
 func (f *form) nest(name string, read func(in *form)) (given bool) {
-	v := f.get(name)
+	v := f.inner(name)
 	switch {
 	case !v.Exists():
 		return false
@@ -136,7 +154,7 @@ func list[T any](f *form, name string, kind kindOf[T]) []T { return listOf(f, na
 
 // listOf is list with another limit.
 func listOf[T any](f *form, name string, most int, kind kindOf[T]) []T {
-	v := f.get(name)
+	v := f.inner(name)
 	switch n := v.Len(); {
 	case !v.Exists():
 		return nil

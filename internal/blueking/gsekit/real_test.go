@@ -99,12 +99,17 @@ func newReal(t *testing.T, document string, n int, options gsekit.Options) *real
 func (r *real) addHost() *sim.Host {
 	r.t.Helper()
 	i := len(r.hosts)
+	return r.addHostAt(sim.Addr(0, i), gozzard.AgentID(fmt.Sprintf("real-%d", i)))
+}
+
+// addHostAt starts a host with an address and waits until it is online.
+func (r *real) addHostAt(addr gozzard.HostAddr, id gozzard.AgentID) *sim.Host {
+	r.t.Helper()
 	host := sim.NewHost()
 	r.hosts = append(r.hosts, host)
-	addr, id := sim.Addr(0, i), gozzard.AgentID(fmt.Sprintf("real-%d", i))
 	log := slog.New(slog.DiscardHandler)
 	a, err := agent.New(agent.Options{
-		Dir: filepath.Join(r.t.TempDir(), string(id)), Host: host, Log: log,
+		Dir: filepath.Join(r.t.TempDir(), string(id)), Host: host, Files: host.Files(), Log: log,
 		Fatal: func(err error) { r.t.Error(err) }, SampleEvery: time.Minute, Simulated: true,
 		Info: gozzard.HostInfo{Agent: id, Addrs: []gozzard.HostAddr{addr}, OS: "linux", Version: "test",
 			BootID: "test", StartedAt: time.Now().Unix(), CPUs: 1, MemBytes: 1 << 30},

@@ -31,7 +31,7 @@ func (s *server) routes() []blueking.Route {
 	route := func(name, path string, families, methods []string, handle handler) blueking.Route {
 		return blueking.Route{
 			Name: name, Path: path, Families: families, Methods: methods, Read: methods == nil, Bodiless: true,
-			Access: blueking.AccessUser, MaxBody: blueking.MaxBody, Handle: handle.serve,
+			Access: blueking.AccessUser, TextQuery: true, MaxBody: blueking.MaxBody, Handle: handle.serve,
 		}
 	}
 
