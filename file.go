@@ -166,6 +166,7 @@ type FileOperation struct {
 	IdempotencyKey string
 	RequestHash    [32]byte
 	WaitOffline    time.Duration
+	Confirm        int // how many files the caller has confirmed; 0: it has not
 }
 
 // FileRead asks for a file on one host, or for a former content that the host keeps.

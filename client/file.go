@@ -21,8 +21,9 @@ type FileRequest struct {
 	LineEnds      string  `json:"line_ends,omitempty"` // lf or crlf; as they are when missing
 	Content       *string `json:"content,omitempty"`   // text
 	ContentBase64 *string `json:"content_base64,omitempty"`
-	Kept          string  `json:"kept,omitempty"`   // the sha256 of a former content that the hosts keep
-	Expect        string  `json:"expect,omitempty"` // the sha256 that the file has now, or absent; anything when missing
+	Kept          string  `json:"kept,omitempty"`    // the sha256 of a former content that the hosts keep
+	Expect        string  `json:"expect,omitempty"`  // the sha256 that the file has now, or absent; anything when missing
+	Confirm       int     `json:"confirm,omitempty"` // on how many hosts the file is written; needed when there are many
 	OfflineRequest
 }
 
@@ -33,13 +34,14 @@ type FileWrite struct {
 	Content                                         []byte // nil: Kept
 	Kept                                            string
 	Expect                                          string
+	Confirm                                         int // on how many hosts; the server requires it for many
 	Offline                                         Offline
 }
 
 // WriteFile writes a file on hosts, as a task.
 func (c *Client) WriteFile(ctx context.Context, w FileWrite) (Accepted, error) {
 	r := FileRequest{Namespace: w.Namespace, Hosts: w.Hosts, Path: w.Path, Account: w.Account, Group: w.Group, Mode: w.Mode,
-		LineEnds: w.LineEnds, Kept: w.Kept, Expect: w.Expect, OfflineRequest: w.Offline.request()}
+		LineEnds: w.LineEnds, Kept: w.Kept, Expect: w.Expect, Confirm: w.Confirm, OfflineRequest: w.Offline.request()}
 	if w.Content != nil {
 		text := string(w.Content)
 		if r.Content = &text; !utf8.Valid(w.Content) {

@@ -47,6 +47,8 @@ func (o *fileWriteOptions) register(cmd *cobra.Command) {
 	f.StringVar(&o.write.Expect, "expect", "", "write only if the file has this `SHA256` now, or absent if there must be no file")
 	f.DurationVar(&o.waitOffline, "wait-offline", 0,
 		"wait this long for hosts that are offline, such as 1h (default: they fail at once)")
+	f.IntVar(&o.write.Confirm, "confirm", 0, "the `NUMBER` of hosts that you expect; the server asks for it when there are many, "+
+		"and says how many there are")
 	o.taskFlags.register(cmd)
 }
 

@@ -134,12 +134,13 @@ func registerLimits(f *pflag.FlagSet, l *server.Limits) {
 		"agent sessions opened per second; other agents try again; 0: no limit")
 
 	f.IntVar(&l.Blast.Targets, "confirm-above", l.Blast.Targets,
-		"callers must confirm to stop, kill, restart, reload, unmanage or unregister more processes than this; 0: never")
+		"callers must confirm to stop, kill, restart, reload, unmanage or unregister more processes than this, and to write "+
+			"more files; 0: never")
 	f.IntVar(&l.Blast.Percent, "confirm-above-percent", l.Blast.Percent,
 		"callers must confirm for more than this part of the processes that they see, from 50 on; 0: never")
 	f.IntVar(&l.Blast.Quota, "destructive-quota", l.Blast.Quota,
-		"processes that one app, and one user, may stop, kill, restart, reload, unmanage or unregister per hour through all "+
-			"APIs; above it the native API asks for a confirmation, and BlueKing's APIs reject unless the app is admin of "+
+		"processes and files that one app, and one user, may stop, kill, restart, reload, unmanage, unregister or configure per "+
+			"hour through all APIs; above it the native API asks for a confirmation, and BlueKing's APIs reject unless the app is admin of "+
 			"everything; 0: no limit")
 	f.StringToIntVar(&l.Blast.Quotas, "destructive-quota-of", nil,
 		"a different quota for one app, as `APP=NUMBER`, or for one user, as user:NAME=NUMBER; may be repeated")

@@ -29,14 +29,15 @@ func (a *api) putFile(w http.ResponseWriter, r *http.Request, caller gozzard.Cal
 	}
 
 	write, hosts := a.readFile(caller, &root)
-	wait := readWait(&root)
+	wait, confirm := readWait(&root), root.Get("confirm")
+	confirmed := int(confirm.OptInt(0, 1, maxList))
 	if err := faults.Err(); err != nil {
 		return err
 	}
 
 	// Write it.
 	op := &gozzard.FileOperation{Caller: caller, Door: Door, IdempotencyKey: key, RequestHash: requestHash(r, body),
-		WaitOffline: wait}
+		WaitOffline: wait, Confirm: confirmed}
 	for _, t := range hosts {
 		one := write
 		one.Target = t

@@ -195,12 +195,11 @@ func (p *plane) History(_ context.Context, _ gozzard.Caller, t gozzard.Target, q
 }
 
 func (p *plane) WriteFiles(ctx context.Context, op *gozzard.FileOperation) (gozzard.Task, error) {
-	items, err := control.FileItems(op.Writes)
+	whole, err := control.OperationOf(op)
 	if err != nil {
 		return gozzard.Task{}, err
 	}
-	return p.Operate(ctx, &gozzard.Operation{Caller: op.Caller, Door: op.Door, Items: items, IdempotencyKey: op.IdempotencyKey,
-		RequestHash: op.RequestHash, WaitOffline: op.WaitOffline})
+	return p.Operate(ctx, whole)
 }
 
 func (p *plane) ReadFile(_ context.Context, _ gozzard.Caller, q gozzard.FileRead) (gozzard.FileView, error) {

@@ -13,17 +13,26 @@ const filePart = 256 << 10
 
 // WriteFiles writes files on hosts: it is Operate for files. The attempts of the task have the order of the writes.
 func (p *Plane) WriteFiles(ctx context.Context, op *gozzard.FileOperation) (gozzard.Task, error) {
-	items, err := FileItems(op.Writes)
+	whole, err := OperationOf(op)
 	if err != nil {
 		return gozzard.Task{}, err
 	}
-	return p.Operate(ctx, &gozzard.Operation{Caller: op.Caller, Door: op.Door, Items: items,
-		IdempotencyKey: op.IdempotencyKey, RequestHash: op.RequestHash, WaitOffline: op.WaitOffline})
+	return p.Operate(ctx, whole)
 }
 
-// FileItems are the items of an operation that writes files. Writes that follow each other and differ in their targets only
+// OperationOf is the operation that writes files.
+func OperationOf(op *gozzard.FileOperation) (*gozzard.Operation, error) {
+	items, err := fileItems(op.Writes)
+	if err != nil {
+		return nil, err
+	}
+	return &gozzard.Operation{Caller: op.Caller, Door: op.Door, Items: items, IdempotencyKey: op.IdempotencyKey,
+		RequestHash: op.RequestHash, WaitOffline: op.WaitOffline, Confirm: op.Confirm}, nil
+}
+
+// fileItems are the items of an operation that writes files. Writes that follow each other and differ in their targets only
 // share an item, and so their description in the record. A write that is invalid makes all of them an error.
-func FileItems(writes []gozzard.FileWrite) ([]gozzard.Item, error) {
+func fileItems(writes []gozzard.FileWrite) ([]gozzard.Item, error) {
 	var items []gozzard.Item
 	for i := range writes {
 		w := &writes[i]

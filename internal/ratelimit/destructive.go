@@ -8,34 +8,41 @@ import (
 // such a small number needs no confirmation.
 const blastFloor = 50
 
-// Blast limits how many processes a caller may stop, kill, restart, reload, unmanage or unregister.
+// Blast limits how many processes a caller may stop, kill, restart, reload, unmanage or unregister, and how many files it may
+// write.
 //
 // A caller of the native API must confirm the number of processes if they are more than Targets, or more than Percent
-// of all processes that it can see. Beside that each app and each user has a Quota per hour, over all APIs together, so
+// of all processes that it can see. Files are counted in the same way, one on each host, and compared with the hosts that it
+// can see. Beside that each app and each user has a Quota per hour, over all APIs together, so
 // that small steps and other APIs do not get around it. Above the quota a caller of the native API must confirm the
 // number. Callers of the BlueKing APIs cannot confirm anything, so they are rejected. An app that may do everything on
 // the whole fleet is not rejected there, because it could remove every limit anyway.
 type Blast struct {
 	Targets int
 	Percent int
-	Quota   int            // processes per hour of one app, and of one user
+	Quota   int            // processes and files per hour of one app, and of one user
 	Quotas  map[string]int // of apps and users (user:NAME) with another quota; 0: no quota
 
 	Platform map[string]bool // apps with PlatformQuota, unless Quotas has them
 }
 
-// Operation checks an operation of the native API before it is accepted: the caller must confirm a large number. visible
-// counts the processes that the caller can see.
-func (g *Guard) Operation(op *gozzard.Operation, visible func() int) error {
+// Visible counts what a caller can see. A part of all is a part of one of these.
+type Visible struct {
+	Processes, Hosts func() int
+}
+
+// Operation checks an operation of the native API before it is accepted: the caller must confirm a large number.
+func (g *Guard) Operation(op *gozzard.Operation, visible Visible) error {
 	n, verb := destructive(op)
 	if n == 0 {
 		return nil
 	}
+	t := textsOf(op)
 
 	// A confirmed number must be right.
 	if op.Confirm != 0 && op.Confirm != n {
 		g.o.Refused(RuleBlast)
-		return needsConfirm("%s concerns %d processes, and confirm is %d: nothing was done", verb, n, op.Confirm)
+		return needsConfirm(t.other, verb, n, op.Confirm)
 	}
 	if op.Confirm == n {
 		return nil
@@ -45,15 +52,17 @@ func (g *Guard) Operation(op *gozzard.Operation, visible func() int) error {
 	b := &g.o.Blast
 	if b.Targets > 0 && n > b.Targets {
 		g.o.Refused(RuleBlast)
-		return needsConfirm("%s concerns %d processes, more than %d: repeat it with confirm %d if that is meant",
-			verb, n, b.Targets, n)
+		return needsConfirm(t.many, verb, n, b.Targets, n)
 	}
 
 	if b.Percent > 0 && n >= blastFloor {
-		if all := visible(); n*100 > b.Percent*all {
+		see := visible.Processes
+		if t == fileTexts {
+			see = visible.Hosts
+		}
+		if all := see(); n*100 > b.Percent*all {
 			g.o.Refused(RuleBlast)
-			return needsConfirm("%s concerns %d processes, more than %d %% of the %d that you see: "+
-				"repeat it with confirm %d if that is meant", verb, n, b.Percent, all, n)
+			return needsConfirm(t.part, verb, n, b.Percent, all, n)
 		}
 	}
 
@@ -67,12 +76,45 @@ func needsConfirm(format string, args ...any) error {
 		Refusal: overLimit(e.Message)}
 }
 
-// destructiveActions are the actions that count: they end a process, interrupt it, or leave it without supervision.
+// texts are what a caller reads about a number that is too large. Each is written out, because each is translated.
+type texts struct {
+	other, many, part, quota string
+}
+
+var (
+	processTexts = &texts{
+		other: "%s concerns %d processes, and confirm is %d: nothing was done",
+		many:  "%s concerns %d processes, more than %d: repeat it with confirm %d if that is meant",
+		part: "%s concerns %d processes, more than %d %% of the %d that you see: " +
+			"repeat it with confirm %d if that is meant",
+		quota: "%s concerns %d processes, and %s may %s %d an hour",
+	}
+	fileTexts = &texts{
+		other: "%s concerns %d files, and confirm is %d: nothing was done",
+		many:  "%s concerns %d files, more than %d: repeat it with confirm %d if that is meant",
+		part: "%s concerns %d files, more than %d %% of the %d hosts that you see: " +
+			"repeat it with confirm %d if that is meant",
+		quota: "%s concerns %d files, and %s may %s %d an hour",
+	}
+)
+
+// textsOf are the texts about an operation. One request never has both files and processes.
+func textsOf(op *gozzard.Operation) *texts {
+	for i := range op.Items {
+		if op.Items[i].Action.OnFile() {
+			return fileTexts
+		}
+	}
+	return processTexts
+}
+
+// destructiveActions are the actions that count: they end a process, interrupt it, leave it without supervision, or replace a
+// file.
 var destructiveActions = []gozzard.Action{gozzard.ActionStop, gozzard.ActionKill, gozzard.ActionRestart,
-	gozzard.ActionReload, gozzard.ActionUnhost, gozzard.ActionUnregister}
+	gozzard.ActionReload, gozzard.ActionUnhost, gozzard.ActionUnregister, gozzard.ActionConfigure}
 
 // destructiveWords is what texts call them.
-const destructiveWords = "stop, kill, restart, reload, unmanage or unregister"
+const destructiveWords = "stop, kill, restart, reload, unmanage, unregister or configure"
 
 // DestructiveActions are the actions that count against the quota.
 func DestructiveActions() []gozzard.Action { return destructiveActions }
@@ -87,7 +129,7 @@ func isDestructive(a gozzard.Action) bool {
 	return false
 }
 
-// destructive counts the processes that an operation names for such actions.
+// destructive counts the processes or files that an operation names for such actions.
 func destructive(op *gozzard.Operation) (n int, verb string) {
 	for i := range op.Items {
 		if it := &op.Items[i]; isDestructive(it.Action) && it.Refused == nil {

@@ -112,7 +112,7 @@ func (g *Guard) aboveQuota(op *gozzard.Operation, h holder, n, quota int, above 
 	if user, ok := strings.CutPrefix(string(h), userHolder); ok {
 		name = "user " + user
 	}
-	text := fmt.Sprintf("%s concerns %d processes, and %s may %s %d an hour", verb, n, name, destructiveWords, quota)
+	text := fmt.Sprintf(textsOf(op).quota, verb, n, name, destructiveWords, quota)
 
 	switch {
 	case above == AboveConfirm:

@@ -35,6 +35,10 @@ func TestBlastRadius(t *testing.T) {
 		"501 reloaded":                 {op(gozzard.ActionReload, 501, 0, some), true, 100_000, gozzard.ErrInvalid},
 		"501 unhosted":                 {op(gozzard.ActionUnhost, 501, 0, some), true, 100_000, gozzard.ErrInvalid},
 		"501 unregistered":             {op(gozzard.ActionUnregister, 501, 0, some), true, 100_000, gozzard.ErrInvalid},
+		"501 written":                  {op(gozzard.ActionConfigure, 501, 0, some), true, 100_000, gozzard.ErrInvalid},
+		"a large part of the hosts":    {op(gozzard.ActionConfigure, 61, 0, some), true, 400, gozzard.ErrInvalid},
+		"a small part of the hosts":    {op(gozzard.ActionConfigure, 60, 0, some), true, 400, ""},
+		"compatible, files above":      {op(gozzard.ActionConfigure, 10_001, 0, some), false, 1, gozzard.ErrRateLimited},
 		"501 of an admin":              {op(gozzard.ActionKill, 501, 0, everything), true, 100_000, gozzard.ErrInvalid},
 		"501 started":                  {op(gozzard.ActionStart, 501, 0, some), true, 501, ""},
 		"above the quota":              {op(gozzard.ActionStop, 10_001, 10_001, some), true, 100_000, ""},
@@ -50,7 +54,7 @@ func TestBlastRadius(t *testing.T) {
 			var err error
 			if c.native {
 				above = ratelimit.AboveConfirm
-				err = g.Operation(c.op, func() int { return c.visible })
+				err = g.Operation(c.op, ratelimit.Visible{Processes: func() int { return c.visible }, Hosts: func() int { return c.visible / 2 }})
 			}
 			n := len(c.op.Items[0].Targets)
 			if c.op.Items[0].Action == gozzard.ActionStart {

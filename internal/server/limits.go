@@ -62,15 +62,27 @@ type Plane struct {
 // Operate accepts an operation that is within the limits, or asks the caller to confirm it.
 func (p *Plane) Operate(ctx context.Context, op *gozzard.Operation) (gozzard.Task, error) {
 	if op.Door == api.Door {
-		err := p.guard.Operation(op, func() int {
-			n, _ := p.Find(op.Caller, fleet.Filter{}, 0, 0)
-			return n
+		err := p.guard.Operation(op, ratelimit.Visible{
+			Processes: func() int {
+				n, _ := p.Find(op.Caller, fleet.Filter{}, 0, 0)
+				return n
+			},
+			Hosts: func() int { return len(p.Hosts(op.Caller)) },
 		})
 		if err != nil {
 			return gozzard.Task{}, err
 		}
 	}
 	return p.Plane.Operate(ctx, op)
+}
+
+// WriteFiles is Operate for files: they pass the same limits.
+func (p *Plane) WriteFiles(ctx context.Context, op *gozzard.FileOperation) (gozzard.Task, error) {
+	whole, err := control.OperationOf(op)
+	if err != nil {
+		return gozzard.Task{}, err
+	}
+	return p.Operate(ctx, whole)
 }
 
 // admission counts operations against the quotas of their callers.
