@@ -105,17 +105,19 @@ func (r *Recorder) queriesOf(h gozzard.Caller) (n int) {
 	return n
 }
 
-// dueQueries takes out the rows about numbers of queries that are to be written now. The caller holds mu.
+// dueQueries takes out the rows about numbers of queries and reads that are to be written now. The caller holds mu.
 func (r *Recorder) dueQueries(now time.Time, all bool) (rows []gozzard.AuditRow) {
-	for k, c := range r.queries {
-		if !all && now.Sub(c.since) < window {
-			continue
-		}
-		delete(r.queries, k)
-		if c.more > 0 {
-			rows = append(rows, gozzard.AuditRow{At: now, Caller: k.caller, Act: k.act, Accounts: k.accounts,
-				Targets: k.targets, HostsHash: k.hosts, Content: k.content, Outcome: k.about, Count: c.more,
-				Origin: gozzard.Origin{Door: k.door, Source: k.source, RequestID: c.id}})
+	for _, kinds := range []map[query]*queryCount{r.queries, r.reads} {
+		for k, c := range kinds {
+			if !all && now.Sub(c.since) < window {
+				continue
+			}
+			delete(kinds, k)
+			if c.more > 0 {
+				rows = append(rows, gozzard.AuditRow{At: now, Caller: k.caller, Act: k.act, Accounts: k.accounts,
+					Targets: k.targets, HostsHash: k.hosts, Content: k.content, Outcome: k.about, Count: c.more,
+					Origin: gozzard.Origin{Door: k.door, Source: k.source, RequestID: c.id}})
+			}
 		}
 	}
 	return rows

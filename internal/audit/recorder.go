@@ -31,8 +31,8 @@ type Options struct {
 	Log   *slog.Logger
 }
 
-// Recorder writes rows about refusals, and about numbers of equal queries. The first event of a kind gets its row at once. Those that are equal to it are
-// counted, and their number is a second row at the end of the minute. It is safe for concurrent use.
+// Recorder writes rows about refusals, about reads of contents, and about numbers of equal queries. The first event of a kind gets
+// its row at once. Those that are equal to it are counted, and their number is a second row at the end of the minute. It is safe for concurrent use.
 type Recorder struct {
 	o    Options
 	wake chan struct{}
@@ -40,7 +40,8 @@ type Recorder struct {
 	mu      sync.Mutex
 	counts  map[event]*count
 	queries map[query]*queryCount
-	ended   bool // the last rows are being written: nothing is counted any more
+	reads   map[query]*queryCount // of contents, by Read
+	ended   bool                  // the last rows are being written: nothing is counted any more
 
 	unwritten []gozzard.AuditRow // of Run: rows that the record did not take
 }
@@ -61,7 +62,8 @@ func New(o Options) *Recorder {
 	if o.Log == nil {
 		o.Log = slog.New(slog.DiscardHandler)
 	}
-	return &Recorder{o: o, wake: make(chan struct{}, 1), counts: map[event]*count{}, queries: map[query]*queryCount{}}
+	return &Recorder{o: o, wake: make(chan struct{}, 1), counts: map[event]*count{}, queries: map[query]*queryCount{},
+		reads: map[query]*queryCount{}}
 }
 
 // note counts an event.

@@ -121,7 +121,38 @@ func (p *Plane) ReadFile(ctx context.Context, caller gozzard.Caller, q gozzard.F
 		return gozzard.FileView{}, gozzard.Errorf(gozzard.ErrUnavailable,
 			"file %s: what the agent sent does not have the digest that it named: try again", q.Path)
 	}
+	if whole.Exists {
+		if err := p.auditRead(ctx, caller, &q, &whole); err != nil {
+			return gozzard.FileView{}, err
+		}
+	}
 	return whole, nil
+}
+
+// auditRead records that a caller sees the content of a file, before it does.
+func (p *Plane) auditRead(ctx context.Context, caller gozzard.Caller, q *gozzard.FileRead, v *gozzard.FileView) error {
+	if p.o.AuditRead == nil {
+		return nil
+	}
+
+	row := gozzard.AuditRow{At: p.o.Now(), Caller: caller, Act: "read:file", Targets: 1, Origin: gozzard.OriginOf(ctx),
+		Accounts: gozzard.CanonicalAccount(q.Account)}
+	if host, known := p.Resolve(caller, q.Target); known {
+		row.SetHost(host.Info.Agent, host.Info.Addrs...)
+	}
+	what := "the file"
+	if q.Kept != "" {
+		what = "a former content of the file"
+	}
+	err := row.SetText(fmt.Sprintf("%s %s of %s, %d bytes with sha256 %s", what, q.Path, q.Namespace, len(v.Content), v.SHA256))
+	if err == nil {
+		err = p.o.AuditRead(ctx, row)
+	}
+	if err != nil {
+		return gozzard.Errorf(gozzard.ErrUnavailable, "file %s: the audit cannot record that you read it, so it is not shown: %s",
+			q.Path, err)
+	}
+	return nil
 }
 
 // FileHistory lists the former contents of a file that a host keeps, the newest first. It needs the right to write the file.

@@ -273,7 +273,7 @@ func (s *Server) openPlane(ctx context.Context) (err error) {
 		Log: o.Log, Interval: o.Interval, Keep: o.Keep, KeepEvents: o.KeepEvents, MostEvents: o.MaxEvents, Now: o.Now,
 		Addrs: addrs, Gone: gone,
 		Hold:   s.holdRoot,
-		Rights: s.rightsLater, FoldQuery: s.refusals.FoldQuery,
+		Rights: s.rightsLater, FoldQuery: s.refusals.FoldQuery, AuditRead: s.refusals.Read,
 		Quota: o.Limits.InFlight, Admit: admission{s.plane.guard, o.shared}, HelloRate: offBelowZero(o.Limits.HelloRate), Joining: s.joining,
 		Observe: control.Observer{Accepted: s.metrics.TaskAccepted, Settled: s.metrics.AttemptSettled,
 			Refused: s.metrics.ReportRefused, Update: s.updateAnswered, Downgraded: s.downgraded, Copied: s.copied},
