@@ -10,3 +10,6 @@ func DrawNumber(s *Store, f func()) error {
 		return err
 	}})
 }
+
+// SplitSQL splits a migration into its statements.
+var SplitSQL = splitSQL

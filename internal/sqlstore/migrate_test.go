@@ -5,6 +5,7 @@ import (
 	"os"
 	"path/filepath"
 	"regexp"
+	"slices"
 	"strconv"
 	"strings"
 	"testing"
@@ -82,4 +83,35 @@ func statements(t *testing.T, file string) (list []string) {
 		}
 	}
 	return list
+}
+
+// TestSplitSQL: a migration is run statement by statement, with the comments inside of them, and one that is not understood is
+// refused.
+func TestSplitSQL(t *testing.T) {
+	const head = "-- The first; of all.\n-- +goose Up\n\n-- About t;\n"
+	for _, c := range []struct {
+		name, text string
+		want       []string
+		refused    string
+	}{
+		{"two", head + "CREATE TABLE t (\n    a TEXT, -- one; two\n\n    b TEXT\n);\nDROP TABLE t; -- gone\n",
+			[]string{"CREATE TABLE t (\n    a TEXT, -- one; two\n\n    b TEXT\n);", "DROP TABLE t; -- gone"}, ""},
+		{"no line at the end", head + "DROP TABLE t;", []string{"DROP TABLE t;"}, ""},
+		{"a semicolon in a text", head + "INSERT INTO t VALUES (';',\n 'b');\n", []string{"INSERT INTO t VALUES (';',\n 'b');"}, ""},
+		{"nothing", head, nil, ""},
+		{"no begin", "DROP TABLE t;\n", nil, "is missing"},
+		{"no end", head + "DROP TABLE t\n", nil, "semicolon is missing"},
+		{"a way back", head + "DROP TABLE t;\n-- +goose Down\nCREATE TABLE t (a TEXT);\n", nil, "-- +goose Down"},
+		{"without a transaction", head + "-- +goose NO TRANSACTION\nDROP TABLE t;\n", nil, "NO TRANSACTION"},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			got, err := sqlstore.SplitSQL(c.text)
+			if c.refused == "" && (err != nil || !slices.Equal(got, c.want)) {
+				t.Errorf("statements %q, %v", got, err)
+			}
+			if c.refused != "" && (err == nil || !strings.Contains(err.Error(), c.refused)) {
+				t.Errorf("statements %q, %v: it must be refused", got, err)
+			}
+		})
+	}
 }
