@@ -63,9 +63,9 @@ func (s *silentStore) Settle(ctx context.Context, rows []record.Settlement) ([]b
 	return moved, errors.Join(err, fault)
 }
 
-func (s *silentStore) Open(ctx context.Context, agent gozzard.AgentID) ([]gozzard.Attempt, error) {
+func (s *silentStore) OpenOf(ctx context.Context, agents []gozzard.AgentID) ([]gozzard.Attempt, error) {
 	s.mu.Lock()
-	fails := s.reads > 0 && agent != ""
+	fails := s.reads > 0
 	if fails {
 		s.reads--
 	}
@@ -73,7 +73,7 @@ func (s *silentStore) Open(ctx context.Context, agent gozzard.AgentID) ([]gozzar
 	if fails {
 		return nil, errNoAnswer
 	}
-	return s.Store.Open(ctx, agent)
+	return s.Store.OpenOf(ctx, agents)
 }
 
 func newSilentRig(t *testing.T) (*rig, *silentStore) {

@@ -92,7 +92,9 @@ func (s *peers) loop(ctx context.Context) {
 
 	var wg sync.WaitGroup
 	defer wg.Wait()
-	wg.Go(func() { s.wakeLoop(ctx) })
+	for range wakers {
+		wg.Go(func() { s.wakeLoop(ctx) })
+	}
 	wg.Go(func() { s.snapshotLoop(ctx) })
 	wg.Go(func() { s.sweepLoop(ctx) })
 	s.tellAll() // that it is there

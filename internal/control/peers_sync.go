@@ -97,6 +97,9 @@ func (s *peers) everythingOf(agent gozzard.AgentID, session delivery.Session, in
 	return list
 }
 
+// wakers is how many tasks of other servers are looked at at a time, so that a small one does not wait for a large one.
+const wakers = 4
+
 // wakeLoop looks at the agents of tasks that other servers accepted for agents of this one.
 func (s *peers) wakeLoop(ctx context.Context) {
 	for {
@@ -226,10 +229,12 @@ func (s *peers) takeUp(ctx context.Context, ops []record.OpenOp) error {
 		return nil
 	}
 	wanted := make(map[gozzard.OpID]bool, len(ops))
+	var agents []gozzard.AgentID
 	for i := range ops {
-		wanted[ops[i].Op] = true
+		wanted[ops[i].Op], agents = true, append(agents, ops[i].Agent)
 	}
-	list, err := s.o.Store.Open(ctx, "")
+	slices.Sort(agents)
+	list, err := s.o.Store.OpenOf(ctx, slices.Compact(agents))
 	if err != nil {
 		return err
 	}

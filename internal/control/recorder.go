@@ -12,9 +12,9 @@ import (
 // delivery never learns of a change of an attempt that it does not have yet.
 type recorder struct{ p *Plane }
 
-// Open implements delivery.Store.
-func (r recorder) Open(ctx context.Context, agent gozzard.AgentID) ([]gozzard.Attempt, error) {
-	return r.p.o.Store.Open(ctx, agent)
+// OpenOf implements delivery.Store.
+func (r recorder) OpenOf(ctx context.Context, agents []gozzard.AgentID) ([]gozzard.Attempt, error) {
+	return r.p.o.Store.OpenOf(ctx, agents)
 }
 
 // Sessions implements delivery.Store.

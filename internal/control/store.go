@@ -56,6 +56,9 @@ type Store interface {
 	// Open lists the attempts that are not final: of one agent, or of all with "".
 	Open(ctx context.Context, agent gozzard.AgentID) ([]gozzard.Attempt, error)
 
+	// OpenOf lists the attempts of some agents that are not final.
+	OpenOf(ctx context.Context, agents []gozzard.AgentID) ([]gozzard.Attempt, error)
+
 	// OpenOps names the attempts that are not final, in no order: of one task, or of all with 0. It costs less than Open.
 	OpenOps(ctx context.Context, seq gozzard.TaskSeq) ([]record.OpenOp, error)
 

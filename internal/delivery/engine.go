@@ -14,8 +14,8 @@ import (
 // Store is the part of the record that delivery needs. Its writes are compare-and-sets; a write that does not fit the
 // record changes nothing and is no error.
 type Store interface {
-	// Open lists the attempts that are not final: of one agent, or of all with "".
-	Open(ctx context.Context, agent gozzard.AgentID) ([]gozzard.Attempt, error)
+	// OpenOf lists the attempts of some agents that are not final.
+	OpenOf(ctx context.Context, agents []gozzard.AgentID) ([]gozzard.Attempt, error)
 
 	// Sessions gives the registered sessions of agents. Those without one are left out.
 	Sessions(ctx context.Context, agents []gozzard.AgentID) (map[gozzard.AgentID]uint64, error)
@@ -108,13 +108,16 @@ type Engine struct {
 
 	leaseEnds time.Time // no lease ends before
 
-	doubts map[gozzard.AgentID]bool // agents to look at soon, see Doubt
+	doubts   map[gozzard.AgentID]bool // agents to look at soon, see Doubt
+	releases map[gozzard.AgentID]bool // agents for which something waits that may be dispatched
 
 	// By agent: held while its session is opened, or what waits for it is dispatched, one at a time.
 	// So many that the sessions of a fleet that comes back rarely wait for each other.
 	agentLocks [4096]sync.Mutex
 
 	wake     chan struct{} // the sender
+	released chan struct{} // wakes the release loop
+	later    later         // what the timer asked for
 	verdicts *verdicts     // on their way into the record
 	quit     chan struct{} // closed when Run ends
 }
@@ -126,7 +129,8 @@ func New(o Options) *Engine {
 	}
 	return &Engine{
 		o: o, seed: maphash.MakeSeed(), wake: make(chan struct{}, 1), verdicts: newVerdicts(),
-		quit: make(chan struct{}), doubts: map[gozzard.AgentID]bool{},
+		quit: make(chan struct{}), doubts: map[gozzard.AgentID]bool{}, releases: map[gozzard.AgentID]bool{},
+		released: make(chan struct{}, 1), later: later{wake: make(chan struct{}, 1)},
 		queue: newQueue(limits{resend: o.Resend, keep: o.Keep, window: o.Window, random: o.Rand}),
 	}
 }
@@ -138,7 +142,7 @@ func (e *Engine) Run(ctx context.Context) {
 	settle := func(kind laneKind) func(context.Context) {
 		return func(ctx context.Context) { e.settleLoop(ctx, kind) }
 	}
-	for _, loop := range []func(context.Context){e.sendLoop, e.timerLoop, e.lookLoop, settle(laneMany),
+	for _, loop := range []func(context.Context){e.sendLoop, e.timerLoop, e.recordLoop, e.releaseLoop, e.lookLoop, settle(laneMany),
 		settle(laneFew)} {
 		wg.Go(func() { loop(ctx) })
 	}
@@ -282,10 +286,7 @@ func (e *Engine) change(f func(now time.Time)) work {
 	}
 
 	if sendable {
-		select {
-		case e.wake <- struct{}{}:
-		default:
-		}
+		signal(e.wake)
 	}
 	return w
 }

@@ -71,12 +71,12 @@ func inWorldWith(t *testing.T, window int, shared bool, test func(w *world)) {
 	})
 }
 
-// Open implements delivery.Store.
-func (w *world) Open(_ context.Context, agent gozzard.AgentID) (list []gozzard.Attempt, err error) {
+// OpenOf implements delivery.Store.
+func (w *world) OpenOf(_ context.Context, agents []gozzard.AgentID) (list []gozzard.Attempt, err error) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	for _, a := range w.rows {
-		if (agent == "" || a.Agent == agent) && !a.State.Final() {
+		if slices.Contains(agents, a.Agent) && !a.State.Final() {
 			list = append(list, *a)
 		}
 	}

@@ -28,7 +28,7 @@ func (e *Engine) Forget(ctx context.Context, id gozzard.AgentID) (n int, err err
 
 	// Decide what is open. An attempt may move between a look and the write, so look again.
 	for range forgetTries {
-		open, err := e.o.Store.Open(ctx, id)
+		open, err := e.o.Store.OpenOf(ctx, []gozzard.AgentID{id})
 		if err != nil || len(open) == 0 {
 			return n, err
 		}

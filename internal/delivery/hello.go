@@ -114,7 +114,7 @@ func (e *Engine) openAttempts(ctx context.Context, id gozzard.AgentID) ([]gozzar
 		return nil, nil
 	}
 
-	open, err := e.o.Store.Open(ctx, id)
+	open, err := e.o.Store.OpenOf(ctx, []gozzard.AgentID{id})
 	if err != nil {
 		return nil, err
 	}

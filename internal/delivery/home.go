@@ -21,6 +21,21 @@ func (e *Engine) Held() map[gozzard.OpID]bool {
 	return held
 }
 
+// heldOf are the operations of agents that this server has.
+func (e *Engine) heldOf(agents []gozzard.AgentID) map[gozzard.OpID]bool {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	held := map[gozzard.OpID]bool{}
+	for _, id := range agents {
+		if g := e.queue.agents[id]; g != nil {
+			for _, a := range g.attempts {
+				held[a.op.ID] = true
+			}
+		}
+	}
+	return held
+}
+
 // Missing lists the attempts that this server does not have, and whose verdicts it did not record lately.
 func (e *Engine) Missing(list []gozzard.Attempt) (missing []gozzard.Attempt) {
 	e.mu.Lock()

@@ -3,7 +3,6 @@ package delivery
 import (
 	"context"
 	"slices"
-	"sync"
 	"time"
 
 	"github.com/gozzard/gozzard"
@@ -14,7 +13,7 @@ import (
 
 const (
 	lookers  = 128 // agents that are looked at at a time; they share transactions of the record
-	lookEach = 64  // up to so many agents the record is asked about each, else about all
+	lookMost = 512 // agents that are read about together: what is read about the last of them is old when it is used
 )
 
 // view is what the record has of some agents.
@@ -61,55 +60,35 @@ func (e *Engine) lookLoop(ctx context.Context) {
 
 // LookAt looks at agents, and dispatches what waits for them.
 func (e *Engine) LookAt(ctx context.Context, agents []gozzard.AgentID) error {
-	if len(agents) == 0 {
-		return nil
-	}
-	v, err := e.read(ctx, agents)
-	if err != nil {
-		return err
-	}
-
-	places := make(chan struct{}, lookers)
-	var wg sync.WaitGroup
-	for _, id := range agents {
-		places <- struct{}{}
-		wg.Go(func() {
-			defer func() { <-places }()
+	for part := range slices.Chunk(agents, lookMost) {
+		v, err := e.read(ctx, part)
+		if err != nil {
+			return err
+		}
+		together(part, func(id gozzard.AgentID) {
 			defer e.LockAgent(id)()
 			e.look(ctx, id, v)
 			e.makeReady(ctx, id)
 		})
 	}
-	wg.Wait()
 	return nil
 }
 
 // read reads what the record has of agents: the attempts, and then the sessions. A session that is still the newest one was
 // so when the attempts were read.
 func (e *Engine) read(ctx context.Context, agents []gozzard.AgentID) (*view, error) {
-	v := &view{held: e.Held(), open: make(map[gozzard.AgentID][]gozzard.Attempt, len(agents))}
+	v := &view{held: e.heldOf(agents), open: make(map[gozzard.AgentID][]gozzard.Attempt, len(agents))}
 
 	// The attempts.
-	if len(agents) > lookEach {
-		all, err := e.o.Store.Open(ctx, "")
-		if err != nil {
-			return nil, err
-		}
-		for i := range all {
-			v.open[all[i].Agent] = append(v.open[all[i].Agent], all[i])
-		}
-	} else {
-		for _, id := range agents {
-			list, err := e.o.Store.Open(ctx, id)
-			if err != nil {
-				return nil, err
-			}
-			v.open[id] = list
-		}
+	open, err := e.o.Store.OpenOf(ctx, agents)
+	if err != nil {
+		return nil, err
+	}
+	for i := range open {
+		v.open[open[i].Agent] = append(v.open[open[i].Agent], open[i])
 	}
 
 	// The sessions.
-	var err error
 	if v.sessions, err = e.o.Store.Sessions(ctx, agents); err != nil {
 		return nil, err
 	}
@@ -233,6 +212,9 @@ func (e *Engine) add(row *gozzard.Attempt, app string, own uint64, now time.Time
 		e.queue.quotas[app]++
 	}
 	e.queue.addFound(row, app, kind, now)
+	if a := e.queue.attempts[row.Op]; kind == AddedPending && a.agent.online { // what looks dispatches it, without the timer
+		e.queue.due.set(a, now.Add(e.o.Resend))
+	}
 }
 
 // isMissing reports whether this server does not have an operation and did not record its verdict lately. The lock is held.

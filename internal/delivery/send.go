@@ -47,15 +47,29 @@ func (e *Engine) timerLoop(ctx context.Context) {
 			e.queue.lookAtDue(now)
 			e.queue.backlog.measure(now)
 		})
-		e.carryOut(ctx, &w)
+		e.sendAll(&w)
+		e.askRelease(w.release)
+		e.later.add(&w)
+	}
+}
+
+// recordLoop changes the record as the timer asked for. While the record is slow, the timer must go on: agents whose
+// leases end must be noticed, and operations be repeated.
+func (e *Engine) recordLoop(ctx context.Context) {
+	for {
+		select {
+		case <-ctx.Done():
+			return
+		case <-e.later.wake:
+			w := e.later.take()
+			e.carryOut(ctx, &w)
+		}
 	}
 }
 
 // carryOut does what transitions asked for, and applies what comes of it. It reports whether the record took all of it.
 func (e *Engine) carryOut(ctx context.Context, w *work) (all bool) {
-	// Messages.
-	e.send(w.send)
-	e.sendCancels(w.cancel)
+	e.sendAll(w)
 
 	// Changes of the record.
 	all = e.sendBack(ctx, w.sendBack)
@@ -65,38 +79,15 @@ func (e *Engine) carryOut(ctx context.Context, w *work) (all bool) {
 	all = e.conclude(ctx, w.interrupt, lost) && all
 
 	// What waits for agents that are online.
-	slices.Sort(w.release)
-	e.releaseAll(ctx, slices.Compact(w.release))
+	e.askRelease(w.release)
 
 	return all
 }
 
-// releaseAll dispatches what waits for agents. Where several servers share the record, it looks first: an older attempt,
-// which another server accepted, must be dispatched before.
-func (e *Engine) releaseAll(ctx context.Context, agents []gozzard.AgentID) {
-	if len(agents) == 0 {
-		return
-	}
-	var v *view
-	if e.o.Shared {
-		var err error
-		if v, err = e.read(ctx, agents); err != nil {
-			if ctx.Err() == nil {
-				e.o.Log.Warn("cannot look at what waits for agents, trying again", "agents", len(agents), "err", err)
-			}
-			return // the timer asks again
-		}
-	}
-
-	for _, id := range agents {
-		if lock := e.agentLock(id); lock.TryLock() { // else another goroutine does it
-			if v != nil {
-				e.look(ctx, id, v)
-			}
-			e.makeReady(ctx, id)
-			lock.Unlock()
-		}
-	}
+// sendAll sends the messages that transitions asked for.
+func (e *Engine) sendAll(w *work) {
+	e.send(w.send)
+	e.sendCancels(w.cancel)
 }
 
 // send hands operations to the fabric, those of one agent and session in one command. Errors are not handled: an

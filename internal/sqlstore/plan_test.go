@@ -46,7 +46,7 @@ func TestPlans(t *testing.T) {
 	}
 
 	for name, b := range map[string]*bulk{"sessions": s.d.sessions, "dispatch": dispatchAttempts, "waiting": selectWaitingOf,
-		"read sessions": readSessions, "settle": settleAttempts, "journals": advanceJournals, "flags": flagProcesses,
+		"read sessions": readSessions, "open attempts of agents": selectOpenOf, "settle": settleAttempts, "journals": advanceJournals, "flags": flagProcesses,
 		"removal":  removeProcesses,
 		"returned": returnProcesses, "rejected": removeRejected, "refused": selectRefused, "refused items": refusedItems,
 		"processes": selectProcesses, "groups": selectGroups, "keys": deleteTaskKeys, "tasks": deleteTaskRows,

@@ -6,6 +6,7 @@ import (
 	"context"
 	"database/sql"
 	"slices"
+	"strings"
 
 	"github.com/gozzard/gozzard"
 	"github.com/gozzard/gozzard/internal/record"
@@ -65,6 +66,10 @@ const (
 	ofAll   = `state < 4`
 )
 
+// selectOpenOf reads the open attempts of some agents.
+var selectOpenOf = withRows(strings.Replace(selectAttempts, "FROM attempts", "FROM v JOIN attempts ON agent_id = v.a", 1)+ofAll,
+	"a TEXT")
+
 const (
 	selectOpenOps   = `SELECT op_id, agent_id FROM attempts WHERE ` + ofAll
 	selectTasksOpen = selectOpenOps + ` AND task_seq = CAST($1 AS BIGINT)`
@@ -98,6 +103,16 @@ func (s *Store) Open(ctx context.Context, agent gozzard.AgentID) (list []gozzard
 	return list, s.readError("open attempts", err)
 }
 
+// OpenOf implements control.Store. Labels and definitions are shared as in Attempts.
+func (s *Store) OpenOf(ctx context.Context, agents []gozzard.AgentID) (list []gozzard.Attempt, err error) {
+	defer s.timed("open_of", &err)()
+	list, _, err = s.collectAttempts(ctx, func(f func(*sql.Rows) error) error {
+		return s.read.queryRows(ctx, selectOpenOf, len(agents),
+			func(i int, to []any) []any { return append(to, text(string(agents[i]))) }, f)
+	})
+	return list, s.readError("open attempts", err)
+}
+
 // OpenOps implements control.Store.
 func (s *Store) OpenOps(ctx context.Context, seq gozzard.TaskSeq) (list []record.OpenOp, err error) {
 	defer s.timed("open_ops", &err)()
@@ -117,15 +132,23 @@ func (s *Store) OpenOps(ctx context.Context, seq gozzard.TaskSeq) (list []record
 	return list, s.readError("open attempts", err)
 }
 
-// readAttempts reads the attempts that match a condition, in the order of their references. It reads their items after
-// them, which is safe because items never change. If an item was removed meanwhile, so was its task: then readAttempts
-// leaves the attempts of that item out, and all is false.
+// readAttempts reads the attempts that match a condition, in the order of their references.
 func (s *Store) readAttempts(ctx context.Context, where string,
 	args ...any) (list []gozzard.Attempt, all bool, err error) {
+	return s.collectAttempts(ctx, func(f func(*sql.Rows) error) error {
+		return s.read.each(ctx, selectAttempts+where, args, f)
+	})
+}
+
+// collectAttempts reads attempts by a statement with the columns of selectAttempts, in the order of their references. It reads
+// their items after them, which is safe because items never change. If an item was removed meanwhile, so was its task: then
+// it leaves the attempts of that item out, and all is false.
+func (s *Store) collectAttempts(ctx context.Context, each func(func(*sql.Rows) error) error) (list []gozzard.Attempt, all bool,
+	err error) {
 	// Read the attempts.
 	var refs []itemRef // the item of each in list
 	var outcomes outcomeCache
-	err = s.read.each(ctx, selectAttempts+where, args, func(r *sql.Rows) error {
+	err = each(func(r *sql.Rows) error {
 		a, item, err := scanAttempt(r, &outcomes)
 		a.Deadline, a.Expires = s.d.clock.here(a.Deadline), s.d.clock.here(a.Expires)
 		list, refs = append(list, a), append(refs, itemRef{a.Ref.Task, item})

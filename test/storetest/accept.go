@@ -248,6 +248,18 @@ func idempotencySame(t *testing.T, s control.Store) {
 	open, err := s.Open(t.Context(), "")
 	must(t, err)
 	equal(t, "open attempts", len(open), 2)
+
+	// The same of some agents.
+	agents := []gozzard.AgentID{open[1].Agent, "unknown", open[0].Agent}
+	of, err := s.OpenOf(t.Context(), agents)
+	must(t, err)
+	equal(t, "open attempts of both agents", of, open)
+	of, err = s.OpenOf(t.Context(), agents[:2])
+	must(t, err)
+	equal(t, "open attempts of one agent", of, open[1:])
+	of, err = s.OpenOf(t.Context(), nil)
+	must(t, err)
+	equal(t, "open attempts of no agent", len(of), 0)
 }
 
 func idempotencyOther(t *testing.T, s control.Store) {
