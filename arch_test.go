@@ -60,7 +60,7 @@ var mayImport = map[string][]string{
 
 	// The core of the server.
 	"internal/cmdb":        {".", "internal/lease", "internal/pace", "internal/topology"},
-	"internal/configfile":  {".", "internal/mako", "internal/record", "internal/topology"},
+	"internal/configfile":  {".", "internal/mako", "internal/record", "internal/topology", "internal/turns"},
 	"internal/console":     {},
 	"internal/audit":       {"."},
 	"internal/auditexport": {".", "client", "internal/atomicfile", "internal/lease"},

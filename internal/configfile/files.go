@@ -36,7 +36,8 @@ type Options struct {
 // document counts.
 type Files struct {
 	o         Options
-	rendering chan struct{} // has an element for each template that is being rendered
+	rendering chan struct{} // has an element for each template that a job renders now
+	previews  *previews
 }
 
 // New makes Files.
@@ -47,7 +48,7 @@ func New(o Options) *Files {
 	if o.Now == nil {
 		o.Now = time.Now
 	}
-	return &Files{o: o, rendering: make(chan struct{}, rendersAtOnce)}
+	return &Files{o: o, rendering: make(chan struct{}, rendersAtOnce), previews: newPreviews()}
 }
 
 // mayEdit rejects a caller that may not change the configuration files of a business.

@@ -14,7 +14,7 @@ import (
 )
 
 const (
-	rendersAtOnce = 4 // of the whole server: each may take some seconds and megabytes
+	rendersAtOnce = 4 // of jobs of the whole server: each may take some seconds and megabytes
 	// maxRendering is the time that one job has for all its templates. A usual one takes some microseconds.
 	maxRendering = 10 * time.Minute
 	maxCompiled  = 1000
@@ -37,7 +37,7 @@ type renderer struct {
 	trees    map[topology.Env]*topology.Tree
 	compiled map[string]*mako.Template
 	spent    time.Duration
-	help     bool // templates have the variable HELP
+	preview  bool // it has a turn already, and templates have the variable HELP
 }
 
 // newRenderer makes a renderer. templates and active are those of the business.
@@ -83,12 +83,13 @@ func noActive(name string) error {
 
 // render renders a text for an instance of a process.
 func (r *renderer) render(ctx context.Context, text string, at topology.Spot, local, inst int) (string, error) {
-	// Wait for a turn.
-	select {
-	case r.f.rendering <- struct{}{}:
-		defer func() { <-r.f.rendering }()
-	case <-ctx.Done():
-		return "", ctx.Err()
+	if !r.preview { // wait for a turn
+		select {
+		case r.f.rendering <- struct{}{}:
+			defer func() { <-r.f.rendering }()
+		case <-ctx.Done():
+			return "", ctx.Err()
+		}
 	}
 	if r.spent > maxRendering {
 		return "", renderFault(&mako.RenderError{Message: "the templates of this job took too long together"})
@@ -106,7 +107,7 @@ func (r *renderer) render(ctx context.Context, text string, at topology.Spot, lo
 		r.trees[at.Set.Env] = env
 	}
 	with := env.Context(at, local, inst, r.f.o.Now())
-	if r.help {
+	if r.preview {
 		topology.AddHelp(with)
 	}
 	out, err := t.Render(ctx, with, limits())
@@ -180,35 +181,6 @@ func checkPlace(c *record.ConfigInstance) error {
 // isDrive reports whether a path begins with a drive of Windows.
 func isDrive(p string) bool {
 	return len(p) > 2 && p[1] == ':' && strings.ContainsAny(p[2:3], `/\`)
-}
-
-// Preview renders a content for the first instance of a process. Nothing is stored.
-func (f *Files) Preview(ctx context.Context, caller gozzard.Caller, biz, process int, content string) (string, error) {
-	rec, err := f.business(ctx, caller, biz)
-	if err != nil && gozzard.KindOf(err) != gozzard.ErrNotFound {
-		return "", err
-	}
-	templates, err := f.templates(ctx, &rec, biz)
-	if err != nil {
-		return "", err
-	}
-	active, err := f.o.Store.ActiveConfigVersions(ctx, biz)
-	if err != nil {
-		return "", err
-	}
-
-	r := f.newRenderer(ctx, &rec, templates, active)
-	r.help = true
-	if len(content) <= limits().Text { // the checker comes first, as callers know it
-		if err := mako.Check(mako.Blanks(content)); err != nil {
-			return "", renderFault(err)
-		}
-	}
-	at, found := r.spots[process]
-	if !found {
-		return "", noProcess(process)
-	}
-	return r.render(ctx, content, at, 1, r.instOf(process, 1))
 }
 
 // instOf is the number of an instance within its module.

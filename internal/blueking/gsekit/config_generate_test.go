@@ -1,10 +1,14 @@
 package gsekit_test
 
 import (
+	"context"
 	"encoding/json"
 	"fmt"
 	"net/http"
+	"net/http/httptest"
 	"strings"
+	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -261,4 +265,43 @@ func TestPreview(t *testing.T) {
 	if e := preview("x", 999); *e.Code != 4104001 || *e.Message != "进程不存在: bk_process_id[999]" {
 		t.Errorf("%d %s", *e.Code, *e.Message)
 	}
+}
+
+// TestPreviewsDoNotHoldJobs: a viewer asks for many previews that take as long as they may. Those that are too many are
+// rejected, and the job of another is done while they run.
+func TestPreviewsDoNotHoldJobs(t *testing.T) {
+	g := newGenerated(t, "${FuncID}\n")
+	const slow = "<%\nn = 0\nwhile True:\n    n += 1\n%>"
+	body := fmt.Sprintf(`{"content":%s,"bk_process_id":62}`, quote(t, slow))
+	ctx, cancel := context.WithCancel(t.Context())
+	var wg sync.WaitGroup
+	var rejected, under atomic.Int32
+	for range 20 {
+		under.Add(1)
+		wg.Go(func() {
+			defer under.Add(-1)
+			req := httptest.NewRequestWithContext(ctx, http.MethodPost, "/api/2/config_version/preview", strings.NewReader(body))
+			req.Header.Set("X-Bkapi-Authorization", head)
+			w := httptest.NewRecorder()
+			g.ServeHTTP(w, req)
+			if strings.Contains(w.Body.String(), "4100429") {
+				rejected.Add(1)
+			}
+		})
+	}
+	for end := time.Now().Add(time.Minute); rejected.Load() == 0; time.Sleep(10 * time.Millisecond) {
+		if time.Now().After(end) {
+			t.Fatal("none of 20 previews at once was rejected")
+		}
+	}
+
+	status, tasks := g.run("config_template/generate_config", `{"scope":{"bk_process_ids":[62]}}`)
+	if status != "succeeded" || len(tasks) != 1 {
+		t.Errorf("the job is %s: %+v", status, tasks)
+	}
+	if n := under.Load(); n < 4 {
+		t.Errorf("the job waited for previews: %d of 20 are left", n)
+	}
+	cancel()
+	wg.Wait()
 }
