@@ -21,8 +21,8 @@ SEED      ?= 0
 ROUNDS    ?= 5
 PACKAGES  ?= ./...
 # The longest packages start first. Two packages more than cores run at a time, because tests mostly wait.
-LONGEST   := $(if $(filter ./...,$(PACKAGES)),./test/faults ./test/fleettest ./test/cluster ./cmd/gozzard ./test/identity ./test/tenants \
-	./test/console ./internal/host ./test/soak ./test/packages ./internal/sqlstore ./test/pages)
+LONGEST   := $(if $(filter ./...,$(PACKAGES)),./test/faults ./test/fleettest ./test/cluster ./cmd/gozzard ./test/tenants ./test/console \
+	./test/identity ./internal/host ./test/soak ./test/packages ./internal/sqlstore ./test/pages)
 ATONCE    ?= $(shell echo $$(($$(nproc 2>/dev/null || echo 2) + 2)))
 PREFIX    ?= /usr/local
 DESTDIR   ?=
@@ -153,19 +153,31 @@ WHOLE  := $(filter ./...,$(PACKAGES))
 # A machine that is shared can be too slow for a test that starts many processes. Up to this many failed tests run once more, alone; the summary lists them.
 AGAIN ?= 5
 
-# PROGRAM=shipped: the tests have the race detector, and the program that they start has not.
+# Packages that start the program, and what they need of it: PLAIN ones are about words, forms, pages and rights, and run as in a release; RACED ones
+# are about what happens at the same time, and run with the race detector, in the test and in the program. TestPrograms checks that each is in one list.
+# PROGRAM=raced runs all of them with the detector. PROGRAM=shipped: the tests have the detector, except those of PLAIN, and no program has it.
+PLAIN   := cmd/gozzard test/tenants test/console test/pages test/packages test/compat
+RACED   := test/faults test/fleettest test/cluster test/soak test/identity test/ledger
 PROGRAM ?=
 
 # Under the race detector every program that ends waits a second for late reports; these tests start hundreds.
 .PHONY: test
-test: deps-test web ## vet and all tests with the race detector, a line for every package as it ends; fuzz targets try random inputs for FUZZTEST
+test: deps-test web ## vet and all tests, with the race detector where it can find something, a line for every package as it ends; fuzz targets try random inputs for FUZZTEST
 	@CGO_ENABLED=0 go build -trimpath -o bin/testsummary ./tools/testsummary
 	@race='-race $(NORACE)'; export CGO_ENABLED=1; command -v gcc >/dev/null || { race=; CGO_ENABLED=0; echo "test: no C compiler, so without the race detector"; }; \
 	export GORACE=atexit_sleep_ms=50 GOZZARD_FUZZ_TIME=$(FUZZTEST) GOZZARD_TEST_PROGRAM=$(PROGRAM) GOZZARD_BUILDS=$$(mktemp -d); trap 'rm -rf "$$GOZZARD_BUILDS"' EXIT; \
+	export GOZZARD_PLAIN='$(if $(filter raced,$(PROGRAM)),,$(PLAIN))' GOZZARD_RACE="$$race"; \
 	failed() { printf '{"Action":"exit","Code":%d}\n' $$?; }; \
+	packages=$$(go list -e $(LONGEST) $(PACKAGES)); plain=$$(.ci/gotest plain $$packages); raced=$$(.ci/gotest raced $$packages); \
+	flags='-json -vet=all -p $(ATONCE) -parallel 4 -timeout 60m'; \
 	{ $(if $(WHOLE),CGO_ENABLED=0 go test -json -trimpath -vet=off -run '$(MODELS)' . ./internal/supervise || failed;) \
-	go test -json -vet=all $$race -p $(ATONCE) -parallel 4 -timeout 60m $(if $(WHOLE),-skip '$(MODELS)|$(QUICK)') $(LONGEST) $(PACKAGES) || failed; } | \
-	bin/testsummary -skips .ci/skips $(STRICT) -again $(AGAIN) go test -json -vet=off $$race -timeout 60m
+	[ -z "$$plain" ] || CGO_ENABLED=0 go test -trimpath $$flags $$plain || failed; \
+	[ -z "$$raced" ] || go test $$race $$flags $(if $(WHOLE),-skip '$(MODELS)|$(QUICK)') $$raced || failed; } | \
+	bin/testsummary -skips .ci/skips $(STRICT) -again $(AGAIN) .ci/gotest alone
+
+.PHONY: test-raced
+test-raced: ## make test with the race detector in every test and in every program (an hour on two cores; for every night)
+	@$(MAKE) test PROGRAM=raced
 
 .PHONY: deps-test
 deps-test: ## Debian packages that tests need, when missing

@@ -14,7 +14,7 @@ import (
 )
 
 // NewSQLite puts an empty database of the newest schema at a path at which there is none yet. Under the race detector the
-// migrations take half a second, so they run once in a test program and the others get a copy.
+// migrations take some tenths of a second, so they run once in a test program and the others get a copy.
 func NewSQLite(t testing.TB, path string) {
 	t.Helper()
 	if _, err := os.Stat(path); !errors.Is(err, fs.ErrNotExist) {
