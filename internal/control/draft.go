@@ -244,11 +244,11 @@ func (p *Plane) begin(a *gozzard.Attempt, op *gozzard.Operation, it *gozzard.Ite
 	}
 
 	// Let it wait when the caller says so. Without that it waits a short time while older operations of the host are
-	// sent first, until the server that is the host's home takes it, and after a start of this server, when hosts are
-	// about to come back.
+	// sent first, until the server that is the host's home takes it, after a start of this server, when hosts are about to
+	// come back, and while this server does not know which hosts another one has.
 	wait := op.WaitOffline
 	server, _ := p.peers.homeOf(a.Agent)
-	if wait == 0 && (online || server != "" || now.Sub(p.started) < p.o.Lease) {
+	if wait == 0 && (online || server != "" || now.Sub(p.started) < p.o.Lease || p.peers.unsure(now)) {
 		wait = p.o.Lease
 	}
 	if wait > 0 {

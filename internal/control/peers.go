@@ -51,6 +51,7 @@ type peers struct {
 	out   outbox
 	known map[string]*peer
 	away  map[string]away          // servers that are not heard
+	runs  map[string]bool          // servers that run by the record, as it was read last
 	homes map[gozzard.AgentID]home // of agents whose home is another server
 	marks uint64                   // number of the newest snapshot
 	stale bool                     // registrations may have been missed

@@ -79,7 +79,9 @@ func (p *Plane) Expect(running []string) {
 	now := s.o.Now()
 	s.mu.Lock()
 	defer s.mu.Unlock()
+	s.runs = make(map[string]bool, len(running))
 	for _, id := range running {
+		s.runs[id] = true
 		if s.known[id] != nil {
 			continue
 		}
@@ -94,4 +96,28 @@ func (p *Plane) Expect(running []string) {
 		}
 		s.away[id] = a
 	}
+}
+
+// peerLate is the age of the newest news of a server after which this one does not rely on what it knows of it.
+const peerLate = 5 * time.Second
+
+// unsure reports whether another server may have hosts that this one shows as offline: it runs by the record and is not heard,
+// or what it told was missed in part, or this server was frozen and has not heard it since.
+func (s *peers) unsure(now time.Time) bool {
+	if s == nil {
+		return false
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for id := range s.runs {
+		if s.known[id] == nil {
+			return true
+		}
+	}
+	for _, k := range s.known {
+		if k.gap || now.Sub(k.heard) > peerLate {
+			return true
+		}
+	}
+	return false
 }

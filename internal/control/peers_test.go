@@ -351,3 +351,38 @@ func TestPeersLag(t *testing.T) {
 }
 
 var _ control.PeerLink = clusterLink{}
+
+// TestPeersUnsure: a server that does not hear another one does not say of its hosts that they are offline and that nothing was
+// done: the other one executes the operation. When the record does not list that server any more, it does say so.
+func TestPeersUnsure(t *testing.T) {
+	c := newCluster(t, 10*time.Second, "a", "b") // longer than a server needs to find it in the record
+	a, b := c.servers["a"], c.servers["b"]
+	a.hello(me, 1, journalA)
+	c.awaitOnline("b", me, true)
+	c.setLose(func(string, string, *gozzard.PeerNews) bool { return true })
+	alive := func() {
+		a.plane.Receive(me, 0, &gozzard.Report{Version: 1, Kind: gozzard.ReportHeartbeat, Session: 1})
+		b.plane.Expect([]string{"a"})
+	}
+	b.until("the other server is not missed", func() bool {
+		alive()
+		h, ok := b.plane.Resolve(caller, gozzard.Target{Agent: me})
+		return ok && !h.Online
+	})
+
+	task := b.operate(gozzard.ActionReload, 0, me)
+	var op gozzard.Op
+	a.until("the home does not find what another server accepted", func() bool {
+		alive()
+		for _, cmd := range a.commands(me, gozzard.CommandOperate) {
+			op = cmd.Ops[0]
+		}
+		return op.ID != gozzard.OpID{}
+	})
+	a.report(me, 1, done(op, gozzard.CodeOK))
+	b.verdict(task, me, gozzard.AttemptOK, gozzard.CodeOK)
+
+	b.plane.Expect(nil)
+	task = b.operate(gozzard.ActionReload, 0, me)
+	b.verdict(task, me, gozzard.AttemptNotExecuted, gozzard.CodeUnreachable)
+}
