@@ -89,6 +89,9 @@ type Options struct {
 
 	Audit Audit // nil: there is no audit
 
+	Configs Configs    // the configuration files of businesses
+	Jobs    ConfigJobs // the work on them
+
 	Flag func(gozzard.AgentID) string // why an agent is limited, "" if it is not; may be nil
 
 	Releases *upgrade.Runner // nil: the server has no releases

@@ -23,7 +23,7 @@ func scenarios() map[string]func(*testing.T, *recorder) {
 		"fleet": playFleet, "operations": playOperations, "topology": playTopology, "enrolment": playEnrolment,
 		"releases": playReleases, "accounts": playAccounts, "logins": playLogins, "audit": playAudit,
 		"server": playServer, "errors": playErrors, "keys": playKeys, "people": playPeople,
-		"leave": playLeave, "sessions": playSessions, "live": playLive,
+		"leave": playLeave, "config": playConfig, "sessions": playSessions, "live": playLive,
 	}
 }
 
@@ -52,6 +52,30 @@ func playFleet(_ *testing.T, r *recorder) {
 	r.send("GET", "/api/v1/logs?namespace=shop&name=web&host=a1", "")
 	r.send("GET", "/api/v1/history?namespace=shop&name=web&agent=a1&from=1700000000&to=1700000030&points=3", "")
 	r.send("GET", "/api/v1/history?namespace=shop&name=web&agent=a1&host=a1&from=7&to=5&points=0", "")
+}
+
+func playConfig(_ *testing.T, r *recorder) {
+	r.send("PUT", "/api/v1/topology/2", shop, yamlBody)
+	template := `{"biz":2,"name":"web","file_name":"web.conf","folder":"/etc/shop/","owner":"shop","group":"shop","content":"listen ${8000 + LocalInstID}\n",
+		"bind":{"processes":[46]}`
+	r.send("PUT", "/api/v1/config/templates", template+`,"dry_run":true}`)
+	r.send("PUT", "/api/v1/config/templates", template+`}`)
+	r.send("PUT", "/api/v1/config/templates", template+`}`)
+	r.send("PUT", "/api/v1/config/templates", `{"biz":2,"name":"a b","line_ends":"cr","content":"<% import os %>"}`)
+	r.send("GET", "/api/v1/config/templates?biz=2", "")
+	r.send("GET", "/api/v1/config/templates", "")
+	r.send("GET", "/api/v1/config/templates/1?biz=2", "")
+	r.send("GET", "/api/v1/config/templates/9?biz=2", "")
+	r.send("POST", "/api/v1/config/render", `{"biz":2,"template":1,"process":46}`)
+	r.send("POST", "/api/v1/config/render", `{"biz":2,"template":1,"process":46,"content":"${nope}"}`)
+	r.send("POST", "/api/v1/config/jobs", `{"biz":2,"work":"generate","templates":[1],"expression":"*.*.*.*.*"}`)
+	r.send("POST", "/api/v1/config/jobs", `{"biz":2,"work":"rollback","templates":[1],"version":9,"expression":"*.*.*.*.*"}`)
+	r.send("POST", "/api/v1/config/jobs", `{"work":"rollback","force":true}`)
+	r.send("GET", "/api/v1/config/jobs?biz=2", "")
+	r.send("GET", "/api/v1/config/jobs/1?biz=2", "")
+	r.send("GET", "/api/v1/config/jobs/9?biz=2", "")
+	r.send("DELETE", "/api/v1/config/templates/1?biz=2", "")
+	r.send("DELETE", "/api/v1/config/templates/1?biz=2", "")
 }
 
 func playOperations(_ *testing.T, r *recorder) {

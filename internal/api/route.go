@@ -112,7 +112,7 @@ func (r *Route) query() []string {
 
 // Routes is the route table: everything that the API serves.
 func Routes() []Route {
-	table := slices.Concat(operationRoutes(), fileRoutes(), fleetRoutes(), liveRoutes(), topologyRoutes(), enrolRoutes(), releaseRoutes(),
+	table := slices.Concat(operationRoutes(), fileRoutes(), configRoutes(), fleetRoutes(), liveRoutes(), topologyRoutes(), enrolRoutes(), releaseRoutes(),
 		appRoutes(), userRoutes(), loginRoutes(), sessionRoutes(), keyRoutes(), requestRoutes(), serverRoutes(), serverStateRoutes(), serverJoinRoutes(),
 		relayRoutes())
 	for i := range table {

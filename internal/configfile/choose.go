@@ -11,6 +11,9 @@ import (
 // Choose implements waves.Worker. A job that names no template is about all processes of its scope: those without a file have a task
 // too, which says so.
 func (f *Files) Choose(ctx context.Context, biz int, c record.ConfigChoice, rows []topology.Row) ([]topology.Row, error) {
+	if err := f.checkBack(ctx, biz, c); err != nil {
+		return nil, err
+	}
 	if len(c.Templates) == 0 || len(rows) == 0 {
 		return rows, nil
 	}

@@ -63,6 +63,11 @@ func (w *work) release(ctx context.Context, tasks []*record.JobTask) error {
 	if err != nil {
 		return err
 	}
+	if w.j.Choice.Back != nil {
+		if err := w.again(ctx, files); err != nil {
+			return err
+		}
+	}
 	list := w.writes(files)
 	if err := w.write(ctx, tasks, list); err != nil {
 		return err
@@ -124,11 +129,15 @@ func (w *work) rendered(ctx context.Context, tasks []*record.JobTask, released b
 		return nil, err
 	}
 	newest, last := newestOf(files)
+	back := releasedWith(files, w.j.Choice.Back)
 	var found []made
 	for i, m := range list {
 		c, before := newest[slots[i]], last[slots[i]]
 		if released {
 			c = before
+		}
+		if w.j.Choice.Back != nil {
+			c = back[slots[i]]
 		}
 		if c == nil {
 			if !released {
@@ -137,12 +146,15 @@ func (w *work) rendered(ctx context.Context, tasks []*record.JobTask, released b
 			continue
 		}
 		m.file = *c
+		if w.j.Choice.Expect && before != nil && whole(before) == whole(c) {
+			m.before = before
+		}
 		found = append(found, m)
 	}
 
-	pointers := make([]*record.ConfigInstance, len(found))
+	var pointers []*record.ConfigInstance
 	for i := range found {
-		pointers[i] = &found[i].file
+		pointers = append(pointers, &found[i].file, found[i].before)
 	}
 	return found, w.f.fill(ctx, w.j.Biz, pointers...)
 }
@@ -168,6 +180,9 @@ func (w *work) writes(files []made) []written {
 		}
 		x := written{files: []made{m}, write: gozzard.FileWrite{Namespace: gozzard.BusinessNamespace(w.j.Biz), Target: target, Path: p.path,
 			Account: m.of.Owner, Group: m.of.Group, Mode: m.of.Mode, LineEnds: lineEnds(m.of), Content: []byte(m.file.Content)}}
+		if m.before != nil {
+			x.write.Expect = digestOf(m.of, m.before)
+		}
 		if known {
 			x.outcome.Message = "another file of this job has the same path on this host and another content"
 		} else if err := checkWrite(&x.write); err != nil {

@@ -4,6 +4,8 @@ import (
 	"context"
 	"errors"
 	"path"
+	"slices"
+	"strconv"
 	"strings"
 	"time"
 
@@ -189,4 +191,66 @@ func (r *renderer) instOf(process, local int) int {
 		return n.Inst(local)
 	}
 	return local
+}
+
+// Rendered is the file of a template for one instance of a process, as a release would write it now. With content it is as if that
+// were the active version. Nothing is stored.
+func (f *Files) Rendered(ctx context.Context, caller gozzard.Caller, biz int, template int64, process, local int,
+	content *string) (record.ConfigRendered, error) {
+	t, err := f.Template(ctx, caller, biz, template)
+	out := record.ConfigRendered{Template: t.ConfigTemplate}
+	if err != nil {
+		return out, err
+	}
+	_, rows := f.o.Plane.FindProcesses(caller, topology.Query{Biz: biz, Processes: []int{process}, Limit: 1})
+	if len(rows) == 0 {
+		return out, noProcess(process)
+	}
+	out.Row = rows[0]
+	i := slices.IndexFunc(rows[0].Instances, func(x topology.RowInstance) bool { return x.Local == local })
+	if i < 0 {
+		return out, fault(record.ConfigNoProcessInstance, strconv.Itoa(process),
+			gozzard.Errorf(gozzard.ErrNotFound, "process %d has no instance %d", process, local))
+	}
+	out.Inst = rows[0].Instances[i]
+
+	// Render it.
+	rec, err := f.business(ctx, caller, biz)
+	if err != nil {
+		return out, err
+	}
+	templates, err := f.templates(ctx, &rec, biz)
+	if err != nil {
+		return out, err
+	}
+	active, err := f.o.Store.ActiveConfigVersions(ctx, biz)
+	if err != nil {
+		return out, err
+	}
+	v := record.ConfigVersion{}
+	switch {
+	case content != nil:
+		v.Content = *content
+		if err := checkVersion(&v); err != nil {
+			return out, err
+		}
+	case active[template] == 0:
+		return out, noActive(t.Name)
+	default:
+		if v, err = f.o.Store.ConfigVersion(ctx, biz, active[template]); err != nil {
+			return out, err
+		}
+	}
+	r := f.newRenderer(ctx, &rec, templates, active)
+	at, found := r.spots[process]
+	if !found {
+		return out, noProcess(process)
+	}
+	c, err := r.file(ctx, &t.ConfigTemplate, &v, at, local, out.Inst.Inst)
+	if err != nil {
+		return out, err
+	}
+	out.Path = whole(&c)
+	out.Content, err = lineEnds(&t).Apply([]byte(c.Content))
+	return out, err
 }

@@ -135,6 +135,8 @@ type made struct {
 	task *record.JobTask
 	of   *record.ConfigListed
 	file record.ConfigInstance
+
+	before *record.ConfigInstance // what the host must have now; nil: anything
 }
 
 // generate renders the files of some tasks and records them.
@@ -218,7 +220,7 @@ func (w *work) renderTask(ctx context.Context, t *record.JobTask) (files []made,
 			return nil, err
 		}
 		c.Hash, c.Created, c.CreatedBy = sha256.Sum256([]byte(c.Content)), w.f.o.Now(), w.j.Caller.User
-		files = append(files, made{t, tpl, c})
+		files = append(files, made{task: t, of: tpl, file: c})
 	}
 	return files, nil
 }

@@ -1,6 +1,10 @@
 package record
 
-import "time"
+import (
+	"time"
+
+	"github.com/gozzard/gozzard/internal/topology"
+)
 
 // The limits of configuration files. They protect the record: a caller may write contents of any kind, and many of them.
 const (
@@ -136,6 +140,38 @@ type ConfigChoice struct {
 	// released, or nothing (ConfigUnreleased).
 	Versions map[int64][]int64 `json:"versions,omitempty"`
 	Every    bool              `json:"every,omitempty"` // only processes that all named templates are bound to, not at least one
+
+	// Back makes a release one of files as they were released with this version, by template. Other templates are left out.
+	Back map[int64]int64 `json:"back,omitempty"`
+
+	// Expect rejects the release of a file that has changed on its host since it was released.
+	Expect bool `json:"expect,omitempty"`
+}
+
+// ConfigWanted is a template as a document has it.
+type ConfigWanted struct {
+	Template     ConfigTemplate
+	Content      string
+	Description  string         // of a new version
+	Objects      []ConfigObject // what it is bound to; nil: this stays as it is
+	ReplaceDraft bool           // a draft that exists becomes the new version; else it is an error
+}
+
+// ConfigApplied is what a document changed.
+type ConfigApplied struct {
+	Template int64    // 0: it would be a new one
+	Version  int64    // that is active; 0: it would be a new one
+	New      bool     // the template is new
+	Changes  []string // what differs, a line for each
+}
+
+// ConfigRendered is a file as it would be on a host.
+type ConfigRendered struct {
+	Template ConfigTemplate
+	Row      topology.Row
+	Inst     topology.RowInstance
+	Path     string // of the file
+	Content  []byte // with its ends of lines
 }
 
 // ConfigUnreleased stands for the version of a file that was rendered and never released.

@@ -158,6 +158,9 @@ type JobRequest struct {
 	Raw         []byte         // the scope as the door was given it, only carried
 	Granularity Granularity    // "": ByBusiness
 
+	// Confirm is how many tasks the caller expects; 0: it does not say. More than ConfirmAbove must be confirmed, unless it is 0.
+	Confirm, ConfirmAbove int
+
 	// Info makes the picture of an instance that the door wants back with its task. It may be nil.
 	Info func(it *TopologyItem) []byte
 }

@@ -54,6 +54,10 @@ func (r *Runner) Create(ctx context.Context, q record.JobRequest) (record.Job, e
 		return record.Job{}, err
 	}
 
+	if err := checkConfirmed(&q, len(tasks)); err != nil {
+		return record.Job{}, err
+	}
+
 	numberWaves(tasks, o)
 
 	// Record the job and start it.
@@ -72,6 +76,22 @@ func (r *Runner) Create(ctx context.Context, q record.JobRequest) (record.Job, e
 	}
 
 	return j, nil
+}
+
+// checkConfirmed rejects a number of tasks that the caller did not expect.
+func checkConfirmed(q *record.JobRequest, n int) error {
+	var text string
+	switch {
+	case q.Confirm == n:
+		return nil
+	case q.Confirm != 0:
+		text = fmt.Sprintf("%s concerns %d processes, and confirm is %d: nothing was done", q.Work, n, q.Confirm)
+	case q.ConfirmAbove > 0 && n > q.ConfirmAbove:
+		text = fmt.Sprintf("%s concerns %d processes, more than %d: repeat it with confirm %d if that is meant", q.Work, n, q.ConfirmAbove, n)
+	default:
+		return nil
+	}
+	return &gozzard.Error{Kind: gozzard.ErrInvalid, Faults: []gozzard.Fault{{Path: "confirm", Text: text}}}
 }
 
 // tasksFor makes the tasks of a request, in the order of processes and instances.

@@ -36,6 +36,7 @@ var rowsElsewhere = map[string]string{
 	"PUT /api/v1/releases/{version}/files/{file}": "stores bytes whose digest the published manifest has: no change of what is known",
 	"POST /api/v1/rolls":                          "test/storetest releases",
 	"PUT /api/v1/rolls/{version}":                 "test/storetest releases",
+	"DELETE /api/v1/config/templates/{template}":  "its templates have other ids: test/storetest config",
 }
 
 // TestTR1EveryChangeHasARow sends requests of an admin to every route of all doors that changes something. Each request

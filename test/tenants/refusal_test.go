@@ -18,7 +18,7 @@ import (
 
 // onlyReads are the routes of our own API that take a question in a body. What they show has tests of its own: internal/live
 // for the rows, and a definition that is parsed is the caller's own.
-var onlyReads = []string{"POST /api/v1/live/rows", "POST /api/v1/definitions/parse"}
+var onlyReads = []string{"POST /api/v1/live/rows", "POST /api/v1/definitions/parse", "POST /api/v1/config/render"}
 
 // writes reports whether a route changes something. In our own API that is everything except GET. BlueKing's doors use
 // POST for queries, too.
@@ -169,6 +169,7 @@ var unproven = map[string]string{
 	"PUT /api/v1/rolls/{version}":                 "of a roll, see there",
 	"DELETE /api/v1/enrol/tokens/{id}":            "its tokens have other names: internal/enrol TestRightsOfEnrollers",
 	"DELETE /api/v1/users/{name}/tokens/{id}":     "its tokens have other names: internal/api",
+	"DELETE /api/v1/config/templates/{template}":  "its templates have other ids: test/fleettest TestConfigNative",
 }
 
 // accountRequests change accounts, one of each kind, for the k-th role.

@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"io"
+	"maps"
 	"math/rand/v2"
 	"net/http"
 	"net/http/httptest"
@@ -401,6 +402,14 @@ func (m *maker) native(rt route, r *request) {
 	case rt.path == "/api/v1/files":
 		body = object{"namespace": m.namespace(), "hosts": m.some(hosts), "path": "/data/x.conf", "account": "root",
 			"content": "x"}
+	case rt.path == "/api/v1/config/templates":
+		body = object{"biz": m.biz(), "name": fmt.Sprintf("t%d", m.IntN(1000)), "file_name": "x.conf", "folder": "/data", "owner": "root",
+			"group": "root", "content": "x"}
+	case rt.path == "/api/v1/config/render":
+		body = object{"biz": m.biz(), "template": 1 + m.IntN(3), "process": pick(m, 41, 42, 43, 44)}
+	case rt.path == "/api/v1/config/jobs":
+		body = object{"work": pick(m, "generate", "release", "diff")}
+		maps.Copy(body, scope)
 	case strings.HasSuffix(rt.path, "/retry"):
 		body = object{"dry_run": m.IntN(3) == 0}
 	case strings.HasPrefix(rt.path, "/api/v1/topology/"):
@@ -453,6 +462,8 @@ func (m *maker) native(rt route, r *request) {
 		q.Set("namespace", m.namespace())
 		q.Set("name", m.name())
 		q.Set("host", pick(m, m.agent(), m.ip(), "0:"+m.ip()))
+	case strings.HasPrefix(rt.path, "/api/v1/config/"):
+		q.Set("biz", fmt.Sprint(m.biz()))
 	case strings.HasPrefix(rt.path, "/api/v1/files"):
 		q.Set("namespace", m.namespace())
 		q.Set("host", pick(m, m.agent(), m.ip(), "0:"+m.ip()))

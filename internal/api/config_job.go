@@ -1,0 +1,162 @@
+package api
+
+import (
+	"context"
+	"encoding/json"
+	"math"
+	"net/http"
+	"path"
+	"reflect"
+	"slices"
+	"strings"
+
+	"github.com/gozzard/gozzard"
+	"github.com/gozzard/gozzard/client"
+	"github.com/gozzard/gozzard/internal/record"
+	"github.com/gozzard/gozzard/internal/strictjson"
+)
+
+// ConfigJobs has the jobs on configuration files.
+type ConfigJobs interface {
+	Create(ctx context.Context, r record.JobRequest) (record.Job, error)
+	Job(ctx context.Context, caller gozzard.Caller, biz int, id int64) (record.Job, error)
+	Jobs(ctx context.Context, caller gozzard.Caller, f record.JobFilter) (total int, jobs []record.Job, err error)
+	Tasks(ctx context.Context, caller gozzard.Caller, biz int, f record.JobTaskFilter) (record.JobTaskPage, error)
+}
+
+// rollback is the word for a release of earlier files.
+const rollback = "rollback"
+
+// maxUnconfirmed is how many process instances get files without a confirmation.
+const maxUnconfirmed = 100
+
+// postConfigJob starts work on files.
+func (a *api) postConfigJob(w http.ResponseWriter, r *http.Request, caller gozzard.Caller) error {
+	var req record.JobRequest
+	err := a.configBody(w, r, reflect.TypeFor[client.ConfigJobRequest](), func(root *strictjson.Value) {
+		req = a.readConfigJob(caller, root)
+	})
+	if err != nil {
+		return err
+	}
+	job, err := a.Jobs.Create(r.Context(), req)
+	if err != nil {
+		return err
+	}
+	return answer(w, http.StatusAccepted, configJob(&job))
+}
+
+// readConfigJob reads what a job does, and for which processes.
+func (a *api) readConfigJob(caller gozzard.Caller, root *strictjson.Value) record.JobRequest {
+	work, templates, version, biz := root.Get("work"), root.Get("templates"), root.Get("version"), root.Get("biz")
+	force, confirm, expression := root.Get("force"), root.Get("confirm"), root.Get("expression")
+	req := record.JobRequest{Caller: caller, Work: record.JobWork(work.Str()), Expression: expression.OptStr(), Raw: []byte("{}")}
+	words := []string{string(record.WorkGenerate), string(record.WorkRelease), string(record.WorkDiff), rollback}
+	if !slices.Contains(words, string(req.Work)) {
+		work.Fault("must be one of %s", strings.Join(words, ", "))
+	}
+	templates.OptList(record.MaxConfigTemplates, func(e *strictjson.Value) {
+		req.Choice.Templates = append(req.Choice.Templates, e.Int(1, 1<<53))
+	})
+
+	// Read which processes.
+	if s := a.readBusinessBody(caller, root); s == nil {
+		biz.Fault("required: the business, and some of its processes by expression, sets, modules or names")
+	} else {
+		req.Biz, req.Query = s.Biz, s.Query
+	}
+
+	// Read what a release needs.
+	writes := req.Work == record.WorkRelease || req.Work == rollback
+	forced, expected := force.OptBool(false), int(confirm.OptInt(0, 1, math.MaxInt32))
+	if writes {
+		req.Choice.Expect, req.Confirm, req.ConfirmAbove = !forced, expected, maxUnconfirmed
+	} else if forced || expected != 0 {
+		force.Fault("force and confirm are for release and rollback")
+	}
+	id := version.OptInt(0, 1, 1<<53)
+	switch {
+	case req.Work != rollback && id != 0:
+		version.Fault("is for rollback: a release writes what was generated last")
+	case req.Work == rollback && (id == 0 || len(req.Choice.Templates) != 1):
+		version.Fault("a rollback needs one template and the version of it that was released before")
+	case req.Work == rollback:
+		req.Work, req.Choice.Back = record.WorkRelease, map[int64]int64{req.Choice.Templates[0]: id}
+	}
+	return req
+}
+
+func configJob(j *record.Job) client.ConfigJob {
+	out := client.ConfigJob{ID: j.ID, Work: string(j.Work), Templates: append([]int64{}, j.Choice.Templates...), State: string(j.State),
+		Message: j.Message, User: j.Caller.User, App: j.Caller.App, Started: client.At(j.Started), Ended: client.At(j.Ended)}
+	for _, v := range j.Choice.Back {
+		out.Work, out.Version = rollback, v
+	}
+	return out
+}
+
+// getConfigJobs lists jobs on configuration files.
+func (a *api) getConfigJobs(w http.ResponseWriter, r *http.Request, caller gozzard.Caller) error {
+	q, err := a.readQuery(r)
+	if err != nil {
+		return err
+	}
+	only := true
+	f := record.JobFilter{Biz: q.biz(), Configs: &only}
+	f.Start, f.Limit = q.page()
+	if err := q.faults.Err(); err != nil {
+		return err
+	}
+	total, jobs, err := a.Jobs.Jobs(r.Context(), caller, f)
+	if err != nil {
+		return err
+	}
+	out := client.ConfigJobs{Count: total, Jobs: make([]client.ConfigJob, len(jobs))}
+	for i := range jobs {
+		out.Jobs[i] = configJob(&jobs[i])
+	}
+	return answer(w, http.StatusOK, out)
+}
+
+// getConfigJob reads a job with its tasks. Those of hosts that the caller may not see are left out.
+func (a *api) getConfigJob(w http.ResponseWriter, r *http.Request, caller gozzard.Caller) error {
+	biz, id, err := a.configQuery(r, "job")
+	if err != nil {
+		return err
+	}
+	job, err := a.Jobs.Job(r.Context(), caller, biz, id)
+	if err != nil {
+		return err
+	}
+	if job.Work == record.WorkNone {
+		return gozzard.Errorf(gozzard.ErrNotFound, "job %d of business %d is not about configuration files", id, biz)
+	}
+	page, err := a.Jobs.Tasks(r.Context(), caller, biz, record.JobTaskFilter{Job: id, Limit: -1, Results: true})
+	if err != nil {
+		return err
+	}
+
+	out := client.ConfigJobDetail{ConfigJob: configJob(&job), List: make([]client.ConfigTask, len(page.Tasks))}
+	out.Tasks = map[string]int{}
+	for i := range page.Tasks {
+		t := &page.Tasks[i]
+		out.Tasks[string(t.State)]++
+		out.List[i] = configTask(t)
+	}
+	return answer(w, http.StatusOK, out)
+}
+
+func configTask(t *record.JobTask) client.ConfigTask {
+	out := client.ConfigTask{Process: t.Process, Name: t.Name, Instance: t.Local, Host: hostRef(t.Agent, t.Addr), State: string(t.State),
+		Reason: string(t.Reason), Message: strings.ReplaceAll(t.Message, "\n", ": "), Files: []client.ConfigOf{}}
+	var done []record.ConfigDone
+	if json.Unmarshal(t.Result, &done) != nil { // it has not ended
+		return out
+	}
+	for i := range done {
+		d := &done[i]
+		out.Files = append(out.Files, client.ConfigOf{Template: d.TemplateName, Path: path.Join(d.Path, d.Name), SHA256: d.Hash, Live: d.Live,
+			Reason: string(d.Reason), Message: d.Message})
+	}
+	return out
+}
