@@ -147,34 +147,43 @@ func unavailable(name string, err error) error {
 
 // once makes one call.
 func (c *Client) once(ctx context.Context, name string, request []byte, data any) error {
+	status, body, err := c.exchange(ctx, name, request)
+	if err != nil {
+		return err
+	}
+	return open(status, body, data)
+}
+
+// exchange sends one request and returns its answer.
+func (c *Client) exchange(ctx context.Context, name string, request []byte) (status int, body []byte, err error) {
 	ctx, cancel := context.WithTimeout(ctx, c.o.Timeout)
 	defer cancel()
 	req, err := http.NewRequestWithContext(ctx, http.MethodPost, c.base+name+"/", bytes.NewReader(request))
 	if err != nil {
-		return err
+		return 0, nil, err
 	}
 
 	req.Header.Set("Content-Type", "application/json")
 	req.Header.Set(authorizedBy, c.auth)
 	resp, err := c.http.Do(req)
 	if err != nil {
-		return temporary{err}
+		return 0, nil, temporary{err}
 	}
 
 	defer resp.Body.Close() // a body that is only read
-	body, err := io.ReadAll(io.LimitReader(resp.Body, maxAnswer+1))
+	body, err = io.ReadAll(io.LimitReader(resp.Body, maxAnswer+1))
 	switch {
 	case err != nil:
-		return temporary{fmt.Errorf("cannot read the answer: %w", err)}
+		return 0, nil, temporary{fmt.Errorf("cannot read the answer: %w", err)}
 	case len(body) > maxAnswer:
-		return fmt.Errorf("the answer has more than %d bytes", maxAnswer)
+		return 0, nil, fmt.Errorf("the answer has more than %d bytes", maxAnswer)
 	case resp.StatusCode == http.StatusTooManyRequests:
-		return &refusal{after: retryAfter(resp.Header), err: errors.New("too many calls")}
+		return 0, nil, &refusal{after: retryAfter(resp.Header), err: errors.New("too many calls")}
 	case resp.StatusCode >= 500:
-		return temporary{fmt.Errorf("answered with status %d", resp.StatusCode)}
+		return 0, nil, temporary{fmt.Errorf("answered with status %d", resp.StatusCode)}
 	}
 
-	return open(resp.StatusCode, body, data)
+	return resp.StatusCode, body, nil
 }
 
 // envelope is the form of every answer. Some gateways write the code as text.
@@ -193,14 +202,10 @@ const (
 
 // open reads the data of an answer.
 func open(status int, body []byte, data any) error {
-	var e envelope
-	if err := json.Unmarshal(body, &e); err != nil {
-		return fmt.Errorf("answered with status %d and no JSON: %w", status, err)
-	}
-
+	e, err := read(status, body)
 	switch {
-	case e.Code == codeAppLimit || e.Code == codeCallLimit:
-		return &refusal{err: fmt.Errorf("too many calls, code %d", e.Code)}
+	case err != nil:
+		return err
 	case !e.Result || e.Code != 0 || status != http.StatusOK:
 		return fmt.Errorf("answered with status %d, code %d: %.*q", status, e.Code, maxMessage, e.Message)
 	}
@@ -210,6 +215,17 @@ func open(status int, body []byte, data any) error {
 	}
 
 	return nil
+}
+
+// read reads an answer. A refusal by a rate limit is an error.
+func read(status int, body []byte) (e envelope, err error) {
+	if err := json.Unmarshal(body, &e); err != nil {
+		return e, fmt.Errorf("answered with status %d and no JSON: %w", status, err)
+	}
+	if e.Code == codeAppLimit || e.Code == codeCallLimit {
+		return e, &refusal{err: fmt.Errorf("too many calls, code %d", e.Code)}
+	}
+	return e, nil
 }
 
 // retryAfter reads the header Retry-After in seconds; dates are ignored.

@@ -120,6 +120,19 @@ type JobFilter struct {
 	Limit   int // < 0: all
 }
 
+// JobCount is the number of jobs of a business that began in the same quarter of an hour and have the same of everything
+// else here.
+type JobCount struct {
+	Biz    int
+	Action gozzard.Action
+	Work   JobWork
+	App    string
+	User   string
+	State  JobState
+	At     time.Time // the beginning of the quarter
+	Count  int
+}
+
 // JobTaskFilter chooses tasks of one job. Empty fields fit all.
 type JobTaskFilter struct {
 	Job       int64

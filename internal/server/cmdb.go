@@ -32,44 +32,47 @@ type CMDBOptions struct {
 
 // openCMDB makes the reader of CMDB.
 func (s *Server) openCMDB(context.Context) (err error) {
-	s.cmdb, err = s.options.CMDB.open(s.plane.Plane, s.options.Log)
+	client, sync, err := s.options.CMDB.open(s.plane.Plane, s.options.Log)
+	if err == nil && client != nil {
+		s.cmdb, s.cmdbCalls = sync, &cmdbCalls{client: client, audit: s.store, log: s.options.Log}
+	}
 	return err
 }
 
-// open makes the reader of CMDB; nil when there is none.
-func (o *CMDBOptions) open(plane *control.Plane, log *slog.Logger) (*cmdb.Sync, error) {
+// open makes the client and the reader of CMDB; nil when there is none.
+func (o *CMDBOptions) open(plane *control.Plane, log *slog.Logger) (*cmdb.Client, *cmdb.Sync, error) {
 	if o.URL == "" {
 		if o.Credentials != "" || len(o.Businesses) > 0 {
-			return nil, errors.New("--cmdb-credentials and --cmdb-biz need --cmdb-url")
+			return nil, nil, errors.New("--cmdb-credentials and --cmdb-biz need --cmdb-url")
 		}
-		return nil, nil
+		return nil, nil, nil
 	}
 
 	for _, biz := range o.Businesses {
 		if biz < 1 {
-			return nil, fmt.Errorf("--cmdb-biz %d: use the id of a business", biz)
+			return nil, nil, fmt.Errorf("--cmdb-biz %d: use the id of a business", biz)
 		}
 	}
 
 	if o.Interval < time.Second {
-		return nil, fmt.Errorf("--cmdb-interval %s: use 1s or more", o.Interval)
+		return nil, nil, fmt.Errorf("--cmdb-interval %s: use 1s or more", o.Interval)
 	}
 
 	cred, err := o.readCredentials()
 	if err != nil {
-		return nil, err
+		return nil, nil, err
 	}
 
 	reader, err := cmdb.New(cmdb.Options{URL: o.URL, App: cred.AppCode, Secret: cred.AppSecret, User: cred.Username,
 		Log: log})
 	if err != nil {
-		return nil, fmt.Errorf("--cmdb-url: %w", err)
+		return nil, nil, fmt.Errorf("--cmdb-url: %w", err)
 	}
 	if u, err := url.Parse(o.URL); err == nil && u.Scheme == "http" && !isLoopbackName(u.Hostname()) {
 		log.Warn("the secret for CMDB is sent without TLS: use https", "url", o.URL)
 	}
 
-	return cmdb.NewSync(cmdb.SyncOptions{
+	return reader, cmdb.NewSync(cmdb.SyncOptions{
 		Reader: reader, Businesses: o.Businesses, Caller: gozzard.Caller{App: cred.AppCode, User: cred.Username},
 		Interval: o.Interval, Log: log,
 		Apply: o.applier(plane, log),

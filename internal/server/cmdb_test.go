@@ -194,7 +194,7 @@ func TestCMDBFlags(t *testing.T) {
 			Businesses: []int{2}}, ""},
 		"within the fabric": {CMDBOptions{URL: "http://10.0.0.1", Credentials: good, Interval: time.Minute}, ""},
 	} {
-		_, err := c.cfg.open(nil, slog.New(slog.DiscardHandler))
+		_, _, err := c.cfg.open(nil, slog.New(slog.DiscardHandler))
 		if (err == nil) != (c.want == "") || err != nil && !strings.Contains(err.Error(), c.want) {
 			t.Errorf("%s: %v", name, err)
 		}

@@ -39,7 +39,7 @@ func (s *Server) openDoors(context.Context) error {
 
 	kit := gsekit.Options{Plane: s.plane, Jobs: s.jobs, Configs: s.configs, Auth: book, Log: log, Observe: observe}
 	if s.cmdb != nil {
-		kit.Flush = flusher(s.plane.Plane, s.cmdb)
+		kit.Flush, kit.CMDB = flusher(s.plane.Plane, s.cmdb), s.cmdbCalls
 	}
 
 	routes, err := newRouter(doors(native,

@@ -65,6 +65,7 @@ type Server struct {
 	jobs        *waves.Runner
 	configs     *configfile.Files
 	cmdb        *cmdb.Sync        // nil: businesses come from documents only
+	cmdbCalls   *cmdbCalls        // nil as well then
 	backups     *backup.Scheduler // nil: the server makes no backups
 	checkpoints *checkpoints      // nil: none are signed
 	refusals    *audit.Recorder   // rows about refused requests

@@ -8,6 +8,7 @@ import (
 	"math"
 	"strconv"
 	"strings"
+	"time"
 
 	"github.com/gozzard/gozzard"
 	"github.com/gozzard/gozzard/internal/record"
@@ -136,6 +137,29 @@ func (s *Store) Jobs(ctx context.Context, f record.JobFilter) (total int, jobs [
 	}
 
 	return total, jobs, nil
+}
+
+// CountJobs implements waves.Store.
+func (s *Store) CountJobs(ctx context.Context, f record.JobFilter) (list []record.JobCount, err error) {
+	defer s.timed("count_jobs", &err)()
+	w := s.jobsWhere(&f)
+	if w.err != nil {
+		return nil, fmt.Errorf("cannot encode a filter of jobs: %w", w.err)
+	}
+	const quarter = int64(15 * time.Minute / time.Millisecond)
+	columns := `action, work, app, caller, state, started / ` + strconv.FormatInt(quarter, 10)
+	err = s.read.each(ctx, `SELECT `+columns+`, COUNT(*) FROM jobs WHERE `+w.text.String()+
+		` GROUP BY 1, 2, 3, 4, 5, 6 ORDER BY 6, 1, 2, 3, 4, 5`, w.args, func(r *sql.Rows) error {
+		c := record.JobCount{Biz: f.Biz}
+		var action, at int64
+		if err := r.Scan(&action, &c.Work, &c.App, &c.User, &c.State, &at, &c.Count); err != nil {
+			return err
+		}
+		c.Action, c.At = gozzard.Action(action), fromMillis(at*quarter)
+		list = append(list, c)
+		return nil
+	})
+	return list, s.readError("the number of jobs", err)
 }
 
 func (s *Store) jobsWhere(f *record.JobFilter) *where {

@@ -31,16 +31,32 @@ func maySee(caller gozzard.Caller, j *record.Job) bool {
 func (r *Runner) Jobs(
 	ctx context.Context, caller gozzard.Caller, f record.JobFilter,
 ) (total int, jobs []record.Job, err error) {
-	if !caller.Rights.SeesBusiness(f.Biz) {
+	if !narrow(caller, &f) {
 		return 0, nil, nil
+	}
+	return r.o.Store.Jobs(ctx, f)
+}
+
+// CountJobs counts the jobs that Jobs lists.
+func (r *Runner) CountJobs(ctx context.Context, caller gozzard.Caller, f record.JobFilter) ([]record.JobCount, error) {
+	if !narrow(caller, &f) {
+		return nil, nil
+	}
+	return r.o.Store.CountJobs(ctx, f)
+}
+
+// narrow changes a filter to the jobs that the caller may see; seen is false if there are none.
+func narrow(caller gozzard.Caller, f *record.JobFilter) (seen bool) {
+	if !caller.Rights.SeesBusiness(f.Biz) {
+		return false
 	}
 	if !caller.Rights.SeesBusinessHosts(f.Biz) {
 		if len(f.Users) > 0 && !slices.Contains(f.Users, caller.User) {
-			return 0, nil, nil
+			return false
 		}
 		f.Apps, f.Users = []string{caller.App}, []string{caller.User}
 	}
-	return r.o.Store.Jobs(ctx, f)
+	return true
 }
 
 // Tasks lists the tasks of a job of a business.

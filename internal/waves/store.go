@@ -19,6 +19,9 @@ type Store interface {
 	// Jobs lists jobs of a business, newest first. total counts all that match the filter.
 	Jobs(ctx context.Context, f record.JobFilter) (total int, jobs []record.Job, err error)
 
+	// CountJobs counts jobs of a business by everything that a JobCount has. Start and Limit of the filter do not count.
+	CountJobs(ctx context.Context, f record.JobFilter) ([]record.JobCount, error)
+
 	// Tasks lists the tasks of a job by id. Its total counts all that match the filter, its counts are of the whole
 	// job.
 	Tasks(ctx context.Context, f record.JobTaskFilter) (record.JobTaskPage, error)

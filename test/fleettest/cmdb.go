@@ -5,6 +5,7 @@ package fleettest
 import (
 	"encoding/json"
 	"fmt"
+	"io"
 	"net/http"
 	"net/http/httptest"
 	"os"
@@ -22,6 +23,15 @@ type CMDB struct {
 	mu   sync.Mutex
 	rows []CMDBProcess
 	sets []string // by their ids, which begin with 5
+
+	writes []string // calls that change something, with their bodies
+}
+
+// Writes are the calls that wanted to change something, with their bodies.
+func (c *CMDB) Writes() []string {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return slices.Clone(c.writes)
 }
 
 // CMDBProcess is a process with its place, as CMDB lists it.
@@ -81,6 +91,19 @@ func (c *CMDB) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		data = list([]J{{"bk_cloud_id": 0, "bk_cloud_name": "default area"}})
 	case strings.Contains(r.URL.Path, "find_module_batch"):
 		data = []J{}
+	case strings.Contains(r.URL.Path, "_process_instance/") || strings.Contains(r.URL.Path, "_proc_template/"):
+		body, err := io.ReadAll(r.Body)
+		if err != nil {
+			c.t.Error(err)
+		}
+		if strings.Contains(string(body), "taken") {
+			_ = json.NewEncoder(w).Encode(J{"result": false, "code": 1199014, "message": "the name is taken", "data": nil})
+			return
+		}
+		c.writes = append(c.writes, strings.TrimPrefix(strings.Trim(r.URL.Path, "/"), "api/c/compapi/v2/cc/")+" "+string(body))
+		if strings.Contains(r.URL.Path, "create") {
+			data = []int{99}
+		}
 	default:
 		rows := []J{}
 		for i := range c.rows {

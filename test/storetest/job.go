@@ -230,6 +230,22 @@ func jobsFilter(t *testing.T, s JobRecord) {
 		equal(t, c.name+": total", total, c.total)
 	}
 
+	counts, err := s.CountJobs(t.Context(), record.JobFilter{Biz: 2, Users: []string{"admin"}, Limit: 1})
+	must(t, err)
+	n := 0
+	for i, c := range counts {
+		if n += c.Count; c.Biz != 2 || c.User != "admin" || c.At.Minute()%15 != 0 || c.At.After(start.Add(24*time.Hour)) ||
+			i > 0 && c.At.Before(counts[i-1].At) {
+			t.Errorf("count %+v", c)
+		}
+	}
+	total, _, err := s.Jobs(t.Context(), record.JobFilter{Biz: 2, Users: []string{"admin"}})
+	must(t, err)
+	equal(t, "jobs of admin in the counts", n, total)
+	counts, err = s.CountJobs(t.Context(), record.JobFilter{Biz: 4})
+	must(t, err)
+	equal(t, "counts of business 4", len(counts), 0)
+
 	has, err := s.HasJobs(t.Context(), 3)
 	must(t, err)
 	equal(t, "business 3 has jobs", has, true)

@@ -232,6 +232,7 @@ func jobContext(t *testing.T, s JobRecord) {
 		"save":   func() error { return s.SaveTasks(ended, &j, nil) },
 		"reopen": func() error { return s.Reopen(ended, &j, nil, retryAudit()) },
 		"prune":  func() error { _, err := s.PruneJobs(ended, start, 1); return err },
+		"count":  func() error { _, err := s.CountJobs(ended, record.JobFilter{Biz: 2}); return err },
 		"has":    func() error { _, err := s.HasJobs(ended, 2); return err },
 	} {
 		if err := call(); !errors.Is(err, context.Canceled) {

@@ -2,6 +2,7 @@ package gsekit
 
 import (
 	"context"
+	"encoding/json"
 	"log/slog"
 	"time"
 
@@ -30,7 +31,17 @@ type Jobs interface {
 	Jobs(ctx context.Context, caller gozzard.Caller, f record.JobFilter) (total int, jobs []record.Job, err error)
 	Tasks(ctx context.Context, caller gozzard.Caller, biz int, f record.JobTaskFilter) (record.JobTaskPage, error)
 	Retry(ctx context.Context, caller gozzard.Caller, biz int, id int64, tasks []int64) (record.Job, error)
+	CountJobs(ctx context.Context, caller gozzard.Caller, f record.JobFilter) ([]record.JobCount, error)
 	HasJobs(ctx context.Context, caller gozzard.Caller, biz int) (bool, error)
+}
+
+// CMDB is BlueKing CMDB, with the credentials of the server. An error may have a method CMDBError, with the code and the
+// message of CMDB.
+type CMDB interface {
+	// Read makes a call that changes nothing.
+	Read(ctx context.Context, call string, body any) (data json.RawMessage, err error)
+	// Write makes a call that changes a business, for a caller whose rights were checked.
+	Write(ctx context.Context, caller gozzard.Caller, biz int, call string, body any) (data json.RawMessage, err error)
 }
 
 // Configs is the part of internal/configfile that this door uses.
@@ -66,6 +77,8 @@ type Options struct {
 	Jobs  Jobs
 	// Configs has the configuration files.
 	Configs Configs
+	// CMDB has the businesses that do not come from documents; nil means that there is none.
+	CMDB CMDB
 	// Flush updates a business from its source and then returns what of it could not be taken over; nil means that there
 	// is no source but the record.
 	Flush       Flush
@@ -84,6 +97,7 @@ type server struct {
 	plane       Plane
 	jobs        Jobs
 	configs     Configs
+	cmdb        CMDB
 	flush       Flush
 	granularity record.Granularity
 	syncWait    time.Duration
@@ -108,7 +122,7 @@ func New(o Options) *blueking.Handler {
 		o.Flush = func(context.Context, gozzard.Caller, int) ([]string, error) { return nil, nil }
 	}
 
-	s := &server{plane: o.Plane, jobs: o.Jobs, configs: o.Configs, flush: o.Flush, granularity: o.Granularity, syncWait: o.SyncWait,
+	s := &server{plane: o.Plane, jobs: o.Jobs, configs: o.Configs, cmdb: o.CMDB, flush: o.Flush, granularity: o.Granularity, syncWait: o.SyncWait,
 		zone: o.Zone}
 	return blueking.New(blueking.Door{
 		Prefixes: prefixes(), Routes: s.routes(), Numbers: numberOf, DescribeError: describeError, Quiet: true,

@@ -46,6 +46,10 @@ const (
 	sayNoTask
 	sayRetryRefused
 	sayAList
+	sayNoCMDB
+	sayFromDocument
+	sayNotInBusiness
+	sayCMDBError
 	sayAnObject
 
 	sayPending
@@ -226,6 +230,15 @@ var phrases = [...][2]string{
 	sayIsStopped:      {"未运行", "not running"},
 	sayNotManaged:     {"未托管", "not managed"},
 	sayManaged:        {"已托管", "managed"},
+
+	sayNoCMDB: {"服务端没有配置 CMDB，不能修改进程。请用 --cmdb-url 配置 CMDB，或用 gozzard topology apply 修改业务的拓扑文档",
+		"the server has no CMDB, so processes cannot be changed here: start it with --cmdb-url, or change the document of the " +
+			"business with gozzard topology apply"},
+	sayFromDocument: {"业务 %d 来自拓扑文档，不来自 CMDB。请修改文档，然后执行 gozzard topology apply（业务 %d）",
+		"business %d comes from a document, not from CMDB: change the document of business %d, then run gozzard topology apply"},
+	sayNotInBusiness: {"业务 %d 中没有这样的服务实例或进程。若它是新的，请先同步（flush_process）",
+		"business %d has no such service instance or process; if it is new, sync first (flush_process)"},
+	sayCMDBError: {"[配置平台]API请求异常：(%s)", "CMDB rejected the call: %s"},
 
 	sayHintAttribute: {"请在进程属性中补全缺少的属性，然后同步", "fill in the missing attributes of the process, then sync"},
 	sayHintTemplate: {"若进程来自服务模板，请在 CMDB 服务模板中补全后同步到服务实例",

@@ -5,6 +5,7 @@ import (
 	"slices"
 
 	"github.com/gozzard/gozzard/internal/expression"
+	"github.com/gozzard/gozzard/internal/record"
 )
 
 type overview struct {
@@ -81,4 +82,55 @@ func (s *server) expressionMatch(ctx context.Context, r *request) (any, error) {
 
 	slices.Sort(out.Patterns)
 	return out, nil
+}
+
+type footerInfo struct {
+	Links     []footerLink `json:"footer"`
+	Copyright string       `json:"copyright"`
+}
+
+type footerLink struct {
+	Text  string `json:"text"`
+	Link  string `json:"link"`
+	Blank bool   `json:"is_blank"`
+}
+
+// footer is what the pages show at their end: a link to the console of this server. The pages ask for it, and for the
+// user, with the business 0.
+func (s *server) footer(context.Context, *request) (any, error) {
+	return footerInfo{Links: []footerLink{{"Gozzard", "/", true}}, Copyright: "Gozzard"}, nil
+}
+
+type userRow struct {
+	Name    string `json:"username"`
+	Display string `json:"display_name"`
+}
+
+// users are the users that jobs can be searched by: those that created a job which the caller may see, and the caller.
+func (s *server) users(ctx context.Context, r *request) (any, error) {
+	if err := r.err(); err != nil {
+		return nil, err
+	}
+	counts, err := s.countJobs(ctx, r, record.JobFilter{})
+	if err != nil {
+		return nil, err
+	}
+	names := []string{r.Caller.User}
+	for i := range counts {
+		names = append(names, counts[i].User)
+	}
+	slices.Sort(names)
+
+	out := []userRow{}
+	for _, name := range slices.Compact(names) {
+		out = append(out, userRow{name, name})
+	}
+	return out, nil
+}
+
+// visit is called by the pages when a person opens a business. Nothing is recorded about it: the audit has what a person
+// does, not what a person looks at.
+func (s *server) visit(_ context.Context, r *request) (any, error) {
+	must(r.form, "bk_biz_id", integer(0, maxID))
+	return nil, r.err()
 }

@@ -211,6 +211,18 @@ func (j *jobs) Retry(_ context.Context, caller gozzard.Caller, biz int, id int64
 	return record.Job{}, j.err
 }
 
+func (j *jobs) CountJobs(_ context.Context, _ gozzard.Caller, f record.JobFilter) (out []record.JobCount, _ error) {
+	for i := range j.list {
+		job := &j.list[i]
+		if len(f.Actions) > 0 && !slices.Contains(f.Actions, job.Action.String()) || job.Biz != f.Biz || !f.From.IsZero() && job.Started.Before(f.From) || !f.Until.IsZero() && job.Started.After(f.Until) {
+			continue
+		}
+		out = append(out, record.JobCount{Biz: job.Biz, Action: job.Action, Work: job.Work, App: job.Caller.App,
+			User: job.Caller.User, State: job.State, At: job.Started.Truncate(15 * time.Minute), Count: 1})
+	}
+	return out, nil
+}
+
 func (j *jobs) HasJobs(_ context.Context, _ gozzard.Caller, biz int) (bool, error) {
 	return biz == 2, nil
 }

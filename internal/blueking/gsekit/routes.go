@@ -12,6 +12,8 @@ import (
 const (
 	familyBus = "bus"
 	familyApp = "app"
+	// familyPage has what the pages of the app ask for without a business.
+	familyPage = "page"
 )
 
 func prefixes() []blueking.Prefix {
@@ -20,11 +22,13 @@ func prefixes() []blueking.Prefix {
 		{Path: "/v2/gsekit/api", Family: familyBus},
 		{Path: "/api/{bk_biz_id}", Family: familyApp},
 		{Path: "/o/bk_gsekit/api/{bk_biz_id}", Family: familyApp},
+		{Path: "/meta", Family: familyPage},
+		{Path: "/o/bk_gsekit/meta", Family: familyPage},
 	}
 }
 
 func (s *server) routes() []blueking.Route {
-	both, bus, app := []string{familyBus, familyApp}, []string{familyBus}, []string{familyApp}
+	both, bus, app, page := []string{familyBus, familyApp}, []string{familyBus}, []string{familyApp}, []string{familyPage}
 	get, post, put := []string{http.MethodGet}, []string{http.MethodPost}, []string{http.MethodPut}
 	const template, version = "config_template/{config_template_id}", "config_version/{config_version_id}"
 
@@ -85,21 +89,38 @@ func (s *server) routes() []blueking.Route {
 		route("process_instance", "process/process_instance", both, get, about(s.processInstance)),
 		route("process_template", "process/process_template", both, get, about(s.processTemplate)),
 
+		route("create_process_instance", "process/create_process_instance", both, post, about(s.createProcessInstance)),
+		route("update_process_instance", "process/update_process_instance", both, post, about(s.updateProcessInstance)),
+		route("delete_process_instance", "process/delete_process_instance", both, post, about(s.deleteProcessInstance)),
+		route("create_process_template", "process/create_process_template", both, post, about(s.createProcessTemplate)),
+		route("update_process_template", "process/update_process_template", both, post, about(s.updateProcessTemplate)),
+		route("delete_process_template", "process/delete_process_template", both, post, about(s.deleteProcessTemplate)),
+
 		route("biz_list", "cmdb/biz_list", both, get, s.bizList),
 		route("biz_topo", "cmdb/biz_topo", both, get, about(s.bizTopo)),
 		route("set_list", "cmdb/set_list", both, get, about(s.setList)),
 		route("module_list", "cmdb/module_list", both, post, about(s.moduleList)),
 		route("service_instance", "cmdb/service_instance", both, post, about(s.serviceInstance)),
 		route("service_template", "cmdb/service_template", both, get, about(s.serviceTemplate)),
+		route("check_service_template_difference", "cmdb/check_service_template_difference", both, get, about(s.templateDiffers)),
+		route("batch_check_service_template_difference", "cmdb/batch_check_service_template_difference", both, get,
+			about(s.templatesDiffer)),
 
 		route("job_filter_choices", "meta/job_filter_choices", both, get, about(s.jobFilterChoices)),
 		route("variables", "meta/variables", both, get, about(s.jobFilterChoices)),
 		route("process_filter_choices", "meta/process_filter_choices", both, get, about(s.processFilterChoices)),
 		route("job_task_filter_choices", "meta/job_task_filter_choices", both, get, about(s.jobTaskFilterChoices)),
-		route("get_user_info", "meta/get_user_info", both, get, about(s.userInfo)),
+		route("get_user_info", "meta/get_user_info", both, get, s.userInfo),
+		route("footer", "meta/footer", both, get, s.footer),
+		route("users", "meta/users", both, get, s.users),
 
 		route("access_overview", "meta/access_overview", bus, nil, about(s.accessOverview)),
 		route("access_overview", "meta/access_overview", app, get, about(s.accessOverview)),
 		route("expression_match", "meta/expression_match", both, post, s.expressionMatch),
+
+		route("visit", "visit", page, post, s.visit),
+		route("frequency_statistics", "frequency_statistics", page, post, s.frequencyStatistics),
+		route("trend_statistics", "trend_statistics", page, post, s.trendStatistics),
+		route("job_count_statistics", "job_count_statistics_with_orm", page, post, s.jobCountStatistics),
 	}
 }
