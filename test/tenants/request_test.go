@@ -68,7 +68,7 @@ func (w *world) sendAs(credentials string, r *request) (int, string) {
 
 // volatile matches ids of requests, numbers of events (they count for the whole fleet), durations, and the random number of a
 // run of the server.
-var volatile = regexp.MustCompile(`("request_id"|"next"|"cost_time"|"epoch"|"timestamp")\s*:\s*("[^"]*"|[\d.]+)|(?:"id":\d+,"agent")|(?m:^(?:id: \d+|:.*)$)`)
+var volatile = regexp.MustCompile(`("request_id"|"next"|"cost_time"|"epoch"|"timestamp")\s*:\s*("[^"]*"|[\d.]+)|(?:"id":\d+,"(?:agent|host)")|(?m:^(?:id: \d+|:.*)$)`)
 
 // maker makes random requests for all doors: about what a tenant has, what another tenant has, and what does not exist.
 type maker struct {
