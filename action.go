@@ -24,10 +24,11 @@ const (
 	ActionUpdate            // replace the definition that the host has
 	ActionUnregister        // remove the definition from the host
 	ActionConfigure         // write a file (FileSpec); it is about no process
+	ActionScript            // run a script (ScriptSpec); it is about no process
 )
 
 var actionNames = [...]string{"none", "start", "stop", "query", "manage", "unmanage", "restart", "reload", "kill",
-	"register", "update", "unregister", "configure"}
+	"register", "update", "unregister", "configure", "script"}
 
 // The words of earlier versions, which are BlueKing's. They are accepted everywhere.
 const (
@@ -82,8 +83,14 @@ func (a Action) ReadOnly() bool { return a == ActionQuery }
 // OnFile reports whether the action is about a file and not about a process.
 func (a Action) OnFile() bool { return a == ActionConfigure }
 
+// OnProcess reports whether the action is about a process, so that its definition is one of a process.
+func (a Action) OnProcess() bool { return a != ActionConfigure && a != ActionScript }
+
+// Listed reports whether only a grant that lists the action gives the right to it: no role has it, not even that of admins.
+func (a Action) Listed() bool { return a == ActionScript }
+
 // Valid reports whether the action exists.
-func (a Action) Valid() bool { return a > ActionNone && a <= ActionConfigure }
+func (a Action) Valid() bool { return a > ActionNone && a <= ActionScript }
 
 // RunsCommand reports whether the action may run a shell command. The definition must then have a user and paths.
 func (a Action) RunsCommand() bool {

@@ -287,6 +287,9 @@ func (g *Grant) sees() bool {
 }
 
 func (g *Grant) may(a Action) bool {
+	if a.Listed() {
+		return g.Role == RoleOperator && slices.Contains(g.Actions, a)
+	}
 	switch g.Role {
 	case RoleAdmin:
 		return true

@@ -24,6 +24,8 @@ type Spec struct {
 	After []string `json:"after,omitempty"` // processes of the namespace on the same host that must run before this one starts
 
 	File *FileSpec `json:"file,omitempty"` // for actions on files: nothing else counts then but Identity.User
+
+	Script *ScriptSpec `json:"script,omitempty"` // for ActionScript: nothing else counts then but Identity.User
 }
 
 // Identity says how the process is found on its host.
@@ -266,6 +268,11 @@ func (s *Spec) Budget(a Action) time.Duration {
 		if s.File != nil {
 			secs += int(s.File.Size / fileRate)
 		}
+	case ActionScript:
+		secs = scriptSeconds
+		if s.Script != nil {
+			secs += int(s.Script.Time() / time.Second)
+		}
 	}
 	if len(s.After) > 0 && (a == ActionStart || a == ActionRestart) {
 		secs += AfterPatience // what it waits for comes first
@@ -279,6 +286,10 @@ const (
 	fileSeconds = 30
 	fileRate    = 128 << 10
 )
+
+// scriptSeconds is what a script may take beside the time of its steps: it waits for other scripts, and what is killed takes
+// a moment to end.
+const scriptSeconds = 30
 
 // DefinitionForm is the form of definitions of this program. See HostInfo.Form.
 const DefinitionForm = 1

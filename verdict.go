@@ -38,6 +38,8 @@ type Outcome struct {
 	Forced  bool    `json:"forced,omitempty"` // the process did not stop in time and was killed
 	Policy  bool    `json:"policy,omitempty"` // with CodeRefused: the policy of the host forbids it
 	Detail  *Detail `json:"detail,omitempty"` // of queries
+
+	Script *ScriptResult `json:"script,omitempty"` // of scripts that were run
 }
 
 // Detail is what a query reports about one process.

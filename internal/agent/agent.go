@@ -34,6 +34,8 @@ type Policy interface {
 	Processes(n int) error // reports whether so many processes are allowed
 	// File reports whether a file of an account may be written or read for a namespace.
 	File(namespace, account, path string, size int64) error
+	// Script reports whether a script may run as an account for a namespace.
+	Script(namespace, account string, s *gozzard.ScriptSpec) error
 	// DefaultAccount is the account of definitions that name none, or "": then they do not run. KeptAccount is the form of
 	// it that the record of a process keeps.
 	DefaultAccount() string
@@ -155,6 +157,7 @@ type Agent struct {
 	historyQueries chan *gozzard.HistoryQuery
 	fileQueries    chan *gozzard.FileQuery
 	files          fileQueue
+	scripts        scriptQueue
 
 	faultMu sync.Mutex
 	fault   string // why the state folder cannot be written; "" if it can
@@ -365,6 +368,7 @@ func (a *Agent) Run(ctx context.Context, link Link) error {
 	close(a.ended)
 	wg.Wait()
 	a.files.done.Wait()
+	a.scripts.done.Wait()
 	a.saveEvents()
 	return errors.Join(err, supErr, a.Close())
 }

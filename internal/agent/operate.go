@@ -29,6 +29,8 @@ func (a *Agent) handleOperate(cmd *gozzard.Command) {
 		case op == nil:
 		case op.action.OnFile():
 			a.queueFile(op, &cmd.Ops[i])
+		case op.action == gozzard.ActionScript:
+			a.queueScript(op, &cmd.Ops[i])
 		default:
 			start = append(start, a.supervisorOp(op, &cmd.Ops[i]))
 		}

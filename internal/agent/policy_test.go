@@ -68,6 +68,10 @@ func (p *rules) Definition(_ string, s *gozzard.Spec) error {
 	return nil
 }
 
+func (p *rules) Script(_, account string, _ *gozzard.ScriptSpec) error {
+	return p.Definition("", &gozzard.Spec{Identity: gozzard.Identity{User: account}})
+}
+
 func (p *rules) Processes(n int) error {
 	p.mu.Lock()
 	defer p.mu.Unlock()

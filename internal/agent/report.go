@@ -149,7 +149,15 @@ func (a *Agent) requeueUnacked(now time.Time) (waiting int) {
 	return waiting
 }
 
-func reportSize(op *operation) int { return 512 + len(op.outcome.Message) }
+func reportSize(op *operation) int {
+	size := 512 + len(op.outcome.Message)
+	if op.outcome.Script != nil {
+		for i := range op.outcome.Script.Steps {
+			size += 256 + len(op.outcome.Script.Steps[i].Output) + len(op.outcome.Script.Steps[i].Message)
+		}
+	}
+	return size
+}
 
 // markChanged records that a process has changed. The status is read when the report is made, so an agent without a
 // server stores only the names.

@@ -86,6 +86,9 @@ func commandOf(op *gozzard.Op) string {
 	if spec.File != nil {
 		return spec.File.Path + " " + spec.File.SHA256
 	}
+	if spec.Script != nil {
+		return scriptOf(spec.Script)
+	}
 	switch op.Action {
 	case gozzard.ActionStop:
 		return spec.Control.Stop
@@ -97,6 +100,18 @@ func commandOf(op *gozzard.Op) string {
 		return spec.Control.Kill
 	}
 	return spec.Control.Start
+}
+
+// scriptOf is the commands of a script, and the digests of its texts.
+func scriptOf(s *gozzard.ScriptSpec) string {
+	var lines []string
+	for i := range s.Steps {
+		lines = append(lines, s.Steps[i].Command)
+	}
+	for i := range s.Texts {
+		lines = append(lines, s.Texts[i].Path+" "+gozzard.FileDigest(s.Texts[i].Content))
+	}
+	return strings.Join(lines, "; ")
 }
 
 // clipCommand is the beginning of a long command, with its length.

@@ -65,12 +65,15 @@ func lesser(a, b gozzard.Role) (gozzard.Role, bool) {
 	return gozzard.RoleViewer, true // of viewer and operator
 }
 
-// actions is what the actions of two grants share. An empty list of an operator means everything but to configure.
+// actions is what the actions of two grants share. A grant without a list does not have the actions that must be listed, and
+// one of an operator not the right to configure either.
 func actions(a, b *gozzard.Grant) (gozzard.Actions, bool) {
 	both, ok := common(a.Actions, b.Actions)
 	for _, g := range []*gozzard.Grant{a, b} {
-		if g.Role == gozzard.RoleOperator && len(g.Actions) == 0 && len(both) > 0 {
-			both = slices.DeleteFunc(both, func(x gozzard.Action) bool { return x == gozzard.ActionConfigure })
+		if len(g.Actions) == 0 && len(both) > 0 {
+			both = slices.DeleteFunc(both, func(x gozzard.Action) bool {
+				return x.Listed() || x == gozzard.ActionConfigure && g.Role == gozzard.RoleOperator
+			})
 			ok = ok && len(both) > 0
 		}
 	}

@@ -150,7 +150,7 @@ func (d *draft) rejectTwice(a *gozzard.Attempt) *gozzard.Outcome {
 // noteDefinition notes the definition that an attempt needs from the record. The rights of a caller that may not do
 // everything depend on the recorded definition, so it is needed in any case.
 func (d *draft) noteDefinition(a *gozzard.Attempt, all bool) {
-	if a.Action.OnFile() { // no process has its definition
+	if !a.Action.OnProcess() { // no process has its definition
 		return
 	}
 	if !all || (a.Spec == nil || a.Action == gozzard.ActionUnhost) && a.Action != gozzard.ActionUnregister {
@@ -197,9 +197,9 @@ func (d *draft) noteRegistered(now time.Time) {
 }
 
 // registers: the first operation with a definition records it. A query changes nothing, and callers send unhost with
-// half a definition. A file is no process.
+// half a definition. Files and scripts are no processes.
 func registers(a gozzard.Action) bool {
-	return !a.ReadOnly() && !a.OnFile() && a != gozzard.ActionUnregister && a != gozzard.ActionUnhost
+	return !a.ReadOnly() && a.OnProcess() && a != gozzard.ActionUnregister && a != gozzard.ActionUnhost
 }
 
 // begin decides how an attempt begins: with a verdict (the outcome), waiting, or dispatched in the host's session. An

@@ -16,18 +16,15 @@ import (
 // The account that was judged goes with the command, and the agent compares it with the definition that it has. A
 // definition without an account means the default account that the host reports; the agent knows whether it still has it.
 func (p *Plane) permit(d *draft, caller gozzard.Caller, recs map[gozzard.ProcID]record.Process) {
-	if caller.Rights.All() {
-		return
-	}
-
+	all := caller.Rights.All()
 	known := definitions{}
 	for i := range d.task.Attempts {
 		a := &d.task.Attempts[i]
-		if a.State.Final() {
+		if a.State.Final() || all && !a.Action.Listed() {
 			continue
 		}
 		q := judged{caller: caller, attempt: a, given: &d.given[i]}
-		if rec, ok := recs[gozzard.ProcID{Agent: a.Agent, Key: a.Key}]; ok && !a.Action.OnFile() {
+		if rec, ok := recs[gozzard.ProcID{Agent: a.Agent, Key: a.Key}]; ok && a.Action.OnProcess() {
 			q.rec = known.read(rec.Spec)
 		}
 		if out := q.reject(); out != nil {
@@ -121,7 +118,7 @@ func (q *judged) reject() *gozzard.Outcome {
 // rejectDefinition rejects a definition that is new or differs from the recorded one when the caller may not define.
 func (q *judged) rejectDefinition() *gozzard.Outcome {
 	a := q.attempt
-	if a.Action == gozzard.ActionRegister || a.Action == gozzard.ActionUpdate || a.Action.OnFile() {
+	if a.Action == gozzard.ActionRegister || a.Action == gozzard.ActionUpdate || !a.Action.OnProcess() {
 		return nil
 	}
 

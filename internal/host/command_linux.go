@@ -35,6 +35,7 @@ type command struct {
 	group  *runGroup // nil without cgroups
 	out    *output
 	slot   *slot // its place in the ledger
+	texts  []*os.File
 	exited chan struct{}
 	unhook func() // ends the watch of the shell
 
@@ -81,7 +82,7 @@ func (h *Host) prepare(r supervise.Run) (*command, error) {
 	if err != nil {
 		return nil, err
 	}
-	dir, err := h.openFolder(r.Spec.Identity.SetupPath, runAs.name, cred)
+	dir, err := h.openFolderOf(r, runAs.name, cred)
 	if err != nil {
 		return nil, err
 	}
@@ -104,15 +105,20 @@ func (h *Host) prepare(r supervise.Run) (*command, error) {
 		h.limits.prepare(keyFolder(r.Key))
 	}
 
-	// Open the output.
+	// Open the output, and the texts of a script.
 	if c.out, err = h.openOutput(r, name, runAs); err != nil {
+		h.discard(c)
+		return nil, err
+	}
+	if c.texts, err = openTexts(r.Texts); err != nil {
 		h.discard(c)
 		return nil, err
 	}
 
 	// Describe the shell.
 	c.cmd = &exec.Cmd{
-		Path: shell, Args: []string{shell, "-c", r.Command}, Dir: dir.path(),
+		Path: shell, Args: []string{shell, "-c", withTexts(r.Command, r.Texts)}, Dir: dir.path(),
+		ExtraFiles: c.texts,
 		Env: slices.Concat(environment(r, runAs), own, // of equal names the last one counts
 			mark{agent: h.instance, key: r.Key, run: name}.environment()),
 		Stdin: h.null, Stdout: c.out.file, Stderr: c.out.file, SysProcAttr: attr,
@@ -166,7 +172,11 @@ func (h *Host) openOutput(r supervise.Run, name string, runAs account) (*output,
 // openOutputFile opens the log of the process, or a separate file.
 func (h *Host) openOutputFile(r supervise.Run, name string, runAs account) (*output, error) {
 	if !r.Keeps || r.Action == gozzard.ActionReload {
-		return h.outputs.create(keyFolder(r.Key)+"."+name, runAs, h.groups != nil)
+		out, err := h.outputs.create(keyFolder(r.Key)+"."+name, runAs, h.groups != nil)
+		if err == nil {
+			out.want = r.Whole
+		}
+		return out, err
 	}
 
 	log, f, err := h.logs.create(keyFolder(r.Key), logBoundsOf(r.Spec))
@@ -210,7 +220,9 @@ func (h *Host) start(c *command) error {
 	h.resetOOMScore(c)
 
 	// Close and forget what only the start needed: the command is known as long as its process runs.
-	c.cmd.Env, c.cmd.Stdin, c.cmd.Stdout, c.cmd.Stderr = nil, nil, nil, nil
+	c.cmd.Env, c.cmd.Stdin, c.cmd.Stdout, c.cmd.Stderr, c.cmd.ExtraFiles = nil, nil, nil, nil, nil
+	closeAll(c.texts)
+	c.texts, c.run.Texts = nil, nil
 	_ = c.dir.file.Close()
 	c.dir = nil
 	c.prog.close()
@@ -286,6 +298,7 @@ func (h *Host) discard(c *command) {
 	h.strike(c)
 	_ = c.dir.file.Close()
 	c.prog.close()
+	closeAll(c.texts)
 	if c.group != nil {
 		_ = c.group.fd.Close()
 		h.groups.release(c.group)

@@ -9,6 +9,9 @@ import (
 	"syscall"
 
 	"golang.org/x/sys/unix"
+
+	"github.com/gozzard/gozzard"
+	"github.com/gozzard/gozzard/internal/supervise"
 )
 
 // folder is the folder in which a command runs. It is held open: the folder that was checked is the folder that the
@@ -17,6 +20,18 @@ type folder struct {
 	name string // as the definition has it
 	real string
 	file *os.File
+}
+
+// openFolderOf opens the folder of a command. A script runs in the root folder: the policy decides about its account alone.
+func (h *Host) openFolderOf(r supervise.Run, user string, cred *syscall.Credential) (*folder, error) {
+	if r.Action != gozzard.ActionScript {
+		return h.openFolder(r.Spec.Identity.SetupPath, user, cred)
+	}
+	f, err := os.Open("/")
+	if err != nil {
+		return nil, fmt.Errorf("cannot open the root folder: %w", err)
+	}
+	return &folder{name: "/", real: "/", file: f}, nil
 }
 
 // openFolder opens the folder of a command with the rights of its account, so that the account cannot reach a

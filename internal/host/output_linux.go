@@ -56,6 +56,9 @@ type output struct {
 	log  *procLog // nil for a separate file
 	none bool     // the output is dropped
 	from int64    // position in the log where the command began
+
+	want  int    // how much of a separate file is returned: its start is kept when it is trimmed
+	start []byte // what is kept; nil: the file has its start
 }
 
 // create makes a file that its account may open again through /dev/stdout, but cannot find by its path.
@@ -161,6 +164,14 @@ func (o *output) copyTo(f *os.File) error {
 func (o *output) trim() error {
 	if o.log != nil || o.none {
 		return nil
+	}
+	if o.want > 0 && o.start == nil {
+		if fi, err := o.file.Stat(); err != nil || allocated(fi) <= outputLimit {
+			return err
+		}
+		if err := o.keepStart(); err != nil {
+			return err
+		}
 	}
 	return trim(o.file)
 }

@@ -201,7 +201,8 @@ func (h *Host) cutOff(c *command) supervise.Result {
 		res.TimedOut, res.ExitCode, res.Signal = true, -1, unix.SignalName(unix.SIGKILL)
 		return res
 	case <-wait.C: // stuck in the kernel; it ends when the kernel call returns
-		res := supervise.Result{TimedOut: true, ExitCode: -1, Output: h.tail(c)}
+		res := supervise.Result{TimedOut: true, ExitCode: -1}
+		res.Output, res.LeftOut = h.printed(c)
 		h.leave(c)
 		return res
 	}
@@ -226,7 +227,7 @@ func (h *Host) finish(c *command) supervise.Result {
 
 	// Read the result and the output.
 	res := result(c.cmd, err)
-	res.Output = h.tail(c)
+	res.Output, res.LeftOut = h.printed(c)
 	h.copyToLog(c)
 
 	// Release the group and the output file.
@@ -265,6 +266,18 @@ func result(cmd *exec.Cmd, err error) supervise.Result {
 		res.Signal = unix.SignalName(ws.Signal())
 	}
 	return res
+}
+
+// printed is the output of a command as its caller wants it.
+func (h *Host) printed(c *command) (text string, leftOut int64) {
+	if c.run.Whole == 0 {
+		return h.tail(c), 0
+	}
+	text, leftOut, err := c.out.whole(c.run.Whole)
+	if err != nil {
+		h.log.Warn("cannot read output of script", "ns", c.run.Key.Namespace, "proc", c.run.Key.Name, "err", err)
+	}
+	return text, leftOut
 }
 
 func (h *Host) tail(c *command) string {

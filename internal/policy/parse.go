@@ -98,11 +98,13 @@ func (d *decoder) setting(n *yamldoc.Node) {
 		d.p.Env = entries(d, n, d.variable)
 	case setFiles:
 		d.p.Files = d.files(n)
+	case setScripts:
+		d.p.Scripts = d.scripts(n)
 	default:
 		d.fault(n, "%q is not a setting; the settings are %s", n.Key,
 			strings.Join([]string{setAllowRoot, setDefaultUser, setUsers, setDenyUIDs, setPathPrefixes,
 				setTrustedPaths, setShell, setOps, setMaxProcesses, setNamespaces, setPrograms, setEnv, setFiles,
-				setReleaseKey, setDowngrade}, ", "))
+				setScripts, setReleaseKey, setDowngrade}, ", "))
 	}
 }
 

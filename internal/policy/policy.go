@@ -28,6 +28,7 @@ const (
 	setDowngrade    = "allow_downgrade"
 	setDefaultUser  = "default_user"
 	setFiles        = "files"
+	setScripts      = "scripts"
 )
 
 // Limits of a policy.
@@ -55,6 +56,7 @@ type Policy struct {
 	Namespaces   []NamespaceRule // in the order of the file; nil: every namespace may use every account
 	Programs     []string        // patterns of the only programs that may be executed; nil: there is no list
 	Files        FileRules       // which files the server may write and read
+	Scripts      ScriptRules     // which scripts the server may run
 	Env          []string        // variables that definitions may set although they are loaders; a final * is any rest
 
 	// The agent's program may be replaced by releases that are signed with this key. An older release needs
@@ -91,7 +93,9 @@ func Everything() *Policy {
 	return &Policy{
 		AllowRoot: true, Users: []string{anyone}, PathPrefixes: []string{rootFolder()}, Shell: true,
 		Ops: slices.Clone(controlled), MaxProcesses: maxProcesses,
-		Files:    FileRules{Paths: []string{rootFolder()}, Owners: []string{anyone, "root"}, MaxSize: gozzard.MaxFileBytes},
+		Files: FileRules{Paths: []string{rootFolder()}, Owners: []string{anyone, "root"}, MaxSize: gozzard.MaxFileBytes},
+		Scripts: ScriptRules{Accounts: []string{anyone, "root"}, MaxSize: gozzard.MaxScriptBytes,
+			MaxSeconds: gozzard.MaxScriptSeconds},
 		ownFleet: true, file: "no file", cache: &accountCache{},
 	}
 }
@@ -105,6 +109,7 @@ path_prefixes: ["/"]
 trusted_paths: false
 max_processes: 1000000
 files: {paths: ["/"], owners: ["*", root], max_size: 16777216}
+scripts: {accounts: ["*", root], max_size: 262144, max_seconds: 86400}
 `
 
 func defaultPrefixes() []string {
@@ -193,8 +198,8 @@ func (p *Policy) String() string {
 		ops = "operations " + list(p.Ops, gozzard.Action.String)
 	}
 
-	return fmt.Sprintf("%s; other accounts: %s; folders: %s; %s; %s; at most %d processes%s%s",
-		root, list(p.Users, itself), list(p.PathPrefixes, itself), ops, shell, p.MaxProcesses, p.namespaceText(), p.fileText())
+	return fmt.Sprintf("%s; other accounts: %s; folders: %s; %s; %s; at most %d processes%s%s%s",
+		root, list(p.Users, itself), list(p.PathPrefixes, itself), ops, shell, p.MaxProcesses, p.namespaceText(), p.fileText(), p.scriptText())
 }
 
 func itself(s string) string { return s }

@@ -12,6 +12,7 @@ type Rules interface {
 	Processes(n int) error
 	Definition(namespace string, s *gozzard.Spec) error
 	File(namespace, account, file string, size int64) error
+	Script(namespace, account string, s *gozzard.ScriptSpec) error
 	Folder(user, real string) error
 	Plain(command string) (words []string, held bool, err error)
 	Program(user, command, file string, interpreter bool) error

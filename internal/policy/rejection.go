@@ -79,6 +79,8 @@ func (p *Policy) line(setting string, add []string) string {
 		return setting + ": [" + list(append(slices.Clone(p.PathPrefixes), add...), quote) + "]"
 	case setFiles:
 		return p.fileLine(add)
+	case setScripts:
+		return p.scriptLine(add)
 	case setDenyUIDs:
 		ranges := p.DenyUIDs
 		for _, text := range add {

@@ -130,7 +130,7 @@ func (c *outcomeCache) text(o gozzard.Outcome) (s string, err error) {
 }
 
 func (c *outcomeCache) read(s string) (o gozzard.Outcome, err error) {
-	if s == c.encoded && c.outcome.Detail == nil { // attempts do not share details
+	if s == c.encoded && c.outcome.Detail == nil && c.outcome.Script == nil { // attempts do not share details
 		return c.outcome, nil
 	}
 	if o, err = fromOutcome(s); err == nil {

@@ -100,6 +100,11 @@ type Run struct {
 	// Progress is called when the command must wait for its turn, and when it was started. It does not block. A host need not
 	// call it, and it may be nil.
 	Progress func(Progress)
+
+	// Texts are the program texts of a script. Their paths in Command mean them.
+	Texts []gozzard.ScriptText
+	// Whole is how many bytes of the output Result.Output has at most: its start and its end. With 0 it has the last lines.
+	Whole int
 }
 
 // Progress is how far a command is that was given to Run.
@@ -128,7 +133,8 @@ type Result struct {
 	TimedOut bool
 	Front    bool   // it has not ended: it is the process itself
 	Main     Proc   // with Front: the process, as it was found right before the end of Run; zero if the host does not say
-	Output   string // the last lines of stdout and stderr together, valid UTF-8, bounded
+	Output   string // the last lines of stdout and stderr together, or Run.Whole bytes of it; valid UTF-8, bounded
+	LeftOut  int64  // with Run.Whole: how many bytes are missing in the middle
 }
 
 // Proc is the identity of one running process.

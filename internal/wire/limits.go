@@ -15,6 +15,7 @@ const (
 	MaxLogBytes = 512 << 10
 	MaxPoints   = 4 << 10 // of a history
 	MaxVersions = 256     // former contents of a file
+	MaxSteps    = 64      // of a script
 	MaxAddrs    = 256
 	MaxDegraded = 64
 	MaxServers  = 256

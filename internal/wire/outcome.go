@@ -54,6 +54,9 @@ func appendOutcome(b []byte, num protowire.Number, o *gozzard.Outcome) []byte {
 		b = appendDetail(b, 5, o.Detail)
 	}
 	b = appendBool(b, 6, o.Policy)
+	if o.Script != nil {
+		b = appendScript(b, 7, o.Script)
+	}
 	return end(b, start)
 }
 
@@ -75,6 +78,11 @@ func decodeOutcome(d decoder, o *gozzard.Outcome) error {
 			d.nested(decodeDetail(d.message("detail"), o.Detail))
 		case 6:
 			o.Policy = d.bool()
+		case 7:
+			if o.Script == nil {
+				o.Script = new(gozzard.ScriptResult)
+			}
+			d.nested(decodeScript(d.message("script"), o.Script))
 		default:
 			d.skip()
 		}

@@ -82,6 +82,8 @@ var genOpReport = rapid.Custom(func(t *rapid.T) gozzard.OpReport {
 	if rapid.Bool().Draw(t, "detail") {
 		r.Outcome.Detail = new(gozzard.Detail)
 		fill(t, r.Outcome.Detail)
+		r.Outcome.Script = &gozzard.ScriptResult{Steps: []gozzard.StepResult{{ID: 3, State: gozzard.StepOK, Exit: -1,
+			Output: genText.Draw(t, "output"), LeftOut: 1, Began: 2, Ended: 3}}}
 	}
 	return r
 })

@@ -141,6 +141,15 @@ func resultReports() map[string]*gozzard.Report {
 			{ID: opID(4), Phase: gozzard.PhaseNever},
 		}},
 
+		"results-script": {Version: 1, Kind: gozzard.ReportResults, Session: 8, Journal: journal, Results: []gozzard.OpReport{
+			{ID: opID(1), Ref: gozzard.AttemptRef{Task: 42}, Phase: gozzard.PhaseDone, Outcome: gozzard.Outcome{
+				Code: gozzard.CodeCommandFailed, Message: "step 1: it ended with exit code 3", Script: &gozzard.ScriptResult{
+					Steps: []gozzard.StepResult{
+						{ID: 0, State: gozzard.StepOK, Output: "网关\n", LeftOut: 17, Began: 1700000000000, Ended: 1700000000123},
+						{ID: 1, State: gozzard.StepFailed, Exit: -1, Message: "it ended with exit code 3"},
+					}}}},
+		}},
+
 		"results-held": {Version: 1, Kind: gozzard.ReportResults, Session: 8, Journal: journal, Results: []gozzard.OpReport{
 			{ID: opID(1), Ref: gozzard.AttemptRef{Task: 42}, Phase: gozzard.PhaseBegun, Held: 1234567 * time.Microsecond},
 		}},

@@ -2,11 +2,12 @@ package gse
 
 import "github.com/gozzard/gozzard/internal/blueking"
 
-// The families of paths. The bus has one folder for all calls, the gateway of GSE 2.0 has two.
+// The families of paths. The bus has one folder for all calls, the gateway of GSE 2.0 has three.
 const (
 	familyESB     = "esb"
 	familyProc    = "proc"
 	familyCluster = "cluster"
+	familyTask    = "task"
 )
 
 func prefixes() []blueking.Prefix {
@@ -15,15 +16,17 @@ func prefixes() []blueking.Prefix {
 		{Path: "/api/c/compapi/gse", Family: familyESB},
 		{Path: "/api/v2/proc", Family: familyProc, Gateway: true},
 		{Path: "/api/v2/cluster", Family: familyCluster, Gateway: true},
+		{Path: "/api/v2/task", Family: familyTask, Gateway: true},
 		{Path: "/api/bk-gse/*/api/v2/proc", Family: familyProc, Gateway: true}, // * is the stage of the gateway
 		{Path: "/api/bk-gse/*/api/v2/cluster", Family: familyCluster, Gateway: true},
+		{Path: "/api/bk-gse/*/api/v2/task", Family: familyTask, Gateway: true},
 	}
 }
 
 func (s *server) routes() []blueking.Route {
 	proc := []string{familyESB, familyProc}
 	bus := []string{familyESB}
-	cluster := []string{familyCluster}
+	cluster, task := []string{familyCluster}, []string{familyTask}
 	const user, small, large = blueking.AccessUser, blueking.MaxBody, blueking.MaxBodyMulti
 	return []blueking.Route{
 		{Name: "register_proc_info", Families: proc, Access: user, MaxBody: small, Handle: s.register},
@@ -46,5 +49,10 @@ func (s *server) routes() []blueking.Route {
 		{Name: "list_agent_state", Families: cluster, Access: user, MaxBody: small, Read: true,
 			Handle: s.listAgentState},
 		{Name: "list_agent_info", Families: cluster, Access: user, MaxBody: small, Read: true, Handle: s.listAgentInfo},
+		{Name: "async_execute_script", Path: "extensions/async_execute_script", Families: task, Access: user, MaxBody: small,
+			Handle: s.runScript},
+		{Name: "get_execute_script_result", Path: "extensions/get_execute_script_result", Families: task, Access: user,
+			MaxBody: small, Read: true, Handle: s.scriptResult},
+		{Name: "get_task_state", Families: task, Access: user, MaxBody: small, Read: true, Handle: s.state},
 	}
 }

@@ -108,5 +108,15 @@ func tasks() map[gozzard.TaskID]record.TaskResults {
 	bare := attempt(not, start, gozzard.Outcome{Code: gozzard.CodeUnreachable, Message: "the agent id is empty"})
 	bare.Agent, bare.Addr, bare.Spec, bare.ResultKey = "", gozzard.HostAddr{}, nil, ":test-namespace:test-process"
 	add(17, "gse.multi", "bk_gsekit", bare)
+
+	script := attempt(failed, gozzard.ActionScript, gozzard.Outcome{Code: gozzard.CodeCommandFailed, Script: &gozzard.ScriptResult{
+		Steps: []gozzard.StepResult{
+			{ID: 0, State: gozzard.StepOK, Output: "one\n", LeftOut: 7, Began: 1632830304777, Ended: 1632830304999},
+			{ID: 1, State: gozzard.StepTimeout, Exit: -1, Message: "its time was over", Output: "two\n", Began: 1632830305000,
+				Ended: 1632830306000},
+			{ID: 2, State: gozzard.StepSkipped, Exit: -1, Message: "not run: step 1 did not succeed"},
+		}}})
+	script.ResultKey = agentB
+	add(90, "gse.script", "bk_gsekit", script)
 	return out
 }
