@@ -139,8 +139,8 @@ func registerLimits(f *pflag.FlagSet, l *server.Limits) {
 	f.IntVar(&l.Blast.Percent, "confirm-above-percent", l.Blast.Percent,
 		"callers must confirm for more than this part of the processes that they see, from 50 on; 0: never")
 	f.IntVar(&l.Blast.Quota, "destructive-quota", l.Blast.Quota,
-		"processes and files that one app, and one user, may stop, kill, restart, reload, unmanage, unregister or configure per "+
-			"hour through all APIs; above it the native API asks for a confirmation, and BlueKing's APIs reject unless the app is admin of "+
+		"processes, files and scripts that one app, and one user, may stop, kill, restart, reload, unmanage, unregister, write or "+
+			"run per hour through all APIs; above it the native API asks for a confirmation, and BlueKing's APIs reject unless the app is admin of "+
 			"everything; 0: no limit")
 	f.StringToIntVar(&l.Blast.Quotas, "destructive-quota-of", nil,
 		"a different quota for one app, as `APP=NUMBER`, or for one user, as user:NAME=NUMBER; may be repeated")

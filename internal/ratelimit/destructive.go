@@ -8,19 +8,19 @@ import (
 // such a small number needs no confirmation.
 const blastFloor = 50
 
-// Blast limits how many processes a caller may stop, kill, restart, reload, unmanage or unregister, and how many files it may
-// write.
+// Blast limits how many processes a caller may stop, kill, restart, reload, unmanage or unregister, how many files it may
+// write, and on how many hosts it may run scripts.
 //
 // A caller of the native API must confirm the number of processes if they are more than Targets, or more than Percent
-// of all processes that it can see. Files are counted in the same way, one on each host, and compared with the hosts that it
-// can see. Beside that each app and each user has a Quota per hour, over all APIs together, so
+// of all processes that it can see. Files and scripts are counted in the same way, one on each host, and compared with the
+// hosts that it can see. Beside that each app and each user has a Quota per hour, over all APIs together, so
 // that small steps and other APIs do not get around it. Above the quota a caller of the native API must confirm the
 // number. Callers of the BlueKing APIs cannot confirm anything, so they are rejected. An app that may do everything on
 // the whole fleet is not rejected there, because it could remove every limit anyway.
 type Blast struct {
 	Targets int
 	Percent int
-	Quota   int            // processes and files per hour of one app, and of one user
+	Quota   int            // processes, files and scripts per hour of one app, and of one user
 	Quotas  map[string]int // of apps and users (user:NAME) with another quota; 0: no quota
 
 	Platform map[string]bool // apps with PlatformQuota, unless Quotas has them
@@ -57,7 +57,7 @@ func (g *Guard) Operation(op *gozzard.Operation, visible Visible) error {
 
 	if b.Percent > 0 && n >= blastFloor {
 		see := visible.Processes
-		if t == fileTexts {
+		if t != processTexts {
 			see = visible.Hosts
 		}
 		if all := see(); n*100 > b.Percent*all {
@@ -96,25 +96,36 @@ var (
 			"repeat it with confirm %d if that is meant",
 		quota: "%s concerns %d files, and %s may %s %d an hour",
 	}
+	scriptTexts = &texts{
+		other: "%s runs on %d hosts, and confirm is %d: nothing was done",
+		many:  "%s runs on %d hosts, more than %d: repeat it with confirm %d if that is meant",
+		part: "%s runs on %d hosts, more than %d %% of the %d that you see: " +
+			"repeat it with confirm %d if that is meant",
+		quota: "%s runs on %d hosts, and %s may %s %d an hour",
+	}
 )
 
-// textsOf are the texts about an operation. One request never has both files and processes.
+// textsOf are the texts about an operation. One request never has items of different kinds.
 func textsOf(op *gozzard.Operation) *texts {
 	for i := range op.Items {
-		if op.Items[i].Action.OnFile() {
+		switch a := op.Items[i].Action; {
+		case a.OnFile():
 			return fileTexts
+		case a == gozzard.ActionScript:
+			return scriptTexts
 		}
 	}
 	return processTexts
 }
 
-// destructiveActions are the actions that count: they end a process, interrupt it, leave it without supervision, or replace a
-// file.
+// destructiveActions are the actions that count: they end a process, interrupt it, leave it without supervision, replace a
+// file, or do whatever a script does.
 var destructiveActions = []gozzard.Action{gozzard.ActionStop, gozzard.ActionKill, gozzard.ActionRestart,
-	gozzard.ActionReload, gozzard.ActionUnhost, gozzard.ActionUnregister, gozzard.ActionConfigure}
+	gozzard.ActionReload, gozzard.ActionUnhost, gozzard.ActionUnregister, gozzard.ActionConfigure,
+	gozzard.ActionScript}
 
 // destructiveWords is what texts call them.
-const destructiveWords = "stop, kill, restart, reload, unmanage, unregister or configure"
+const destructiveWords = "stop, kill, restart, reload, unmanage, unregister, configure or script"
 
 // DestructiveActions are the actions that count against the quota.
 func DestructiveActions() []gozzard.Action { return destructiveActions }
@@ -129,7 +140,7 @@ func isDestructive(a gozzard.Action) bool {
 	return false
 }
 
-// destructive counts the processes or files that an operation names for such actions.
+// destructive counts the processes, files or scripts that an operation names for such actions.
 func destructive(op *gozzard.Operation) (n int, verb string) {
 	for i := range op.Items {
 		if it := &op.Items[i]; isDestructive(it.Action) && it.Refused == nil {
