@@ -40,23 +40,23 @@ func TestReads(t *testing.T) {
 		const files = 2000
 		for i := range files {
 			row := read(fmt.Sprint(i))
-			if n := len(store.rows); n != i+1 || store.rows[i].Content != row.Content {
+			if n, last := store.last(); n != i+1 || last.Content != row.Content {
 				t.Fatalf("after %d reads of different files there are %d rows", i+1, n)
 			}
 		}
 		for range 5 {
 			read("0")
 		}
-		if n := len(store.rows); n != files {
+		if n, _ := store.last(); n != files {
 			t.Errorf("equal reads at once: %d rows", n)
 		}
 		time.Sleep(2 * time.Minute)
 		synctest.Wait()
-		if n := len(store.rows); n != files+1 || store.rows[files].Count != 5 {
-			t.Errorf("after the minute: %d rows, the last counts %d", n, store.rows[n-1].Count)
+		if n, last := store.last(); n != files+1 || last.Count != 5 {
+			t.Errorf("after the minute: %d rows, the last counts %d", n, last.Count)
 		}
 		read("0")
-		if n := len(store.rows); n != files+2 {
+		if n, _ := store.last(); n != files+2 {
 			t.Errorf("in the next minute: %d rows", n)
 		}
 

@@ -30,6 +30,16 @@ func (h *held) AddAudit(_ context.Context, rows []gozzard.AuditRow) error {
 	return nil
 }
 
+// last is how many rows there are, and the newest one.
+func (h *held) last() (n int, row gozzard.AuditRow) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	if n = len(h.rows); n > 0 {
+		row = h.rows[n-1]
+	}
+	return n, row
+}
+
 func (h *held) count() (rows, events int) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
