@@ -72,6 +72,8 @@ func AnswerAll(conn *natsgo.Conn, queue string, size int) error {
 
 // BareAgents is the order of a part with bare connections.
 type BareAgents struct {
+	Equal bool // as in Hosts
+
 	Server    string // address, or several with commas between them: each agent begins with another one
 	Dir       string // for the file that says that all are connected
 	First, N  int
@@ -85,8 +87,10 @@ func (o *BareAgents) ReadyFile() string { return filepath.Join(o.Dir, "ready-"+s
 
 // RunBareAgents is a part: connections that send messages, and get an answer to each. They answer requests.
 func RunBareAgents(ctx context.Context, o BareAgents) error {
-	if err := child.Yield(); err != nil {
-		return err
+	if !o.Equal {
+		if err := child.Yield(); err != nil {
+			return err
+		}
 	}
 	no := []natsgo.Option{natsgo.Timeout(Patience), natsgo.PingInterval(time.Minute), natsgo.MaxReconnects(-1),
 		natsgo.ReconnectWait(250 * time.Millisecond), natsgo.ReconnectJitter(time.Second, time.Second), natsgo.DontRandomize()}

@@ -23,6 +23,8 @@ const MaxHosts = 3000
 
 // Hosts is the order of a part that simulates hosts.
 type Hosts struct {
+	Equal bool // they do not yield to the servers
+
 	Server   string // address for agents, or several
 	API      string // URL of a server, of enrolled hosts
 	JoinFile string // of hosts that are not enrolled
@@ -35,8 +37,10 @@ type Hosts struct {
 
 // RunHosts simulates hosts until ctx ends.
 func RunHosts(ctx context.Context, o Hosts) (err error) {
-	if err := child.Yield(); err != nil {
-		return err
+	if !o.Equal {
+		if err := child.Yield(); err != nil {
+			return err
+		}
 	}
 	log := slog.New(slog.NewTextHandler(os.Stderr, &slog.HandlerOptions{Level: slog.LevelWarn}))
 	fo := sim.FleetOptions{Hosts: o.N, First: o.First, Server: o.Server, API: o.API, Dir: o.Dir, Log: log,

@@ -202,7 +202,7 @@ func rssOf(list []*child.Process) (all int64, err error) {
 func (r *bareRun) connect(ctx context.Context) error {
 	for first := 0; first < r.b.agents; first += r.b.perPart() {
 		o := crowd.BareAgents{Server: strings.Join(r.address, ","), Dir: r.dir, First: first, N: min(r.b.perPart(), r.b.agents-first), Size: bareSize,
-			TLS: r.orders[0].TLS}
+			TLS: r.orders[0].TLS, Equal: true}
 		o.PerSecond = r.b.m.in * float64(o.N) / float64(r.b.agents)
 		p, err := crowd.StartPart(r.b.dir, "bare-agents", o)
 		if err != nil {

@@ -221,13 +221,13 @@ func (r *results) miss(b *bench, format string, args ...any) {
 func (r *results) Text() string {
 	command := "make bench-scale"
 	if r.options.agents != goalAgents {
-		command = fmt.Sprint("go run ./bench/scale -agents ", r.options.agents)
+		command = fmt.Sprint("go run ./bench/scale -agents ", r.options.agents, " -listed ", r.options.listed)
 	}
 	return r.Markdown(sheet.Head{
 		Title: "Three servers on one PostgreSQL beside their limits", Command: command,
 		Shared:   " (three servers, PostgreSQL, simulated agents, bare NATS), loopback",
 		Versions: sheet.Versions(r.postgres, "github.com/nats-io/nats-server/v2", "github.com/nats-io/nats.go", "github.com/jackc/pgx/v5"),
-		Read: fmt.Sprintf("Every agent is the real agent with its link over a machine in memory, enrolled, with %d running processes; it verifies every signature. Simulated hosts have a lower priority (nice 10) than servers: real ones have processors that are not the server's. "+
+		Read: fmt.Sprintf("Every agent is the real agent with its link over a machine in memory, enrolled, with %d running processes; it verifies every signature. Simulated hosts have the same priority as servers: with a lower one they would miss heartbeats whenever servers use the whole machine, which real hosts do not. "+
 			"PostgreSQL has its default settings and writes every commit to the disk. CPU is user and system time.", r.options.processes),
 	})
 }

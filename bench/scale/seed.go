@@ -156,7 +156,7 @@ func (b *bench) join(ctx context.Context) (err error) {
 	for first := 0; first < b.agents; first += b.perPart() {
 		h := &hostPart{first: first, n: min(b.perPart(), b.agents-first)}
 		h.Process, err = crowd.StartPart(b.dir, "hosts", crowd.Hosts{Server: b.agentAddrs(), API: b.servers[0].Base, Dir: b.hostsDir(first),
-			First: first, N: h.n, Template: b.template(), Running: b.keys(b.processes)})
+			Equal: true, First: first, N: h.n, Template: b.template(), Running: b.keys(b.processes)})
 		if err != nil {
 			return err
 		}
