@@ -48,7 +48,7 @@ func TestForgetGivesVerdicts(t *testing.T) {
 	}
 	lists()
 	r.verdict(sent, me, gozzard.AttemptInterrupted, gozzard.CodeInterrupted)
-	if op, err := r.store.Open(t.Context(), me); err != nil || len(op) > 0 {
+	if op, err := r.store.OpenOf(t.Context(), []gozzard.AgentID{me}); err != nil || len(op) > 0 {
 		t.Errorf("open: %v %v", op, err)
 	}
 

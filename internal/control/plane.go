@@ -121,7 +121,7 @@ func (p *Plane) loadFleet(ctx context.Context) error {
 
 // loadAttempts takes up the attempts that an earlier run of the server left open.
 func (p *Plane) loadAttempts(ctx context.Context) error {
-	open, err := p.o.Store.Open(ctx, "")
+	open, err := p.o.Store.Open(ctx)
 	if err != nil {
 		return fmt.Errorf("cannot read open attempts: %w", err)
 	}

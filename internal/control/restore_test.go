@@ -227,7 +227,7 @@ func TestLostStateIsRememberedByTheRecord(t *testing.T) {
 	})
 
 	r.until("it is not settled", func() bool {
-		open, err := r.store.Open(t.Context(), me)
+		open, err := r.store.OpenOf(t.Context(), []gozzard.AgentID{me})
 		return err == nil && len(open) == 0
 	})
 

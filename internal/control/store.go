@@ -53,8 +53,8 @@ type Store interface {
 	TaskVerdicts(ctx context.Context, tasks []gozzard.TaskSeq) ([]record.TaskVerdict, error)
 	TaskPlaces(ctx context.Context, tasks []gozzard.TaskSeq) ([]record.TaskPlace, error)
 
-	// Open lists the attempts that are not final: of one agent, or of all with "".
-	Open(ctx context.Context, agent gozzard.AgentID) ([]gozzard.Attempt, error)
+	// Open lists the attempts that are not final.
+	Open(ctx context.Context) ([]gozzard.Attempt, error)
 
 	// OpenOf lists the attempts of some agents that are not final.
 	OpenOf(ctx context.Context, agents []gozzard.AgentID) ([]gozzard.Attempt, error)

@@ -81,7 +81,7 @@ func TestClocksApart(t *testing.T) {
 			t.Fatal(err)
 		}
 		for _, to := range all {
-			list, err := to.Open(t.Context(), task.Attempts[0].Agent)
+			list, err := to.OpenOf(t.Context(), []gozzard.AgentID{task.Attempts[0].Agent})
 			if err != nil || len(list) != 1 {
 				t.Fatalf("%v, %v", list, err)
 			}

@@ -64,7 +64,6 @@ func TestPlans(t *testing.T) {
 
 	explain("finished", selectFinished, []any{1, 1})
 	explain("attempts of a task", selectAttempts+ofTask, []any{1})
-	explain("attempts of an agent", selectAttempts+ofAgent, []any{"a"})
 	explain("tasks of all", selectTasks, []any{1, 1})
 	explain("tasks of an app", selectTasksOfApp, []any{"a", 1, 1})
 	explain("tasks of a user", selectTasksOfUser, []any{"a", "u", 1, 1})

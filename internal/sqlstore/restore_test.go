@@ -106,7 +106,7 @@ func TestRestoredRecordSendsNothing(t *testing.T) {
 		t.Errorf("steps of a job: %+v, %v", page.Counts, err)
 	}
 
-	open, err := s.Open(t.Context(), agent)
+	open, err := s.OpenOf(t.Context(), []gozzard.AgentID{agent})
 	if err != nil || len(open) != 1 || open[0].State != gozzard.AttemptDispatched || open[0].Session != 0 {
 		t.Fatalf("open: %+v, %v", open, err)
 	}

@@ -61,9 +61,8 @@ const selectAttempts = `SELECT task_seq, idx, item, op_id, agent_id, cloud, ip, 
 // being pruned, some of its attempts are left. Without the casts SQLite would look at the argument to choose a plan,
 // so it would plan again for every argument, and that takes longer than the read.
 const (
-	ofTask  = `task_seq = CAST($1 AS BIGINT) AND EXISTS (SELECT 1 FROM tasks WHERE seq = CAST($1 AS BIGINT))`
-	ofAgent = `agent_id = CAST($1 AS TEXT) AND state < 4`
-	ofAll   = `state < 4`
+	ofTask = `task_seq = CAST($1 AS BIGINT) AND EXISTS (SELECT 1 FROM tasks WHERE seq = CAST($1 AS BIGINT))`
+	ofAll  = `state < 4`
 )
 
 // selectOpenOf reads the open attempts of some agents.
@@ -93,13 +92,9 @@ func (s *Store) Attempts(ctx context.Context, seq gozzard.TaskSeq) (list []gozza
 }
 
 // Open implements control.Store. Labels and definitions are shared as in Attempts.
-func (s *Store) Open(ctx context.Context, agent gozzard.AgentID) (list []gozzard.Attempt, err error) {
+func (s *Store) Open(ctx context.Context) (list []gozzard.Attempt, err error) {
 	defer s.timed("open", &err)()
-	if agent == "" {
-		list, _, err = s.readAttempts(ctx, ofAll)
-	} else {
-		list, _, err = s.readAttempts(ctx, ofAgent, text(string(agent)))
-	}
+	list, _, err = s.readAttempts(ctx, ofAll)
 	return list, s.readError("open attempts", err)
 }
 

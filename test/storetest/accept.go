@@ -245,7 +245,7 @@ func idempotencySame(t *testing.T, s control.Store) {
 	rows, err := s.Audit(t.Context(), 10)
 	must(t, err)
 	equal(t, "audit rows", len(rows), 1)
-	open, err := s.Open(t.Context(), "")
+	open, err := s.Open(t.Context())
 	must(t, err)
 	equal(t, "open attempts", len(open), 2)
 
@@ -278,7 +278,7 @@ func idempotencyOther(t *testing.T, s control.Store) {
 		t.Errorf("the error does not name task %s: %v", name, err)
 	}
 
-	open, err := s.Open(t.Context(), "")
+	open, err := s.Open(t.Context())
 	must(t, err)
 	equal(t, "open attempts", len(open), 1)
 }
@@ -328,7 +328,7 @@ func idempotencyConcurrent(t *testing.T, s control.Store) {
 	}
 
 	equal(t, "tasks created", created, 1)
-	open, err := s.Open(t.Context(), "")
+	open, err := s.Open(t.Context())
 	must(t, err)
 	equal(t, "open attempts", len(open), 3)
 	rows, err := s.Audit(t.Context(), 100)

@@ -29,7 +29,7 @@ func contexts(t *testing.T, s control.Store) {
 		"prune":    func() error { _, err := s.Prune(ended, start, 1); return err },
 		"task":     func() error { _, err := s.Task(ended, 1); return err },
 		"attempts": func() error { _, err := s.Attempts(ended, 1); return err },
-		"open":     func() error { _, err := s.Open(ended, ""); return err },
+		"open":     func() error { _, err := s.Open(ended); return err },
 		"open ops": func() error { _, err := s.OpenOps(ended, 0); return err },
 		"hosts":    func() error { _, err := s.Hosts(ended); return err },
 		"audit":    func() error { _, err := s.Audit(ended, 1); return err },
@@ -64,7 +64,7 @@ func contexts(t *testing.T, s control.Store) {
 	}
 
 	wg.Wait()
-	open, err := s.Open(t.Context(), "")
+	open, err := s.Open(t.Context())
 	must(t, err)
 	equal(t, "tasks recorded are those acknowledged", len(open), len(acked))
 
@@ -127,7 +127,7 @@ func concurrency(t *testing.T, s control.Store) {
 	close(done)
 	reading.Wait()
 	equal(t, "tasks", len(seqs), writers*rounds)
-	open, err := s.Open(t.Context(), "")
+	open, err := s.Open(t.Context())
 	must(t, err)
 	equal(t, "open attempts at the end", len(open), 0)
 	rows, err := s.Audit(t.Context(), 2*writers*rounds+1)
@@ -186,6 +186,6 @@ func readNewest(ctx context.Context, s control.Store, size int) error {
 		return err
 	}
 
-	_, err = s.Open(ctx, list[0].Agent)
+	_, err = s.OpenOf(ctx, []gozzard.AgentID{list[0].Agent})
 	return err
 }

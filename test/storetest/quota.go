@@ -51,7 +51,7 @@ func quotaConcurrent(t *testing.T, s control.Store) {
 		t.Errorf("%d were spent of %d", n, quota)
 	}
 
-	open, err := s.Open(t.Context(), "")
+	open, err := s.Open(t.Context())
 	must(t, err)
 	rows, err := s.Audit(t.Context(), calls)
 	must(t, err)

@@ -325,14 +325,14 @@ func openAttempts(t *testing.T, s control.Store) {
 
 	first := accept(t, s, list)
 	second := accept(t, s, attempts(2))
-	open, err := s.Open(t.Context(), "")
+	open, err := s.Open(t.Context())
 	must(t, err)
 	equal(t, "all open attempts", open, append(slices.Clone(first.Attempts[:3]), second.Attempts...))
-	open, err = s.Open(t.Context(), agentID(0))
+	open, err = s.OpenOf(t.Context(), []gozzard.AgentID{agentID(0)})
 	must(t, err)
 	equal(t, "open attempts of one agent", open, []gozzard.Attempt{first.Attempts[0], first.Attempts[2],
 		second.Attempts[0]})
-	open, err = s.Open(t.Context(), "unknown")
+	open, err = s.OpenOf(t.Context(), []gozzard.AgentID{"unknown"})
 	must(t, err)
 	equal(t, "open attempts of an unknown agent", len(open), 0)
 
