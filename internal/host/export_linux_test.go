@@ -2,6 +2,7 @@ package host
 
 import (
 	"log/slog"
+	"maps"
 	"os"
 	"path/filepath"
 	"time"
@@ -159,5 +160,23 @@ func LedgerCycle(dir string, log *slog.Logger) func() {
 		s.PID, s.Start = 1234, 5678
 		l.write(s)
 		l.end(s)
+	}
+}
+
+// Unname leaves the guard without a command that runs, as if the agent had been killed before it named it: with its shell in
+// the ledger, or before that.
+func Unname(h *Host, key gozzard.Key, shell bool) {
+	h.guard.mu.Lock()
+	slots := maps.Clone(h.guard.slots)
+	h.guard.mu.Unlock()
+	for s := range slots {
+		if s.Key != key {
+			continue
+		}
+		h.guard.forget(s)
+		if !shell {
+			s.PID, s.Start = 0, 0
+			h.ledger.write(s)
+		}
 	}
 }

@@ -91,6 +91,36 @@ func TestGuardEndsCommandsAtTheirLimit(t *testing.T) {
 	}
 }
 
+// An agent that is killed right after the start of a command has not named it to its guard. The guard finds it in the ledger,
+// with its shell or without.
+func TestGuardEndsCommandsThatWereNotNamed(t *testing.T) {
+	for way, change := range bothWays {
+		for name, shell := range map[string]bool{"shell known": true, "shell not known": false} {
+			t.Run(name+"/"+way, func(t *testing.T) {
+				t.Parallel()
+				f := newHost(t, change)
+				run := func(key, command string, timeout time.Duration) supervise.Run {
+					return supervise.Run{Key: f.key(key), Spec: f.spec("web"), Op: gozzard.NewOpID(), Action: gozzard.ActionReload,
+						Command: command, Timeout: timeout, Keeps: true}
+				}
+				pid := f.guarded(run("named", "echo $$ >named; sleep 300", time.Minute), "named")
+				f.begin(run("not", "sleep 300 & echo $! >a; echo $$ >sh; wait", 3*time.Second), "a", "sh")
+				host.Unname(f.Host, f.key("not"), shell)
+				if err := f.Close(); err != nil {
+					t.Fatal(err)
+				}
+
+				for _, n := range []string{"a", "sh"} {
+					f.eventually(n+" is ended", func() bool { return !f.lives(n) })
+				}
+				if !f.lives("named") || !alive(pid) {
+					t.Error("a command was ended before its limit")
+				}
+			})
+		}
+	}
+}
+
 // The guard has nothing of the agent but its end of the socket, and few rights.
 func TestGuardHoldsNothing(t *testing.T) {
 	f := newHost(t)

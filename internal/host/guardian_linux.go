@@ -19,6 +19,8 @@ import (
 const (
 	guardPoll  = 2 * time.Second // how often the guard looks whether commands still run
 	guardTries = 6               // how often it tries to end a command; one try takes up to killWait
+	guardLooks = 3               // how often it looks for a command that the agent was about to start
+	adopted    = 1 << 63         // numbers from here on are those of commands that the agent did not name
 )
 
 // ServeGuard must be the first call of a program that runs agents. If the agent has started this process as its guard,
@@ -40,6 +42,7 @@ type guardian struct {
 	host  *Host // with what is needed to find and end processes
 	slots map[uint64]*slot
 	tries map[uint64]int
+	looks map[uint64]int // for commands of which nothing runs
 }
 
 func runGuard(state string) error {
@@ -49,7 +52,8 @@ func runGuard(state string) error {
 	}
 
 	// Prepare to find processes.
-	g := &guardian{state: state, slots: map[uint64]*slot{}, tries: map[uint64]int{}}
+	g := &guardian{state: state, slots: map[uint64]*slot{}, tries: map[uint64]int{},
+		looks: map[uint64]int{}}
 	g.host = &Host{log: slog.New(slog.DiscardHandler), proc: procfs.New("/proc"), self: ownAccount()}
 	if fd, err := openPidfd(os.Getpid()); err == nil {
 		closeFD(fd)
@@ -61,6 +65,7 @@ func runGuard(state string) error {
 	if err := g.listen(); err != nil {
 		return err
 	}
+	g.adopt()
 	g.enforce()
 	return nil
 }
@@ -93,6 +98,28 @@ func (g *guardian) listen() error {
 	}
 }
 
+// adopt adds the commands that the ledger has and the agent did not name: it was killed right after their start. The
+// agent writes them there before they start.
+func (g *guardian) adopt() {
+	f, err := os.Open(filepath.Join(g.state, ledgerName))
+	if err != nil {
+		return
+	}
+	defer f.Close()
+	l := &ledger{bootID: g.host.bootID}
+	_ = l.read(f) // what could be read counts
+
+	named := map[string]bool{}
+	for _, s := range g.slots {
+		named[s.Run] = true
+	}
+	for i, s := range l.left {
+		if s.Deadline != 0 && !named[s.Run] {
+			g.slots[adopted+uint64(i)] = s
+		}
+	}
+}
+
 // enforce ends each command at its limit. It returns when none is left.
 func (g *guardian) enforce() {
 	for len(g.slots) > 0 {
@@ -107,7 +134,7 @@ func (g *guardian) enforce() {
 		for n, s := range g.slots {
 			r := newRemains(s, nil)
 			switch {
-			case !g.recorded(s), !g.runs(r), g.tries[n] == guardTries:
+			case !g.recorded(s), !g.runs(r) && !g.begins(n, s), g.tries[n] == guardTries:
 				delete(g.slots, n)
 				if s.Group != "" {
 					_ = removeTree(s.Group) // fails while it has members
@@ -126,6 +153,13 @@ func (g *guardian) enforce() {
 			time.Sleep(time.Duration(next))
 		}
 	}
+}
+
+// begins reports whether a command may be about to start: its shell is not known, and it has been looked for less than
+// guardLooks times.
+func (g *guardian) begins(n uint64, s *slot) bool {
+	g.looks[n]++
+	return s.PID == 0 && g.looks[n] < guardLooks
 }
 
 // runs reports whether something of a command must still be ended.

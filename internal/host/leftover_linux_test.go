@@ -25,6 +25,7 @@ var bothWays = map[string]func(*host.Options){"cgroups": func(*host.Options) {},
 // one opens the same folder later, as an agent that was killed does not know.
 func (f *fixture) begin(r supervise.Run, files ...string) (ended <-chan struct{}) {
 	f.t.Helper()
+	before := host.RecordedShells(f.state)
 	ctx, cancel := context.WithCancel(context.Background())
 	done := make(chan struct{})
 	go func() {
@@ -42,7 +43,7 @@ func (f *fixture) begin(r supervise.Run, files ...string) (ended <-chan struct{}
 		})
 		f.kills(readPID(f.t, filepath.Join(f.dir, name)))
 	}
-	f.eventually("the shell is on record", func() bool { return host.RecordedShells(f.state) == 1 })
+	f.eventually("the shell is on record", func() bool { return host.RecordedShells(f.state) == before+1 })
 	return done
 }
 
