@@ -242,6 +242,7 @@ func TestPeersFormerHome(t *testing.T) {
 	c := newCluster(t, time.Minute, "a", "b")
 	a, b := c.servers["a"], c.servers["b"]
 	a.hello(me, 1, journalA)
+	a.untilReady(me, 1)
 	c.setLose(func(string, string, *gozzard.PeerNews) bool { return true })
 	b.hello(me, 2, journalA)
 

@@ -42,6 +42,10 @@ type LinkOptions struct {
 	// again: 15 s, less if there are other servers, and twice as long on a new connection.
 	Silence, Patience time.Duration
 
+	// Unserved is how long a connection may bring nothing at all from the server before the link tries another server, if there
+	// is one: 60 s. It is doubled each time, because a server that is only slow gets slower when its agents come and go.
+	Unserved time.Duration
+
 	From netip.Addr // the local address of connections; zero: any
 
 	Command func(*gozzard.Command) // called for each command in the order of arrival, one at a time
@@ -72,6 +76,9 @@ type Link struct {
 	conn     atomic.Pointer[natsgo.Conn]
 	socket   atomic.Pointer[linkConn]           // the newest connection that was dialled
 	dialling atomic.Pointer[context.CancelFunc] // cancels the dial that is in progress
+
+	served   atomic.Bool // this connection brought something from the server
+	unserved int         // connections in a row that did not; the goroutine of Run has it
 
 	made    time.Time    // has the monotonic clock
 	heardAt atomic.Int64 // nanoseconds after made at which the server was last heard
@@ -116,6 +123,9 @@ func NewLink(o LinkOptions) (*Link, error) {
 	}
 	if o.Patience <= 0 {
 		l.opts.Patience = 15 * time.Second
+	}
+	if o.Unserved <= 0 {
+		l.opts.Unserved = time.Minute
 	}
 	if o.Open == nil {
 		l.opts.Open = func(b []byte) ([]byte, error) { return b, nil }
@@ -225,6 +235,7 @@ func (l *Link) Stats() LinkStats {
 // receive checks and decodes a command and passes it on.
 func (l *Link) receive(m *natsgo.Msg) {
 	l.received.Add(1)
+	l.served.Store(true)
 	l.noteHeard()
 	data, err := l.opts.Open(m.Data)
 	if err != nil {

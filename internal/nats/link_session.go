@@ -71,7 +71,7 @@ func (l *Link) follow(ctx context.Context, conn *natsgo.Conn, ev *events) error 
 	}()
 	listen := time.NewTimer(l.opts.Silence)
 	defer listen.Stop()
-	var move <-chan time.Time
+	var move, serve <-chan time.Time
 
 	for {
 		select {
@@ -93,6 +93,8 @@ func (l *Link) follow(ctx context.Context, conn *natsgo.Conn, ev *events) error 
 		case <-move:
 			move = nil
 			l.leaveServer()
+		case <-serve:
+			l.leaveUnserved(up)
 		case <-ev.wake:
 		}
 
@@ -106,6 +108,7 @@ func (l *Link) follow(ctx context.Context, conn *natsgo.Conn, ev *events) error 
 			}
 			if up = l.ping(ctx, conn, 2*l.opts.Patience); up {
 				l.connected()
+				serve = time.After(l.serveWithin())
 			}
 		}
 	}
@@ -160,6 +163,7 @@ func (l *Link) connected() {
 	l.noCert.Store(false)
 	l.fault.Store(nil)
 	l.servers.connected()
+	l.served.Store(false)
 	l.noteHeard()
 	l.connects.Add(1)
 	l.up.Store(true)

@@ -39,6 +39,7 @@ type servers struct {
 	rounds  int      // that are over since the last connection
 	current string   // that was dialled last
 	last    string   // of the newest connection; when that is lost, it is tried after the others
+	useless string   // it took a connection and did nothing; it is tried after all others, former ones too
 
 	rejections int // in this round
 }
@@ -86,6 +87,18 @@ func (s *servers) arrange() {
 	}
 	s.last = ""
 	s.order = append(s.order, rest...)
+
+	if i := slices.Index(s.order, s.useless); i >= 0 {
+		s.order = append(slices.Delete(s.order, i, i+1), s.useless)
+	}
+	s.useless = ""
+}
+
+// giveUp notes that the present server is of no use.
+func (s *servers) giveUp() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.useless = s.current
 }
 
 // round returns the number of the round that is about to begin, from 1. more says that this round is not over.
@@ -143,7 +156,7 @@ func (s *servers) hasOthers() bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	isOther := func(a string) bool { return a != s.current }
-	return slices.ContainsFunc(s.known, isOther) || slices.ContainsFunc(s.given, isOther)
+	return slices.ContainsFunc(slices.Concat(s.known, s.given, s.former), isOther)
 }
 
 // address is the server of the present connection or attempt.
@@ -198,6 +211,29 @@ func (l *Link) leaveServer() {
 		return
 	}
 	l.opts.Log.Info("this server leaves, the agent connects to another one", "server", l.Address())
+	if err := l.Reconnect(); err != nil {
+		l.opts.Log.Debug("cannot reconnect", "err", err)
+	}
+}
+
+// serveWithin is how long the server of a new connection has to answer the agent.
+func (l *Link) serveWithin() time.Duration {
+	wait := l.opts.Unserved << min(l.unserved, 4)
+	return wait + rand.N(wait/2)
+}
+
+// leaveUnserved moves to another server if this one takes connections and does nothing more: it may be cut off from the record.
+func (l *Link) leaveUnserved(up bool) {
+	switch {
+	case l.served.Load():
+		l.unserved = 0
+		return
+	case !up || !l.servers.hasOthers():
+		return
+	}
+	l.unserved++
+	l.opts.Log.Info("this server opens no session, the agent connects to another one", "server", l.Address())
+	l.servers.giveUp()
 	if err := l.Reconnect(); err != nil {
 		l.opts.Log.Debug("cannot reconnect", "err", err)
 	}

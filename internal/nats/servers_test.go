@@ -168,3 +168,39 @@ func TestSecretStaysOnTheMachine(t *testing.T) {
 		t.Error("a list with another machine was accepted")
 	}
 }
+
+// TestLinkLeavesServerThatDoesNothing: a server accepts the connection and never answers, as one that is cut off from its
+// record. The link goes to another one, also to one that it does not know any more, and stays where it is served.
+func TestLinkLeavesServerThatDoesNothing(t *testing.T) {
+	a := newAuthority(t)
+	serves, idle := a.member(a.options("serves")), a.member(a.options("idle"))
+	e := link(t, nats.LinkOptions{URL: idle.Addr(), Agent: agentID(1), TLS: a.agentTLS(0, agentID(1)), Machine: "machine",
+		Unserved: 300 * time.Millisecond})
+	eventually(t, "the agent", e.isUp)
+	time.Sleep(time.Second)
+	if n := e.upCount(); n != 1 {
+		t.Fatalf("without another server there were %d connections", n)
+	}
+
+	stop := make(chan struct{})
+	t.Cleanup(func() { close(stop) })
+	go func() {
+		for {
+			select {
+			case <-stop:
+				return
+			case <-time.After(20 * time.Millisecond):
+				_ = serves.hub.Send(agentID(1), 0, &gozzard.Command{Kind: gozzard.CommandGreet})
+			}
+		}
+	}()
+	must(t, e.SetServers([]string{serves.Addr()})) // the agent learns it, and then that it has left
+	must(t, e.SetServers([]string{idle.Addr()}))
+	must(t, e.Reconnect())
+	eventually(t, "the server that answers", func() bool { return e.isUp() && e.Address() == serves.Addr() })
+	n := e.upCount()
+	time.Sleep(time.Second)
+	if e.upCount() != n || e.Address() != serves.Addr() {
+		t.Errorf("the agent is at %s after %d more connections", e.Address(), e.upCount()-n)
+	}
+}

@@ -18,6 +18,7 @@ const (
 	balanceAgain  = time.Hour        // an agent that was asked is left alone for as long
 	balanceShare  = 10               // a round moves at most one in so many agents
 	balanceFresh  = 15 * time.Second // servers that were not seen for as long do not count
+	balanceLag    = 5 * time.Second  // servers that were not heard for as long do not count
 	balanceMargin = 10               // differences below one in so many of the mean stay
 )
 
@@ -36,7 +37,7 @@ func (b *balance) tick(list []record.Server, now time.Time) {
 		return
 	}
 	b.next = now.Add(balanceEvery + rand.N(balanceEvery/4))
-	n, to := surplus(list, b.s.id)
+	n, to := surplus(b.heard(list), b.s.id)
 	if n == 0 {
 		b.had, b.pause = 0, 0
 		return
@@ -56,6 +57,16 @@ func (b *balance) tick(list []record.Server, now time.Time) {
 	}
 	b.s.options.Log.Info("this server has more agents than others and moves some", "agents", len(here), "moved", len(agents), "to", to)
 	b.s.plane.Move(agents, to)
+}
+
+// heard are this server and those that it hears. One that it does not hear may be cut off from the record, too, since it was
+// last seen there: it could do nothing for agents.
+func (b *balance) heard(list []record.Server) []record.Server {
+	lag := b.s.plane.Lag()
+	return slices.DeleteFunc(slices.Clone(list), func(v record.Server) bool {
+		d, known := lag[v.ID]
+		return v.ID != b.s.id && (!known || d > balanceLag)
+	})
 }
 
 // choose chooses agents that were not asked lately.

@@ -199,3 +199,24 @@ func TestC4C12C13ServersCutApart(t *testing.T) {
 		f.judge(fault.line, ledger.Floor{OK: 40, Percent: 5}) // hosts are shown as offline before they go to the other server
 	}
 }
+
+// C19: all agents are sent to a server that reaches neither the record nor the other server, because the other one is drained. It
+// takes their connections, and opens no session. When the other one is undrained, they find it, though nobody can name it to them.
+func TestC19MovedToServerCutOff(t *testing.T) {
+	t.Parallel() // it mostly waits
+	i, cables := newCabled(t, 2)
+	f := newLoaded(t, i)
+	good, off := i.servers[0], i.servers[1]
+	at := func(m *member) func() bool {
+		return func() bool { time.Sleep(time.Second); return len(f.agentsOf(m)) == len(f.agents) }
+	}
+	outputs := func() string { return f.agents[0].Output() + f.agents[1].Output() }
+
+	alone := []*ft.Proxy{cables[0].others, cables[1].others, cables[1].record}
+	cut(alone, true)
+	good.cli("servers", "drain", good.id())
+	ft.Until(t, 2*time.Minute, outputs, at(off))
+	good.cli("servers", "undrain", good.id())
+	ft.Until(t, 5*time.Minute, outputs, at(good))
+	f.served(f.hosts(), time.Now())
+}
