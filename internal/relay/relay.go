@@ -46,9 +46,9 @@ type Relay struct {
 	state       *state
 	agents, api net.Listener
 
-	present atomic.Pointer[upstream] // nil: no server is reached
-	hosts   atomic.Int64             // connections of agents
-	all     atomic.Int64             // connections of hosts
+	present present
+	hosts   atomic.Int64 // connections of agents
+	all     atomic.Int64 // connections of hosts
 	carried sync.WaitGroup
 
 	renewNotBefore time.Time // after a failure
@@ -105,7 +105,7 @@ func (r *Relay) Run(ctx context.Context) error {
 	return errors.Join(failed[:]...)
 }
 
-// accept carries the connections of one port. While no server is reached, they are closed at once: the hosts try again.
+// accept carries the connections of one port. While no server is reached, they are closed: the hosts try again.
 func (r *Relay) accept(ctx context.Context, l net.Listener, path string) error {
 	for {
 		c, err := l.Accept()
@@ -125,14 +125,18 @@ func (r *Relay) accept(ctx context.Context, l net.Listener, path string) error {
 			continue
 		}
 
-		u := r.present.Load()
-		if u == nil || r.all.Load() >= maxHostConn {
+		if r.all.Load() >= maxHostConn {
 			_ = c.Close() // there is nothing to do about an error
 			continue
 		}
+		r.all.Add(1)
 		r.carried.Go(func() {
-			r.all.Add(1)
 			defer r.all.Add(-1)
+			u := r.present.get(ctx.Done())
+			if u == nil {
+				_ = c.Close() // there is nothing to do about an error
+				return
+			}
 			if path == enrol.RelayAgentsPath {
 				r.hosts.Add(1)
 				defer r.hosts.Add(-1)
@@ -147,13 +151,11 @@ func (r *Relay) accept(ctx context.Context, l net.Listener, path string) error {
 func (r *Relay) keepConnected(ctx context.Context) {
 	pause, last := firstPause, ""
 	for ctx.Err() == nil {
-		for _, at := range r.order(last) {
-			if r.follow(ctx, at) {
-				pause, last = firstPause, at
-				break // begin again with the others
-			}
-			if ctx.Err() != nil {
-				return
+		began := time.Now()
+		if at := r.followOne(ctx, last); at != "" {
+			pause, last = firstPause, at
+			if time.Since(began) > longPause {
+				continue // the others are tried at once
 			}
 		}
 
@@ -163,6 +165,20 @@ func (r *Relay) keepConnected(ctx context.Context) {
 		}
 		pause = min(2*pause, longPause)
 	}
+}
+
+// followOne connects to the first server that can be reached and stays there until the connection is lost. It returns that
+// server, or "".
+func (r *Relay) followOne(ctx context.Context, last string) string {
+	for _, at := range r.order(last) {
+		if r.follow(ctx, at) {
+			return at
+		}
+		if ctx.Err() != nil {
+			return ""
+		}
+	}
+	return ""
 }
 
 // order is the servers in random order, so that relays spread evenly. The one of the connection that was lost is last, also
@@ -194,9 +210,9 @@ func (r *Relay) follow(ctx context.Context, at string) bool {
 	}
 
 	r.o.Log.Info("connected to a server", "server", at)
-	r.present.Store(u)
+	r.present.set(u)
 	err = r.stay(ctx, u)
-	r.present.Store(nil)
+	r.present.set(nil)
 	u.close()
 	switch {
 	case ctx.Err() != nil:

@@ -6,6 +6,7 @@ import (
 	"net"
 	"slices"
 	"testing"
+	"testing/synctest"
 	"time"
 )
 
@@ -76,4 +77,45 @@ func TestPlainName(t *testing.T) {
 			t.Errorf("%q: %v", text, !want)
 		}
 	}
+}
+
+// TestPresent: connections of hosts wait for the next server right after the loss of one, and not otherwise.
+func TestPresent(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var p present
+		never := make(chan struct{})
+		get := func(done <-chan struct{}) (u *upstream, took time.Duration) {
+			began := time.Now()
+			return p.get(done), time.Since(began)
+		}
+		expect := func(what string, want *upstream, after time.Duration) {
+			t.Helper()
+			if u, took := get(never); u != want || took != after {
+				t.Errorf("%s: %p after %s, want %p after %s", what, u, took, want, after)
+			}
+		}
+		one, two := &upstream{at: "one"}, &upstream{at: "two"}
+		expect("at the start", nil, 0)
+		p.set(one)
+		expect("with a server", one, 0)
+
+		p.set(nil)
+		expect("nothing comes", nil, holdFor)
+		expect("lost for long", nil, 0)
+
+		p.set(one)
+		p.set(nil)
+		go func() {
+			time.Sleep(300 * time.Millisecond)
+			p.set(two)
+		}()
+		expect("the next one comes", two, 300*time.Millisecond)
+
+		p.set(nil)
+		over := make(chan struct{})
+		close(over)
+		if u, took := get(over); u != nil || took != 0 {
+			t.Errorf("the relay ends: %p after %s", u, took)
+		}
+	})
 }

@@ -101,11 +101,12 @@ func (u *upstream) call(ctx context.Context, path string, in, out any) error {
 
 // carry makes the connection of a host a stream, until one of them ends. It closes the connection.
 func (u *upstream) carry(c net.Conn, path string) {
-	defer func() { _ = c.Close() }() // also ends the reads of the request's body
+	defer func() { _ = c.Close() }()
 	ctx, cancel := context.WithCancel(u.life)
 	defer cancel()
 
-	req, err := u.request(ctx, path, io.NopCloser(c))
+	// When the server is lost, the library closes the body, and that must end the read of it: RoundTrip waits for that.
+	req, err := u.request(ctx, path, c)
 	if err != nil {
 		return
 	}
