@@ -151,7 +151,7 @@ QUICK  := ^TestQuick(Run|Growth|Profiles|Beside)$$
 WHOLE  := $(filter ./...,$(PACKAGES))
 
 # A machine that is shared can be too slow for a test that starts many processes. Up to this many failed tests run once more, alone; the summary lists them.
-AGAIN ?= 5
+AGAIN ?= 8
 
 # Packages that start the program, and what they need of it: PLAIN ones are about words, forms, pages and rights, and run as in a release; RACED ones
 # are about what happens at the same time, and run with the race detector, in the test and in the program. TestPrograms checks that each is in one list.

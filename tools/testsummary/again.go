@@ -27,7 +27,14 @@ type secondTry struct {
 // not built or did not end, after a panic, and when the race detector reported something.
 func (s *summary) again(try secondTry) error {
 	failed := s.failedTests()
-	if len(try.command) == 0 || len(failed) == 0 || len(failed) > try.most || s.hopeless || len(s.running) > 0 {
+	if len(failed) > try.most {
+		s.giveUp(fmt.Sprintf("%d tests failed, and at most %d run again", len(failed), try.most))
+	}
+	switch {
+	case len(try.command) == 0 || len(failed) == 0 || len(s.running) > 0:
+		return nil
+	case s.hopeless != "":
+		fmt.Fprintf(s.out, "no second try: %s\n", s.hopeless)
 		return nil
 	}
 
@@ -90,7 +97,7 @@ func (s *summary) alone(key testKey, command []string) (passed bool, err error) 
 		second.line(line)
 	}
 
-	clean := second.tests.passed > 0 && second.tests.failed == 0 && len(second.skips) == 0 && !second.hopeless
+	clean := second.tests.passed > 0 && second.tests.failed == 0 && len(second.skips) == 0 && second.hopeless == ""
 	return runErr == nil && clean, nil
 }
 

@@ -79,11 +79,14 @@ func TestSecondTry(t *testing.T) {
 		{"fails again", "./once ./never", 2, false, "3 passed, 1 failed, 0 skipped",
 			[]string{"passed alone:\n  once TestOnce\n", "failed:\n  never TestNever\n",
 				"packages: 1 passed, 1 failed"}},
-		{"too many", "./once ./never", 1, false, "1 passed, 3 failed, 0 skipped", nil},
+		{"too many", "./once ./never", 1, false, "1 passed, 3 failed, 0 skipped",
+			[]string{"no second try: 2 tests failed, and at most 1 run again\n"}},
 		{"not asked for", "./once", 0, false, "1 passed, 2 failed, 0 skipped", nil},
-		{"a race is never forgiven", "./races", 5, false, "0 passed, 1 failed, 0 skipped", nil},
+		{"a race is never forgiven", "./races", 5, false, "0 passed, 1 failed, 0 skipped",
+			[]string{"no second try: the race detector reported something in races TestRaces\n"}},
 		{"a skip is no pass", "./skips", 5, false, "0 passed, 2 failed, 0 skipped", nil},
-		{"beside a test that did not end", "./once ./dies", 5, false, "1 passed, 3 failed, 0 skipped", nil},
+		{"beside a test that did not end", "./once ./dies", 5, false, "1 passed, 3 failed, 0 skipped",
+			[]string{"no second try: a panic in dies"}},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			dir := writeTree(t, shaky)

@@ -66,7 +66,7 @@ type summary struct {
 
 	failedKeys map[testKey]bool // tests that ended and failed
 	forgiven   []string         // tests that passed at their second try
-	hopeless   bool             // something failed that a second try cannot mend
+	hopeless   string           // what failed that a second try cannot mend; "": nothing
 	explained  int              // how many failures belong to commands that have ended
 
 	pkgPassed, pkgFailed, pkgWithout int
@@ -88,7 +88,12 @@ func (s *summary) line(line []byte) {
 		return
 	}
 
-	s.hopeless = s.hopeless || strings.Contains(e.Output, dataRace) || strings.HasPrefix(e.Output, aPanic)
+	switch at := (testKey{e.Package, e.Test}).String(); {
+	case strings.Contains(e.Output, dataRace):
+		s.giveUp("the race detector reported something in " + at)
+	case strings.HasPrefix(e.Output, aPanic):
+		s.giveUp("a panic in " + at)
+	}
 
 	switch {
 	case e.Action == "build-output":
@@ -103,10 +108,17 @@ func (s *summary) line(line []byte) {
 	}
 }
 
+// giveUp notes why failed tests are not run once more. The first reason stays.
+func (s *summary) giveUp(why string) {
+	if s.hopeless == "" {
+		s.hopeless = why
+	}
+}
+
 // exit takes the code of a go test that failed. When no test or package of it did, go itself failed.
 func (s *summary) exit(code int) {
 	if len(s.failed) == s.explained {
-		s.hopeless = true
+		s.giveUp("go test failed, and no test")
 		s.tests.failed++
 		s.failed = append(s.failed, fmt.Sprintf("go test ended with exit code %d, and no test failed: see above", code))
 	}
@@ -249,14 +261,14 @@ func (s *summary) packageFailed(e *event, p *pkgState) {
 
 	for _, test := range unfinished {
 		key := testKey{e.Package, test}
-		s.hopeless = true
+		s.giveUp(key.String() + " did not end")
 		p.failed++
 		s.failed = append(s.failed, key.String()+" (did not end)")
 		s.print(key, p.output[test])
 	}
 
 	if p.failed == 0 { // it was not built, or it ended outside of its tests
-		s.hopeless = true
+		s.giveUp(short(e.Package) + " was not built, or ended outside of its tests")
 		p.failed++
 		s.failed = append(s.failed, short(e.Package))
 	}
