@@ -153,11 +153,11 @@ WHOLE  := $(filter ./...,$(PACKAGES))
 # A machine that is shared can be too slow for a test that starts many processes. Up to this many failed tests run once more, alone; the summary lists them.
 AGAIN ?= 8
 
-# Packages that start the program, and what they need of it: PLAIN ones are about words, forms, pages and rights, and run as in a release; RACED ones
-# are about what happens at the same time, and run with the race detector, in the test and in the program. TestPrograms checks that each is in one list.
+# Packages that start the program, and what they need of it: PLAIN ones are about words, forms, pages, rights and features, and run as in a release; RACED ones
+# are about faults under load and several servers, and run with the race detector, in the test and in the program. TestPrograms checks that each is in one list.
 # PROGRAM=raced runs all of them with the detector. PROGRAM=shipped: the tests have the detector, except those of PLAIN, and no program has it.
-PLAIN   := cmd/gozzard test/tenants test/console test/pages test/packages test/compat
-RACED   := test/faults test/fleettest test/cluster test/soak test/identity test/ledger
+PLAIN   := cmd/gozzard test/tenants test/console test/pages test/packages test/compat test/fleettest test/identity
+RACED   := test/faults test/cluster test/soak test/ledger
 PROGRAM ?=
 
 # Under the race detector every program that ends waits a second for late reports; these tests start hundreds.
