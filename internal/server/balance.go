@@ -37,7 +37,7 @@ func (b *balance) tick(list []record.Server, now time.Time) {
 		return
 	}
 	b.next = now.Add(balanceEvery + rand.N(balanceEvery/4))
-	n, to := surplus(b.heard(list), b.s.id)
+	n, to := surplus(heard(list, b.s.id, b.s.plane.Lag()), b.s.id)
 	if n == 0 {
 		b.had, b.pause = 0, 0
 		return
@@ -61,11 +61,10 @@ func (b *balance) tick(list []record.Server, now time.Time) {
 
 // heard are this server and those that it hears. One that it does not hear may be cut off from the record, too, since it was
 // last seen there: it could do nothing for agents.
-func (b *balance) heard(list []record.Server) []record.Server {
-	lag := b.s.plane.Lag()
+func heard(list []record.Server, id string, lag map[string]time.Duration) []record.Server {
 	return slices.DeleteFunc(slices.Clone(list), func(v record.Server) bool {
 		d, known := lag[v.ID]
-		return v.ID != b.s.id && (!known || d > balanceLag)
+		return v.ID != id && (!known || d > balanceLag)
 	})
 }
 

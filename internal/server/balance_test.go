@@ -18,6 +18,28 @@ func fleetOf(agents ...int) (list []record.Server) {
 	return list
 }
 
+// TestHeard: agents are moved to servers only that are heard, and at once when they are heard again.
+func TestHeard(t *testing.T) {
+	for _, c := range []struct {
+		lag map[string]time.Duration
+		to  string
+	}{
+		{map[string]time.Duration{"1": time.Second, "2": 0}, "12"},
+		{map[string]time.Duration{"1": balanceLag + 1, "2": 0}, "2"}, // it was lost a moment ago
+		{map[string]time.Duration{"2": 0}, "2"},                      // it was never heard
+		{nil, ""},
+	} {
+		_, to := surplus(heard(fleetOf(9, 0, 0), "0", c.lag), "0")
+		got := ""
+		for _, a := range to {
+			got += a.Agents[len("10.0.0."):][:1]
+		}
+		if got != c.to {
+			t.Errorf("%v: agents go to %q, want %q", c.lag, got, c.to)
+		}
+	}
+}
+
 // TestSurplus: a server moves agents only if it has clearly too many, and to servers that have too few.
 func TestSurplus(t *testing.T) {
 	for _, c := range []struct {
