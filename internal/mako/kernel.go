@@ -15,6 +15,7 @@ func makeKernel() starlark.StringDict {
 	for name, f := range map[string]fn{
 		"ctx":      func(c *call) (Value, error) { return c.run.lookup(str(c.args[0])), nil },
 		"write":    kernelWrite,
+		"show":     kernelShow,
 		"str":      makeStr,
 		"filter":   kernelFilter,
 		"attr":     func(c *call) (Value, error) { return c.run.attribute(c.args[0], str(c.args[1])) },
@@ -56,9 +57,47 @@ func makeKernel() starlark.StringDict {
 			return nil, raise("NotImplementedError", "%s is not supported", str(c.args[0]))
 		},
 	} {
-		all["k_"+name] = builtin(name, f)
+		all["k_"+name] = kernelFunction(name, f)
 	}
 	return all
+}
+
+// kernelFunction makes a function of the kernel a value. Programs call them for almost everything, and none of them keeps its
+// call: so a call is used again when its function has returned.
+func kernelFunction(name string, f fn) *starlark.Builtin {
+	return starlark.NewBuiltin(name, func(thread *starlark.Thread, _ *starlark.Builtin, args starlark.Tuple,
+		kwargs []starlark.Tuple) (Value, error) {
+		r, _ := thread.Local(runKey).(*run)
+		if r == nil || len(kwargs) > 0 {
+			return f(newCall(thread, name, args, kwargs))
+		}
+		var c *call
+		if n := len(r.unused); n > 0 {
+			c, r.unused = r.unused[n-1], r.unused[:n-1]
+		} else {
+			c = &call{}
+		}
+		c.name, c.thread, c.run, c.args = name, thread, r, args
+		v, err := f(c)
+		*c = call{}
+		r.unused = append(r.unused, c)
+		return v, err
+	})
+}
+
+// kernelShow writes a value as a text.
+func kernelShow(c *call) (Value, error) {
+	text, ok := c.args[0].(starlark.String)
+	if !ok {
+		made, err := makeStr(c)
+		if err != nil {
+			return nil, err
+		}
+		if text, ok = made.(starlark.String); !ok {
+			return nil, raise("TypeError", "sequence item 0: expected str instance, %s found", typeName(made))
+		}
+	}
+	return none(c.run.write(string(text)))
 }
 
 func none(err error) (Value, error) { return starlark.None, err }

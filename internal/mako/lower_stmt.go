@@ -30,6 +30,10 @@ func (l *lowering) statement(n *node) {
 	case kWrite:
 		l.emit(n.line, "k_write("+strconv.Quote(n.name)+")")
 	case kShow:
+		if len(n.kids) == 1 && len(n.kids[0].kids) == 1 { // most have no filter: one call instead of two
+			l.emit(n.line, "k_show("+l.expr(n.kids[0].kids[0])+")")
+			return
+		}
 		l.emit(n.line, "k_write("+l.show(n)+")")
 	case kExpression:
 		l.emit(n.line, l.expr(n.kids[0])+"")

@@ -170,7 +170,7 @@ func (r *run) compilePath(path string) (*xpath.Expr, error) {
 	if len(path) > maxPath {
 		return nil, &limitError{fmt.Sprintf("a path of the template has %d bytes; at most %d are allowed", len(path), maxPath)}
 	}
-	if err := r.spendEach(len(path), 100); err != nil {
+	if err := r.payPath(path); err != nil {
 		return nil, err
 	}
 	written := withoutOwn(path)
@@ -184,11 +184,23 @@ func (r *run) compilePath(path string) (*xpath.Expr, error) {
 	if err != nil {
 		return nil, raise("SyntaxError", "Invalid expression")
 	}
+	r.paths[path] = e
+	return e, nil
+}
+
+// payPath counts what it costs to read an expression, once for each run.
+func (r *run) payPath(path string) error {
+	if _, paid := r.paths[path]; paid {
+		return nil
+	}
+	if err := r.spendEach(len(path), 100); err != nil {
+		return err
+	}
 	if r.paths == nil {
 		r.paths = map[string]*xpath.Expr{}
 	}
-	r.paths[path] = e
-	return e, nil
+	r.paths[path] = nil
+	return nil
 }
 
 // maxPath limits the length of a path, because the library calls itself for each step of it.

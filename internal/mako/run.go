@@ -186,6 +186,7 @@ type run struct {
 	out    strings.Builder
 	spent  int
 	calls  int          // of spend
+	unused []*call      // to be used again
 	caught []*exception // the exceptions whose handlers run
 	paths  map[string]*xpath.Expr
 	all    Value // global_variables

@@ -2,6 +2,7 @@ package mako
 
 import (
 	"strings"
+	"sync/atomic"
 
 	"github.com/antchfx/xpath"
 	"go.starlark.net/starlark"
@@ -15,7 +16,8 @@ type Element struct {
 	Children   []*Element
 
 	parent *Element
-	at     int // position among the children of the parent
+	at     int                         // position among the children of the parent
+	found  atomic.Pointer[treeResults] // of the first element: what paths gave in its tree
 }
 
 // Attribute is an attribute of an element.
@@ -147,12 +149,8 @@ func (e *element) xpath(c *call) (Value, error) {
 	return c.run.evaluate(e.of, path)
 }
 
-// evaluate is the value of an XPath expression, seen from an element.
-func (r *run) evaluate(from *Element, path string) (v Value, err error) {
-	expr, err := r.compilePath(path)
-	if err != nil {
-		return nil, err
-	}
+// search is the value of an expression that is not known yet.
+func (r *run) search(from *Element, expr *xpath.Expr) (v Value, err error) {
 	defer func() {
 		switch fault := recover().(type) {
 		case nil:

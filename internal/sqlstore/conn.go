@@ -232,6 +232,9 @@ func (b *bulk) text(rows int, d *dialect) string {
 		}
 		arg := d.placeholder(i + 1)
 		if t := b.types[i%len(b.types)]; t != "" && i < len(b.types) { // the types of the first row hold for all
+			if t == "BYTEA" {
+				t = d.bytes
+			}
 			arg = "CAST(" + arg + " AS " + t + ")"
 		}
 		s.WriteString(arg)

@@ -3,6 +3,7 @@ package sqlstore
 import (
 	"database/sql"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 )
@@ -81,4 +82,30 @@ func TestPlans(t *testing.T) {
 		[]any{1, 2, 3, 4})
 	explain("tasks of a job with definitions", `SELECT t.id, s.body`+fromDefinedTasks+
 		` WHERE t.job = $1 ORDER BY t.id`, []any{1})
+}
+
+// TestRowsOfBytes: bytes are the same in the first row of a bulk statement, whose types are written, and in the others.
+func TestRowsOfBytes(t *testing.T) {
+	s, err := OpenSQLite(t.Context(), filepath.Join(t.TempDir(), "record.db"), Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() {
+		if err := s.Close(); err != nil {
+			t.Error(err)
+		}
+	}()
+
+	given := []string{"12ab", "\x00\xff", ""}
+	var got []string
+	rows, err := s.read.db.QueryContext(t.Context(), withRows(`SELECT h FROM v`, "h BYTEA").text(len(given), s.d),
+		[]byte(given[0]), []byte(given[1]), []byte(given[2]))
+	if err := scanAll(rows, err, func(r *sql.Rows) error {
+		var h []byte
+		err := r.Scan(&h)
+		got = append(got, string(h))
+		return err
+	}); err != nil || !slices.Equal(got, given) {
+		t.Errorf("%q %v, want %q", got, err, given)
+	}
 }

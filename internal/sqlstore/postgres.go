@@ -72,6 +72,7 @@ func OpenPostgres(ctx context.Context, dsn string, o Options) (*Store, error) {
 		forUpdate:   " FOR UPDATE",
 		forShare:    " FOR SHARE",
 		now:         "CAST(EXTRACT(EPOCH FROM clock_timestamp()) * 1000 AS BIGINT)", // not now(): that is the time of BEGIN
+		bytes:       "BYTEA",
 		looseInsert: "INSERT", copyRows: copyRows,
 		placeholder: func(i int) string { return "$" + strconv.Itoa(i) },
 		sessions:    selectSessions(" FOR SHARE OF h"),

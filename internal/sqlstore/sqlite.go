@@ -49,6 +49,7 @@ func openLocked(ctx context.Context, path string, o Options, lock *databaseLock)
 		tables: `SELECT name FROM sqlite_master WHERE type = 'table' AND name NOT LIKE 'sqlite%'`,
 		now:    "CAST(unixepoch('subsec') * 1000 AS INTEGER)",
 		// Placeholders by position: the driver looks numbered ones up by name, which is slow for thousands.
+		bytes:       "BLOB", // SQLite takes BYTEA for a number
 		looseInsert: "INSERT OR FAIL",
 		placeholder: func(int) string { return "?" },
 		sessions:    selectSessions(""),

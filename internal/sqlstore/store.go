@@ -81,6 +81,7 @@ type dialect struct {
 	jsonTexts    func(arg string) string // a query for the texts of the JSON list in arg
 	verdicts     *bulk                   // made by selectVerdicts
 	taskVerdicts *bulk                   // made by selectTaskVerdicts
+	bytes        string                  // the type BYTEA in a CAST
 	looseInsert  string                  // begins an INSERT that need not be undone alone when it fails
 	placeholder  func(i int) string      // stands for argument i, counted from 1, in a bulk statement
 
