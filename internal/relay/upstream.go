@@ -105,8 +105,7 @@ func (u *upstream) carry(c net.Conn, path string) {
 	ctx, cancel := context.WithCancel(u.life)
 	defer cancel()
 
-	// When the server is lost, the library closes the body, and that must end the read of it: RoundTrip waits for that.
-	req, err := u.request(ctx, path, c)
+	req, err := u.request(ctx, path, hostBody{c})
 	if err != nil {
 		return
 	}
@@ -121,3 +120,10 @@ func (u *upstream) carry(c net.Conn, path string) {
 	}
 	_ = copyChunks(c, res.Body, c.SetWriteDeadline) // the end of either is the end of both
 }
+
+// hostBody is what a host sends, as the body of a request. The library closes it when the server is lost, and waits for the
+// end of the read. It also closes it when the server has answered everything: what is still on its way to the host must arrive.
+type hostBody struct{ net.Conn }
+
+// Close ends reads, and not the connection.
+func (b hostBody) Close() error { return b.SetReadDeadline(time.Unix(1, 0)) }
