@@ -161,7 +161,7 @@ func (env *cliEnv) argument(path, word string) cobra.CompletionFunc {
 		"release VERSION": env.ask(listReleases), "release FOLDER": folders, "topology BIZ": env.ask(listBusinesses),
 		"backup FILE": files, "audit FILE": files, "audit ROW": env.ask(listAuditRows),
 		"token ID": env.ask(listEnrolTokens), "relays RELAY": env.ask(listRelays), "request ID": env.ask(listRequests), "task ID": env.completeTasks,
-		"man FOLDER": folders, "servers ID": env.ask(listServers),
+		"man FOLDER": folders, "servers ID": env.ask(listServers), "config TEMPLATE": env.ask(listConfigs), "config JOB": cobra.NoFileCompletions,
 	}[group+" "+word]
 }
 

@@ -38,7 +38,7 @@ func TestExamples(t *testing.T) {
 		}
 	}
 
-	for _, kind := range []string{"definition", "business", "policy"} {
+	for _, kind := range []string{"definition", "business", "policy", "template"} {
 		if seen[kind] == 0 {
 			t.Errorf("no page has an example of a %s", kind)
 		}
@@ -54,6 +54,9 @@ func readExample(text string) (kind string, err error) {
 	case strings.HasPrefix(text, "allow_root:"):
 		_, err := policy.Parse("example", []byte(text))
 		return "policy", err
+	case strings.Contains(text, "\nfile_name:"):
+		_, err := (&configApplyOptions{file: "-"}).requests(strings.NewReader(text))
+		return "template", err
 	case !strings.HasPrefix(text, "namespace:") && !strings.HasPrefix(text, "name:"):
 		return "part of a document", nil
 	}

@@ -44,7 +44,7 @@ func pages() []page {
 	english, chinese := readme, readme
 	english.file, chinese.file = "README.md", "README.zh.md"
 
-	return []page{english, chinese, firstProcess(), compatibility(), examplesPage(), businesses(), install(), addHosts(),
+	return []page{english, chinese, firstProcess(), compatibility(), examplesPage(), businesses(), configurationFiles(), install(), addHosts(),
 		monitor(), upgrade(), uninstall(), troubleshoot()}
 }
 
@@ -76,6 +76,14 @@ soon online gozzard
 cp /stage/example-0.yaml shop.yaml`, rules: []rule{
 		{begins: "gozzard server --data", how: elsewhere, why: "needs a CMDB; internal/cmdb and test/fleettest have one"},
 	}}
+}
+
+func configurationFiles() page {
+	return page{file: "docs/configuration-files.md", replaced: []string{"USER", "root", "GROUP", "root"}, before: `PATH=$PATH:/src/bin
+background 0 "gozzard dev"
+soon online gozzard
+cp /stage/example-0.yaml shop.yaml
+cp /stage/example-1.yaml web.yaml`}
 }
 
 // open makes a server that other machines reach, on a clean machine, and a token.

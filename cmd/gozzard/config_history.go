@@ -1,0 +1,102 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/gozzard/gozzard/client"
+)
+
+// newConfigHistoryCommand is `gozzard config history`.
+func newConfigHistoryCommand(env *cliEnv) *cobra.Command {
+	var o configOptions
+	limit := 20
+	cmd := &cobra.Command{
+		Use:   "history [JOB]",
+		Short: "List what was released, compared and rolled back, or show one job",
+		Long: `List the jobs on configuration files of a business, the newest first: releases, rollbacks, comparisons
+and renders, also those of other people and of GSEKit's pages. With the number of a job, show the state
+of each process instance.
+
+Exit code of one job: 0 done everywhere, 1 failed, 5 there is none, 6 failed for some instances, 7 not
+done yet.`,
+		Example: `  gozzard config history
+  gozzard config history 17`,
+		Args: cobra.MaximumNArgs(1),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			if limit < 1 || limit > client.MaxPage {
+				return usage("--limit %d: use 1 to %d", limit, client.MaxPage)
+			}
+			return o.with(cmd.Context(), env, func(c *client.Client, biz int) error {
+				if len(args) == 0 {
+					return env.listConfigJobs(cmd.Context(), c, &o, biz, limit)
+				}
+				return env.showConfigJob(cmd.Context(), c, &o, biz, args[0])
+			})
+		},
+	}
+	o.register(cmd, "table", "json", "yaml")
+	cmd.Flags().IntVar(&limit, "limit", limit, "list at most this many jobs")
+	return cmd
+}
+
+// listConfigJobs prints the newest jobs of a business.
+func (env *cliEnv) listConfigJobs(ctx context.Context, c *client.Client, o *configOptions, biz, limit int) error {
+	page, err := c.ConfigJobs(ctx, biz, 0, limit)
+	if err != nil {
+		return err
+	}
+	if o.output.structured() {
+		return o.output.write(env.out, page)
+	}
+	list, err := c.ConfigTemplates(ctx, biz)
+	if err != nil {
+		return err
+	}
+	names := map[int64]string{}
+	for _, t := range list.Templates {
+		names[t.ID] = t.Name
+	}
+
+	t := newTable("JOB", "STARTED", "WORK", "TEMPLATES", "VERSION", "STATE", "USER", "APP")
+	for _, j := range page.Jobs {
+		var of []string
+		for _, id := range j.Templates {
+			name := names[id]
+			if name == "" {
+				name = fmt.Sprint(id)
+			}
+			of = append(of, name)
+		}
+		version := ""
+		if j.Version != 0 {
+			version = fmt.Sprint(j.Version)
+		}
+		t.add(strconv.FormatInt(j.ID, 10), j.Started.Local().Format(time.DateTime), j.Work, strings.Join(of, " "), version, j.State, j.User, j.App)
+	}
+	return t.write(env.out)
+}
+
+// showConfigJob prints one job. Its error is the exit code.
+func (env *cliEnv) showConfigJob(ctx context.Context, c *client.Client, o *configOptions, biz int, given string) error {
+	id, err := strconv.ParseInt(given, 10, 64)
+	if err != nil || id < 1 {
+		return usage("%q is not the number of a job, such as 17; see gozzard config history", printable(given))
+	}
+	job, err := c.ConfigJob(ctx, biz, id)
+	if err != nil {
+		return err
+	}
+	err = env.printConfigJob(&configJobOptions{output: o.output}, &job)
+	var ex *exitError
+	if !job.Done() && (err == nil || errors.As(err, &ex) && ex.err == nil) {
+		return &exitError{exitTimedOut, nil}
+	}
+	return err
+}

@@ -1,0 +1,156 @@
+//go:build linux
+
+package fleettest_test
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"testing"
+
+	ft "github.com/gozzard/gozzard/test/fleettest"
+)
+
+// configRig is a fleet of two agents with a folder for files each may write, and a business with a process on each.
+type configRig struct {
+	t    *testing.T
+	s    *ft.Server
+	conf string // the folder on the hosts
+	dir  string // of the person
+}
+
+func newConfigRig(t *testing.T, process string) *configRig {
+	t.Helper()
+	c := &configRig{t: t, s: ft.StartServer(t, ""), conf: fileFolder(t, "nobody"), dir: t.TempDir()}
+	var places []string
+	for n := 1; n <= 2; n++ {
+		state := t.TempDir()
+		c.write(state+"/policy.yaml", filesRules(c.conf)+fmt.Sprintf("path_prefixes: [%s]\n", c.conf))
+		c.s.StartAgentIn(t, n, state, "")
+		places = append(places, fmt.Sprintf("{id: %d, name: s%[1]d, host: {ip: 127.0.0.%[1]d, cloud: 0}, processes: [{id: 4%[1]d, name: nginx, user: nobody, %s}]}",
+			n, strings.ReplaceAll(process, "HOST", fmt.Sprint(n))))
+	}
+	applyTopology(t, c.s.API, 2, "biz: 2\nname: b\nsets:\n  - {id: 5, name: s, env: 3, modules: [{id: 21, name: web, instances: ["+
+		strings.Join(places, ", ")+"]}]}\n")
+	return c
+}
+
+func (c *configRig) write(file, text string) {
+	c.t.Helper()
+	if err := os.WriteFile(file, []byte(text), 0o644); err != nil {
+		c.t.Fatal(err)
+	}
+}
+
+// run runs the program as a person does. It must end with a code and print what a pattern says.
+func (c *configRig) run(code int, prints string, args ...string) string {
+	c.t.Helper()
+	return c.runAs(filepath.Join(c.s.Data, "credentials.json"), code, prints, args...)
+}
+
+func (c *configRig) runAs(credentials string, code int, prints string, args ...string) string {
+	c.t.Helper()
+	cmd := exec.Command(ft.Binary(c.t), append([]string{"config"}, args...)...)
+	cmd.Dir = c.dir
+	cmd.Env = append(os.Environ(), "GOZZARD_CREDENTIALS="+credentials, "LC_ALL=C")
+	out, err := cmd.CombinedOutput()
+	got := 0
+	var exit *exec.ExitError
+	if errors.As(err, &exit) {
+		got = exit.ExitCode()
+	} else if err != nil {
+		c.t.Fatal(err)
+	}
+	if got != code || !regexp.MustCompile("(?m)"+prints).Match(out) {
+		c.t.Fatalf("gozzard config %s ends with %d, want %d and %q:\n%s", strings.Join(args, " "), got, code, prints, out)
+	}
+	return string(out)
+}
+
+// apply applies the template with a port.
+func (c *configRig) apply(port int) {
+	c.t.Helper()
+	c.write(filepath.Join(c.dir, "nginx.tpl"), fmt.Sprintf("listen ${bk_host_innerip}:%d;\n", port))
+	c.write(filepath.Join(c.dir, "nginx.yaml"), fmt.Sprintf("biz: 2\nname: nginx\nfile_name: ${bk_host_innerip}.conf\nfolder: %s\nowner: nobody\n"+
+		"group: nogroup\nmode: \"0640\"\ncontent_file: nginx.tpl\nbind: {processes: [41, 42]}\n", c.conf))
+	c.run(0, "^applied: ", "apply", "-f", "nginx.yaml")
+}
+
+func (c *configRig) file(n int) string { return fmt.Sprintf("%s/127.0.0.%d.conf", c.conf, n) }
+
+// has checks the file of a host.
+func (c *configRig) has(n int, want string) {
+	c.t.Helper()
+	if got, err := os.ReadFile(c.file(n)); err != nil || string(got) != want {
+		c.t.Errorf("host %d has %q, %v, want %q", n, got, err, want)
+	}
+}
+
+// version finds the newest version of the template.
+func (c *configRig) version() string {
+	c.t.Helper()
+	m := regexp.MustCompile(`(?m)^(\d+) +active `).FindStringSubmatch(c.run(0, "active", "show", "nginx"))
+	return m[1]
+}
+
+const idleProcess = "work_path: /data, pid_file: /run/nginx.pid, start_cmd: ./start.sh, stop_cmd: ./stop.sh"
+
+// TestConfigCommand drives the built program with agents of their own: from a template in a file to files on two hosts, a change by
+// hand, and back.
+func TestConfigCommand(t *testing.T) {
+	t.Parallel() // it mostly waits
+	c := newConfigRig(t, idleProcess)
+	c.apply(80)
+	first := c.version()
+	c.run(0, `^listen 127\.0\.0\.2:80;$`, "render", "nginx", "--process", "42")
+	c.run(0, "^release: 2 done of 2$", "release", "nginx", "--confirm", "2")
+	c.has(1, "listen 127.0.0.1:80;\n")
+	c.has(2, "listen 127.0.0.2:80;\n")
+
+	// A change by hand is shown and kept; the other host goes on.
+	c.apply(8080)
+	c.write(c.file(1), "by hand\n")
+	c.run(1, `(?s)changed by hand since the last release.*- by hand.*\+ listen 127\.0\.0\.1:8080;`, "diff", "nginx")
+	c.run(6, `(?s)127\.0\.0\.1 .* failed .*has changed on the host.*release: 1 done, 1 failed of 2`, "release", "nginx")
+	c.has(1, "by hand\n")
+	c.has(2, "listen 127.0.0.2:8080;\n")
+	c.run(0, "^release: 2 done of 2$", "release", "nginx", "--force")
+	c.has(1, "listen 127.0.0.1:8080;\n")
+
+	// Back, to what was released before. A change by hand is kept then, too.
+	c.write(c.file(2), "again by hand\n")
+	c.run(6, "^rollback: 1 done, 1 failed of 2$", "rollback", "nginx", "--version", first)
+	c.has(2, "again by hand\n")
+	c.run(0, "^rollback: 1 done of 1$", "rollback", "nginx", "--version", first, "--force", "-e", "*.*.*.*.42")
+	c.has(1, "listen 127.0.0.1:80;\n")
+	c.has(2, "listen 127.0.0.2:80;\n")
+	c.run(0, `(?s) rollback +nginx +`+first+` +succeeded .* rollback +nginx +`+first+` +failed .* release +nginx `, "history")
+
+	// Somebody without the right sees it and changes nothing, with force either.
+	viewer := newTenant(t, c.s, "viewer", ft.J{"role": "viewer", "businesses": []int{2}})
+	own := filepath.Join(t.TempDir(), "viewer.json")
+	c.write(own, fmt.Sprintf(`{"url": %q, "bk_app_code": %q, "bk_app_secret": %q, "bk_username": "viewer"}`, viewer.Cred.URL, viewer.Cred.AppCode,
+		viewer.Cred.Secret))
+	if err := os.Chmod(own, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	c.runAs(own, 0, " nginx ", "list")
+	for _, args := range [][]string{{"apply", "-f", "nginx.yaml"}, {"release", "nginx", "--force"}, {"diff", "nginx"}, {"remove", "nginx"},
+		{"rollback", "nginx", "--version", first, "--force"}} {
+		c.runAs(own, 4, "may not", args...)
+	}
+	c.has(1, "listen 127.0.0.1:80;\n")
+
+	// What the policy of the host does not allow fails there, and forcing does not change that.
+	c.write(filepath.Join(c.dir, "out.yaml"), "biz: 2\nname: out\nfile_name: out.conf\nfolder: /etc\nowner: nobody\ngroup: nogroup\ncontent: x\n"+
+		"bind: {processes: [41]}\n")
+	c.run(0, "^applied: ", "apply", "-f", "out.yaml")
+	c.run(1, "policy", "release", "out", "--force")
+	if _, err := os.Stat("/etc/out.conf"); err == nil {
+		t.Error("/etc/out.conf was written")
+	}
+}
