@@ -257,7 +257,7 @@ func (r *rig) answer(names ...string) {
 	r.t.Helper()
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	list, err := r.store.Open(r.t.Context(), "")
+	list, err := r.store.Open(r.t.Context())
 	if err != nil {
 		r.t.Fatal(err)
 	}
