@@ -5,6 +5,7 @@ import (
 	"crypto/sha256"
 	"encoding/hex"
 	"fmt"
+	"hash/crc32"
 	"path"
 	"strconv"
 	"strings"
@@ -15,7 +16,8 @@ import (
 // Limits of files on hosts. The policy of a host usually allows less.
 const (
 	MaxFileBytes   = 16 << 20  // of a file that is read or replaced
-	MaxInlineBytes = 256 << 10 // of a content that is written: it is inside the operation
+	MaxInlineBytes = 256 << 10 // of a content inside the operation; a larger one travels in parts
+	MaxPartBytes   = 256 << 10 // of a part
 	MaxPathBytes   = 1024      // of a path
 )
 
@@ -29,7 +31,8 @@ type FileSpec struct {
 	Size   int64  `json:"size"`            // of the content
 
 	Content []byte `json:"content,omitempty"`
-	Kept    bool   `json:"kept,omitempty"` // instead of Content: the agent uses what it keeps of this digest; Size is 0
+	Kept    bool   `json:"kept,omitempty"`  // instead of Content: the agent uses what it keeps of this digest; Size is 0
+	Parts   bool   `json:"parts,omitempty"` // instead of Content: the agent asks for it, part by part (ContentQuery)
 
 	// Expect is the digest that the file must have before it is replaced, or FileAbsent. "" expects nothing. So a file that
 	// a person has changed on the host is not replaced unseen.
@@ -74,10 +77,20 @@ func (f *FileSpec) Validate() error {
 		return fmt.Errorf("expect must be %q or a sha256 in lower case", FileAbsent)
 	case f.Kept && (f.Size != 0 || len(f.Content) > 0):
 		return fmt.Errorf("there is a content although the host is to use one that it keeps")
-	case !f.Kept && (int64(len(f.Content)) != f.Size || FileDigest(f.Content) != f.SHA256):
+	case f.Parts && (f.Kept || f.Size <= MaxInlineBytes || len(f.Content) > 0):
+		return fmt.Errorf("a content travels in parts only if it has more than %d bytes", MaxInlineBytes)
+	case !f.Kept && !f.Parts && (int64(len(f.Content)) != f.Size || FileDigest(f.Content) != f.SHA256):
 		return fmt.Errorf("the content is not the one that sha256 and size name")
 	}
 	return nil
+}
+
+// SetContent says what is written. A large content is not inside the operation.
+func (f *FileSpec) SetContent(content []byte) {
+	f.Size, f.SHA256 = int64(len(content)), FileDigest(content)
+	if f.Parts = len(content) > MaxInlineBytes; !f.Parts {
+		f.Content = content
+	}
 }
 
 // ValidateFilePath checks the path of a file on a host: absolute, clean, and plain enough to be shown.
@@ -212,6 +225,28 @@ type FileQuery struct {
 	Offset  int64  // of the first byte to return
 	Max     int    // most bytes to return
 }
+
+// ContentQuery asks the server for a part of the content of an operation (FileSpec.Parts). The agent asks for one part after the
+// other, so it decides how fast they come.
+type ContentQuery struct {
+	Op     OpID
+	SHA256 string // of the whole content, in hexadecimal
+	Offset int64
+}
+
+// ContentPart is the answer to a ContentQuery.
+type ContentPart struct {
+	Op     OpID
+	SHA256 string // of the whole content, in hexadecimal
+	Offset int64
+	Data   []byte
+	Sum    uint32 // CRC-32C of Data (PartSum)
+	Error  string // why there is no such content; "" means none
+}
+
+// PartSum is the checksum of a part. It finds what was damaged on the way; that a content is the right one follows from its
+// digest, which the signature of the operation covers.
+func PartSum(data []byte) uint32 { return crc32.Checksum(data, crc32.MakeTable(crc32.Castagnoli)) }
 
 // FileAnswer is the answer to a FileQuery. Every part has the digest of the whole content, so a reader notices that the
 // file changed between two parts.

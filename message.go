@@ -22,6 +22,7 @@ const (
 	CommandUpdate  // run the release of Update, or report why not
 	CommandHistory // answer History; only for agents with HostInfo.History
 	CommandFile    // answer File; only for agents with HostInfo.Files
+	CommandContent // Content is a part of a content that the agent asked for
 )
 
 // Command is the message from the server to an agent.
@@ -45,6 +46,8 @@ type Command struct {
 	History *HistoryQuery // CommandHistory
 
 	File *FileQuery // CommandFile
+
+	Content *ContentPart // CommandContent
 
 	// Servers are all servers that this agent may use; CommandWelcome and CommandAck. None: nothing is said about them, as
 	// in commands of earlier versions. Agents of earlier versions ignore it.
@@ -86,6 +89,7 @@ const (
 	ReportUpdate
 	ReportHistory
 	ReportFile
+	ReportContent
 )
 
 // Report is the message from an agent to the server. The connection identifies the agent; the report does not.
@@ -112,6 +116,8 @@ type Report struct {
 	History *History // ReportHistory
 
 	File *FileAnswer // ReportFile
+
+	Content *ContentQuery // ReportContent
 
 	Vitals *Vitals // ReportHeartbeat; agents of earlier versions send none
 }

@@ -51,6 +51,10 @@ type Operation struct {
 	// Expect are the digests of the definitions that the caller has read: the operation is rejected if one that it replaces
 	// has another. An empty list that is not nil expects that there is none; nil expects nothing.
 	Expect []string
+
+	// Contents are large contents of files, by their digests, that are not inside the items (FileSpec.Parts). The record may have
+	// those that are missing.
+	Contents map[string][]byte
 }
 
 // Item is one action on one process on many hosts.

@@ -44,7 +44,7 @@ func (c *Client) WriteFile(ctx context.Context, w FileWrite) (Accepted, error) {
 		LineEnds: w.LineEnds, Kept: w.Kept, Expect: w.Expect, Confirm: w.Confirm, OfflineRequest: w.Offline.request()}
 	if w.Content != nil {
 		text := string(w.Content)
-		if r.Content = &text; !utf8.Valid(w.Content) {
+		if r.Content = &text; len(w.Content) > gozzard.MaxInlineBytes || !utf8.Valid(w.Content) { // escapes would make it longer
 			text = base64.StdEncoding.EncodeToString(w.Content)
 			r.Content, r.ContentBase64 = nil, &text
 		}

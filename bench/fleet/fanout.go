@@ -48,20 +48,25 @@ func (b *bench) fanOut(ctx context.Context, s *testServer, m *measured, agents [
 		b.say("%s: %d targets accepted after %s, all verdicts read after %s, %s of CPU per operation", m, f.targets,
 			f.accepted.Round(time.Millisecond), f.whole.Round(time.Millisecond), f.cpu)
 	}
-	return nil
+	return b.fanFiles(ctx, s, m, agents)
 }
 
 // fanRounds measures some equal tasks.
 func (b *bench) fanRounds(ctx context.Context, s *testServer, hosts, names, rounds int, agents []*child.Process) (f fanned, err error) {
+	return b.fanTasks(s, names*hosts, rounds, agents, func(int) (time.Duration, error) { return s.reloadAll(ctx, names, hosts) })
+}
+
+// fanTasks measures tasks with some targets. task runs one of them and returns when it was accepted.
+func (b *bench) fanTasks(s *testServer, targets, rounds int, agents []*child.Process, task func(i int) (time.Duration, error)) (f fanned, err error) {
 	var accepted, whole []time.Duration
 	before, err := crowd.SpentBy(agents)
 	if err != nil {
 		return f, err
 	}
 	cpu, _, err := child.Spent(s.Process, func() error {
-		for range rounds {
+		for i := range rounds {
 			began := time.Now()
-			took, err := s.reloadAll(ctx, names, hosts)
+			took, err := task(i)
 			if err != nil {
 				return err
 			}
@@ -79,8 +84,8 @@ func (b *bench) fanRounds(ctx context.Context, s *testServer, hosts, names, roun
 
 	slices.Sort(accepted)
 	slices.Sort(whole)
-	return fanned{targets: names * hosts, accepted: accepted[rounds/2], whole: whole[rounds/2],
-		cpu: cpu / time.Duration(rounds*names*hosts), agents: float64(after-before) / float64(after-before+cpu)}, nil
+	return fanned{targets: targets, accepted: accepted[rounds/2], whole: whole[rounds/2],
+		cpu: cpu / time.Duration(rounds*targets), agents: float64(after-before) / float64(after-before+cpu)}, nil
 }
 
 // addFan adds the figures of tasks on all hosts.

@@ -32,7 +32,7 @@ func TestQuickRun(t *testing.T) {
 	}
 
 	text := res.Text()
-	for _, want := range []string{"Server CPU at rest", "Memory of the server", "One task on all hosts", "60 targets", "From kill -9", "20 agents, plain",
+	for _, want := range []string{"Server CPU at rest", "Memory of the server", "One task on all hosts", "60 targets", "20 KB on 20 hosts", "1024 KB on 20 hosts", "From kill -9", "20 agents, plain",
 		"20 agents, tls", "What holds memory", "permissions of each connection", "20 agents, tls, tasks", "20 agents, tls, return"} {
 		if !strings.Contains(text, want) {
 			t.Errorf("the results do not have %q", want)

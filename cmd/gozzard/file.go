@@ -115,12 +115,12 @@ func readContent(from string, in io.Reader) ([]byte, error) {
 		in = f
 	}
 
-	b, err := io.ReadAll(io.LimitReader(in, gozzard.MaxInlineBytes+1))
+	b, err := io.ReadAll(io.LimitReader(in, gozzard.MaxFileBytes+1))
 	switch {
 	case err != nil:
 		return nil, usage("cannot read the content: %w", err)
-	case len(b) > gozzard.MaxInlineBytes:
-		return nil, usage("the content has more than %d bytes", gozzard.MaxInlineBytes)
+	case len(b) > gozzard.MaxFileBytes:
+		return nil, usage("the content has more than %d bytes", gozzard.MaxFileBytes)
 	}
 	return append([]byte{}, b...), nil
 }

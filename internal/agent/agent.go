@@ -156,6 +156,8 @@ type Agent struct {
 	logQueries     chan *gozzard.LogQuery
 	historyQueries chan *gozzard.HistoryQuery
 	fileQueries    chan *gozzard.FileQuery
+	contentQueries chan gozzard.ContentQuery
+	fetches        fetches
 	files          fileQueue
 	scripts        scriptQueue
 
@@ -188,6 +190,7 @@ func New(o Options) (*Agent, error) {
 
 		historyQueries: make(chan *gozzard.HistoryQuery, maxHistoryQueries),
 		fileQueries:    make(chan *gozzard.FileQuery, maxFileQueries),
+		contentQueries: make(chan gozzard.ContentQuery, fileWorkers),
 	}
 
 	// Restore the state from the journal.
@@ -356,6 +359,7 @@ func (a *Agent) Run(ctx context.Context, link Link) error {
 	wg.Go(func() { a.answerLogs(ctx, link) })
 	if a.o.Files != nil {
 		wg.Go(func() { a.answerFiles(ctx, link) })
+		wg.Go(func() { a.askContents(ctx, link) })
 	}
 	if a.o.History != nil {
 		wg.Go(func() { a.o.History.Run(ctx) })

@@ -129,6 +129,9 @@ func (a *Agent) runFile(w fileWork) {
 	}
 
 	file, content, err := a.prepareFile(&w)
+	if errors.Is(err, errAgentEnds) {
+		return
+	}
 	if err != nil {
 		a.rejectFile(w.op, err)
 		return
@@ -188,19 +191,33 @@ func (a *Agent) prepareFile(w *fileWork) (OpenFile, []byte, error) {
 		content = view.Content
 	}
 
-	// Look at the file.
+	// Look at the file. What comes in parts is asked for only if it is needed, and then the file is looked at again.
+	file, err := a.lookAt(account, spec)
+	if err != nil || !spec.Parts || file.Same(spec) {
+		return file, content, err
+	}
+	file.Close()
+	if content, err = a.fetchContent(w); err != nil {
+		return nil, nil, err
+	}
+	file, err = a.lookAt(account, spec)
+	return file, content, err
+}
+
+// lookAt opens a file that may be replaced.
+func (a *Agent) lookAt(account string, spec *gozzard.FileSpec) (OpenFile, error) {
 	file, err := a.o.Files.Open(account, spec.Path)
 	if err != nil {
-		return nil, nil, err
+		return nil, err
 	}
 	if err = checkExpected(spec, file.View()); err == nil {
 		err = file.Check(spec)
 	}
 	if err != nil {
 		file.Close()
-		return nil, nil, err
+		return nil, err
 	}
-	return file, content, nil
+	return file, nil
 }
 
 // checkExpected rejects a file that is not what the caller has seen.

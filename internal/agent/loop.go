@@ -307,6 +307,8 @@ func (a *Agent) handleCommands() {
 			a.queueHistoryQuery(cmd)
 		case gozzard.CommandFile:
 			a.queueFileQuery(cmd)
+		case gozzard.CommandContent:
+			a.takePart(cmd)
 		case gozzard.CommandUpdate:
 			a.handleUpdate(cmd)
 		default:

@@ -38,6 +38,8 @@ type rig struct {
 	noRound bool   // full reports are not acknowledged
 	deaf    bool   // events are not acknowledged
 
+	part func(q *gozzard.ContentQuery) []*gozzard.ContentPart // answers a question for a part of a content
+
 	oldRounds bool // full reports are no heartbeats, as for an older server
 
 	interval time.Duration // sent with the Welcome
@@ -139,6 +141,11 @@ func (r *rig) Send(rep *gozzard.Report) error {
 			return nil
 		}
 		cmd.AckEvents = rep.Events[len(rep.Events)-1].Seq
+	case gozzard.ReportContent:
+		for _, p := range r.part(rep.Content) {
+			r.a.Receive(&gozzard.Command{Version: 1, Session: rep.Session, Kind: gozzard.CommandContent, Content: p})
+		}
+		return nil
 	case gozzard.ReportLogs, gozzard.ReportHistory:
 		return nil
 	}

@@ -19,6 +19,7 @@ import (
 // The limits of a request's body, in bytes.
 const (
 	maxOperationBody = 4 << 20
+	maxFileBody      = 32 << 20 // a content of gozzard.MaxFileBytes in base64, and the names of many hosts
 	maxAccountBody   = 1 << 20
 	maxTopologyBody  = topology.MaxDocument
 	maxShortBody     = 32 << 10  // also of hosts that are not enrolled yet

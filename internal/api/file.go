@@ -18,7 +18,7 @@ func (a *api) putFile(w http.ResponseWriter, r *http.Request, caller gozzard.Cal
 	if err != nil {
 		return err
 	}
-	body, err := readBody(w, r, maxOperationBody)
+	body, err := readBody(w, r, maxFileBody)
 	if err != nil {
 		return err
 	}

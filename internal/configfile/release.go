@@ -201,11 +201,8 @@ func checkWrite(w *gozzard.FileWrite) error {
 	if err != nil {
 		return err
 	}
-	if len(content) > gozzard.MaxInlineBytes {
-		return fmt.Errorf("the content has %d bytes, at most %d are allowed", len(content), gozzard.MaxInlineBytes)
-	}
-	spec := gozzard.FileSpec{Path: w.Path, Group: w.Group, Mode: w.Mode, SHA256: gozzard.FileDigest(content), Size: int64(len(content)),
-		Content: content}
+	spec := gozzard.FileSpec{Path: w.Path, Group: w.Group, Mode: w.Mode}
+	spec.SetContent(content)
 	return spec.Validate()
 }
 

@@ -98,6 +98,9 @@ func (p *Plane) draft(ctx context.Context, op *gozzard.Operation, queue delivery
 	p.fillDefinitions(d, recs)
 	if p.o.Admit != nil && !op.Caller.Rights.All() {
 		d.task.NewBytes = d.newBytes(recs)
+		for _, content := range op.Contents {
+			d.task.NewBytes += len(content)
+		}
 	}
 	d.noteRegistered(now)
 	return d, nil

@@ -22,17 +22,17 @@ func (p *Plane) WriteFiles(ctx context.Context, op *gozzard.FileOperation) (gozz
 
 // OperationOf is the operation that writes files.
 func OperationOf(op *gozzard.FileOperation) (*gozzard.Operation, error) {
-	items, err := fileItems(op.Writes)
-	if err != nil {
-		return nil, err
-	}
-	return &gozzard.Operation{Caller: op.Caller, Door: op.Door, Items: items, IdempotencyKey: op.IdempotencyKey,
-		RequestHash: op.RequestHash, WaitOffline: op.WaitOffline, Confirm: op.Confirm}, nil
+	whole := &gozzard.Operation{Caller: op.Caller, Door: op.Door, IdempotencyKey: op.IdempotencyKey,
+		RequestHash: op.RequestHash, WaitOffline: op.WaitOffline, Confirm: op.Confirm, Contents: map[string][]byte{}}
+	var err error
+	whole.Items, err = fileItems(op.Writes, whole.Contents)
+	return whole, err
 }
 
 // fileItems are the items of an operation that writes files. Writes that follow each other and differ in their targets only
-// share an item, and so their description in the record. A write that is invalid makes all of them an error.
-func fileItems(writes []gozzard.FileWrite) ([]gozzard.Item, error) {
+// share an item, and so their description in the record. A write that is invalid makes all of them an error. Large contents are
+// put into contents.
+func fileItems(writes []gozzard.FileWrite, contents map[string][]byte) ([]gozzard.Item, error) {
 	var items []gozzard.Item
 	for i := range writes {
 		w := &writes[i]
@@ -45,7 +45,7 @@ func fileItems(writes []gozzard.FileWrite) ([]gozzard.Item, error) {
 		it := gozzard.Item{Action: gozzard.ActionConfigure, Key: gozzard.FileKey(w.Namespace, w.Path),
 			Targets: []gozzard.Target{w.Target}, Refused: w.Refused}
 		if w.Refused == nil {
-			spec, err := fileSpec(w)
+			spec, err := fileSpec(w, contents)
 			if err != nil {
 				return nil, gozzard.Errorf(gozzard.ErrInvalid, "file %s: %s", gozzard.Clip(w.Path, 200), err)
 			}
@@ -64,7 +64,7 @@ func sameFile(a, b *gozzard.FileWrite) bool {
 }
 
 // fileSpec is the description of a file that an operation carries.
-func fileSpec(w *gozzard.FileWrite) (*gozzard.Spec, error) {
+func fileSpec(w *gozzard.FileWrite, contents map[string][]byte) (*gozzard.Spec, error) {
 	f := &gozzard.FileSpec{Path: w.Path, Group: w.Group, Mode: cmp.Or(w.Mode, "0644"), SHA256: w.Kept, Expect: w.Expect}
 	switch {
 	case w.Account == "":
@@ -78,10 +78,9 @@ func fileSpec(w *gozzard.FileWrite) (*gozzard.Spec, error) {
 		if err != nil {
 			return nil, err
 		}
-		if len(content) > gozzard.MaxInlineBytes {
-			return nil, fmt.Errorf("the content has %d bytes, at most %d are allowed", len(content), gozzard.MaxInlineBytes)
+		if f.SetContent(content); f.Parts {
+			contents[f.SHA256] = content
 		}
-		f.Content, f.Size, f.SHA256 = content, int64(len(content)), gozzard.FileDigest(content)
 	}
 
 	spec := &gozzard.Spec{File: f}

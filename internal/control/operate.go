@@ -70,7 +70,12 @@ func (p *Plane) operate(ctx context.Context, op *gozzard.Operation) (gozzard.Tas
 	}
 	leave() // its attempts are counted by Reserve now
 
-	// Record it.
+	// Record it, its contents first.
+	if err := p.KeepContents(ctx, op); err != nil {
+		p.delivery.Unreserve(op.Caller.App, open)
+		admitted.undo()
+		return gozzard.Task{}, err
+	}
 	d.task.InOrder, d.task.Charge = p.peers != nil, admitted.Charge
 	if readOnly(op) {
 		d.task.FoldAudit = p.o.FoldQuery

@@ -36,6 +36,7 @@ type Plane struct {
 	results   *taskResults
 	peers     *peers // nil: the server is alone
 	questions questions
+	contents  *contents
 	restorer  *restorer
 	claims    claims
 
@@ -58,7 +59,7 @@ func New(ctx context.Context, o Options) (*Plane, error) {
 		o: o, started: o.Now(), launcher: newLauncher(), limiter: newHelloLimiter(o.HelloRate),
 		hellos: make(chan hello, 1024), events: NewEventRing(o.Events), queue: newEventQueue(),
 		eventReads: make(chan struct{}, eventReads), eventsElsewhere: make(chan struct{}, 1),
-		questions: questions{open: map[gozzard.OpID]*question{}},
+		questions: questions{open: map[gozzard.OpID]*question{}}, contents: newContents(),
 	}
 	p.delivery = delivery.New(delivery.Options{
 		Store: recorder{p}, Dispatcher: o.Dispatch, Log: o.Log, Now: o.Now,
@@ -168,6 +169,9 @@ func (p *Plane) Run(ctx context.Context) error {
 		run(p.peers.loop)
 	}
 
+	for range contentWorkers {
+		run(p.contentLoop)
+	}
 	for range helloWorkers {
 		run(p.helloLoop)
 	}
@@ -183,6 +187,9 @@ func (p *Plane) Prune(ctx context.Context) error {
 	for wait := time.Minute; pace.Sleep(ctx, wait) == nil; {
 		n, err := p.o.Store.Prune(ctx, p.o.Now().Add(-p.o.Keep), step)
 		wait = every
+		if err == nil && n < step {
+			err = p.o.Store.PruneContents(ctx, p.o.Now())
+		}
 		if err != nil && ctx.Err() == nil {
 			p.o.Log.Error("cannot prune old results", "err", err)
 		} else if n == step {

@@ -12,7 +12,7 @@ func (p *Plane) Receive(from gozzard.AgentID, cloud int, r *gozzard.Report) {
 		p.receiveHello(from, cloud, r)
 		return
 	case gozzard.ReportResults, gozzard.ReportStatus, gozzard.ReportHeartbeat, gozzard.ReportEvents,
-		gozzard.ReportLogs, gozzard.ReportUpdate, gozzard.ReportHistory, gozzard.ReportFile:
+		gozzard.ReportLogs, gozzard.ReportUpdate, gozzard.ReportHistory, gozzard.ReportFile, gozzard.ReportContent:
 		if !p.heard(from, cloud, r.Session) {
 			return
 		}
@@ -42,6 +42,8 @@ func (p *Plane) Receive(from gozzard.AgentID, cloud int, r *gozzard.Report) {
 		p.receiveHistory(from, cloud, r)
 	case gozzard.ReportFile:
 		p.receiveFile(from, cloud, r)
+	case gozzard.ReportContent:
+		p.receiveContent(from, cloud, r)
 	case gozzard.ReportUpdate:
 		p.receiveUpdate(from, r)
 		p.peers.noteReport(from, cloud, r) // another server may have ordered it

@@ -30,6 +30,7 @@ type rig struct {
 	newestGen      uint64
 	defaultAccount string
 	histories      bool // agents keep histories
+	files          bool // agents write files
 	// around, unless nil, is what the plane gets instead of the store itself.
 	around func(*sqlstore.Store) control.Store
 	store  *sqlstore.Store
@@ -196,7 +197,7 @@ func (r *rig) hello(agent gozzard.AgentID, session uint64, pos gozzard.JournalPo
 	addr.IP = ip
 	r.plane.Receive(agent, 0, &gozzard.Report{Version: 1, Kind: gozzard.ReportHello, Session: session, Journal: pos,
 		Hello: &gozzard.Hello{Host: gozzard.HostInfo{Agent: agent, Addrs: []gozzard.HostAddr{addr},
-			DefaultAccount: r.defaultAccount, History: r.histories}, Open: open, NewestGen: r.newestGen}})
+			DefaultAccount: r.defaultAccount, History: r.histories, Files: r.files}, Open: open, NewestGen: r.newestGen}})
 	r.until("no welcome", func() bool { return len(r.commands(agent, gozzard.CommandWelcome)) > n })
 }
 

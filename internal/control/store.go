@@ -9,6 +9,17 @@ import (
 	"github.com/gozzard/gozzard/internal/record"
 )
 
+// ContentStore keeps large contents of files once, by their digests, however many hosts and tasks they are for.
+type ContentStore interface {
+	// KeepContents keeps contents at least until a time. One without a body must be kept already: ErrConflict. ErrStorageFull if
+	// all contents together would take too much room.
+	KeepContents(ctx context.Context, list []record.Content, until time.Time) error
+	// Content reads a content; ErrNotFound if it is not kept any more.
+	Content(ctx context.Context, digest string) ([]byte, error)
+	// PruneContents removes contents whose time is over.
+	PruneContents(ctx context.Context, now time.Time) error
+}
+
 // Store is the record: every acknowledged fact, durable when a call returns. It decides nothing; the conditions of its
 // compare-and-sets come from gozzard.AttemptState.Sources. Writes of several goroutines may share one transaction; each
 // write succeeds or fails on its own.
@@ -18,6 +29,7 @@ import (
 // error to handle: the store calls the Fatal func it was built with, and nothing is acknowledged after it.
 type Store interface {
 	EventStore
+	ContentStore
 
 	// Accept records a task, its attempts (states as given), the definitions it registers, its audit row and its
 	// idempotency key in one transaction. It draws the task's number and fills in Task.Seq, Task.ID and

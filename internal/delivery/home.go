@@ -36,6 +36,17 @@ func (e *Engine) heldOf(agents []gozzard.AgentID) map[gozzard.OpID]bool {
 	return held
 }
 
+// SpecOf is the definition of an open operation of an agent; nil if the agent has no such operation here.
+func (e *Engine) SpecOf(agent gozzard.AgentID, op gozzard.OpID) []byte {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	a := e.queue.attempts[op]
+	if a == nil || a.agent.id != agent {
+		return nil
+	}
+	return a.op.Spec
+}
+
 // Missing lists the attempts that this server does not have, and whose verdicts it did not record lately.
 func (e *Engine) Missing(list []gozzard.Attempt) (missing []gozzard.Attempt) {
 	e.mu.Lock()

@@ -158,7 +158,7 @@ func (h *Hub) Send(to gozzard.AgentID, cloud int, cmd *gozzard.Command) error {
 		return fmt.Errorf("cannot send to agent: %w", err)
 	}
 
-	if cmd.Kind == gozzard.CommandLogs || cmd.Kind == gozzard.CommandHistory {
+	if cmd.Kind == gozzard.CommandLogs || cmd.Kind == gozzard.CommandHistory || cmd.Kind == gozzard.CommandFile {
 		h.limiter.expectAnswer(p.String())
 	}
 

@@ -3,6 +3,7 @@ package server
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"slices"
 	"strconv"
@@ -175,8 +176,17 @@ func (s *Server) holdRoot(ctx context.Context, op *gozzard.Operation, attempts [
 			words = append(words, word)
 		}
 	}
-	return p.desk.Ask(ctx, op.Caller, approval.RootCommand, fmt.Sprintf("as root on %d hosts: %s", len(hosts),
+	err := p.desk.Ask(ctx, op.Caller, approval.RootCommand, fmt.Sprintf("as root on %d hosts: %s", len(hosts),
 		strings.Join(words, ", ")), in)
+
+	// Large contents of files are not inside the request, so the record keeps them while it waits.
+	var held *approval.Held
+	if errors.As(err, &held) {
+		if fault := s.plane.KeepContents(ctx, op); fault != nil {
+			return fault
+		}
+	}
+	return err
 }
 
 // holdsRoot reports whether holdRoot would let an operation wait, and counts nothing.

@@ -165,7 +165,7 @@ const dropAudit15 = `DROP TABLE IF EXISTS quotas; DROP TABLE IF EXISTS signing_k
 	DROP TABLE IF EXISTS audit_exports; ALTER TABLE businesses DROP COLUMN left_out; ALTER TABLE services DROP COLUMN host_id;
 	ALTER TABLE sets DROP COLUMN attributes; ALTER TABLE modules DROP COLUMN attributes; ALTER TABLE services DROP COLUMN host_attributes;
 	DROP TABLE IF EXISTS config_templates; DROP TABLE IF EXISTS config_versions; DROP TABLE IF EXISTS config_bindings; DROP TABLE IF EXISTS config_texts;
-	DROP TABLE IF EXISTS config_instances; DROP TABLE IF EXISTS config_snapshots; DROP TABLE IF EXISTS job_results; DELETE FROM counters WHERE name LIKE 'config_%';
+	DROP TABLE IF EXISTS config_instances; DROP TABLE IF EXISTS config_snapshots; DROP TABLE IF EXISTS job_results; DROP TABLE IF EXISTS file_contents; DELETE FROM counters WHERE name LIKE 'config_%';
 	ALTER TABLE jobs DROP COLUMN work; ALTER TABLE jobs DROP COLUMN choice;
 	DELETE FROM schema_version WHERE version_id >= 15`
 

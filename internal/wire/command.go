@@ -53,6 +53,10 @@ func AppendCommand(b []byte, c *gozzard.Command) []byte {
 		b = appendFileQuery(b, 17, c.File)
 	}
 
+	if c.Content != nil {
+		b = appendContentPart(b, 18, c.Content)
+	}
+
 	return b
 }
 
@@ -63,7 +67,7 @@ func DecodeCommand(b []byte) (*gozzard.Command, error) {
 	for d.next() {
 		switch d.num {
 		case 2:
-			c.Kind = gozzard.CommandKind(d.atMost(uint64(gozzard.CommandFile)))
+			c.Kind = gozzard.CommandKind(d.atMost(uint64(gozzard.CommandContent)))
 		case 3:
 			c.Session = d.uint()
 		case 4:
@@ -112,6 +116,11 @@ func DecodeCommand(b []byte) (*gozzard.Command, error) {
 				c.File = new(gozzard.FileQuery)
 			}
 			d.nested(decodeFileQuery(d.message("file query"), c.File))
+		case 18:
+			if c.Content == nil {
+				c.Content = new(gozzard.ContentPart)
+			}
+			d.nested(decodeContentPart(d.message("part of a content"), c.Content))
 		case fieldVersion:
 			d.fail("comes twice")
 		default:

@@ -70,16 +70,16 @@ func FuzzFileMessages(f *testing.F) {
 	z := fuzztest.New(f)
 	z.Add(uint8(0), []byte{})
 	for _, c := range commands() {
-		if c.File != nil {
+		if c.File != nil || c.Content != nil {
 			z.Add(uint8(0), wire.AppendCommand(nil, c))
 		}
 	}
 	for _, r := range reports() {
-		if r.File != nil {
+		if r.File != nil || r.Content != nil {
 			z.Add(uint8(1), wire.AppendReport(nil, r))
 		}
 	}
-	for i, body := range [][]byte{{0x22, 1, '/', 0x40, 1}, {0x12, 2, 0x42, 0}} {
+	for i, body := range [][]byte{{0x22, 1, '/', 0x40, 1}, {0x12, 2, 0x42, 0}, {0x1a, 1, 'x', 0x28, 7}, {0x10, 1}} {
 		z.Add(uint8(2+i), body)
 	}
 
@@ -89,9 +89,9 @@ func FuzzFileMessages(f *testing.F) {
 			command bool
 			kind    uint8
 			number  protowire.Number
-		}{{true, 10, 17}, {false, 9, 19}}
-		command := kind%4 == 0
-		if n := int(kind%4) - 2; n >= 0 {
+		}{{true, 10, 17}, {true, 11, 18}, {false, 9, 19}, {false, 10, 20}}
+		command := kind%6 == 0
+		if n := int(kind%6) - 2; n >= 0 {
 			head := []byte{1 << 3, 1, 2 << 3, fields[n].kind}
 			command, in = fields[n].command, protowire.AppendBytes(protowire.AppendTag(head, fields[n].number, protowire.BytesType), in)
 		}
@@ -100,6 +100,9 @@ func FuzzFileMessages(f *testing.F) {
 			c, err := wire.DecodeCommand(in)
 			if err != nil {
 				return
+			}
+			if c.Content != nil && len(c.Content.Data) > wire.MaxLogBytes {
+				t.Fatalf("a part of %d bytes", len(c.Content.Data))
 			}
 			if again, err := wire.DecodeCommand(wire.AppendCommand(nil, c)); err != nil || !reflect.DeepEqual(c, again) {
 				t.Fatalf("first  %+v\nsecond %+v, %v", c, again, err)

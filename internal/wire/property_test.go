@@ -152,6 +152,8 @@ var genReport = rapid.Custom(func(t *rapid.T) *gozzard.Report {
 			View: gozzard.FileView{Exists: true, Owner: genText.Draw(t, "owner"), Size: rapid.Int64().Draw(t, "size"),
 				Changed: rapid.Int64().Draw(t, "changed")},
 			Versions: []gozzard.FileVersion{{At: 7, SHA256: genText.Draw(t, "sha256"), Task: 8}}}
+		r.Content = &gozzard.ContentQuery{Op: genOpID.Draw(t, "content"), SHA256: genText.Draw(t, "digest"),
+			Offset: rapid.Int64().Draw(t, "content offset")}
 		if data := rapid.SliceOf(rapid.Byte()).Draw(t, "data"); len(data) > 0 {
 			r.Logs.Data, r.File.View.Content = data, data
 		}
@@ -163,7 +165,7 @@ var genReport = rapid.Custom(func(t *rapid.T) *gozzard.Report {
 var genCommand = rapid.Custom(func(t *rapid.T) *gozzard.Command {
 	c := new(gozzard.Command)
 	fill(t, c)
-	c.Version, c.Kind = 1, gozzard.CommandKind(rapid.IntRange(1, 10).Draw(t, "kind"))
+	c.Version, c.Kind = 1, gozzard.CommandKind(rapid.IntRange(1, 11).Draw(t, "kind"))
 	c.Interval = time.Duration(rapid.Int64().Draw(t, "interval"))
 	c.Cancel, c.Acked = listOf(genOpID).Draw(t, "cancel"), listOf(genOpID).Draw(t, "acked")
 	c.Groups = listOf(genGroup).Draw(t, "groups")
@@ -179,6 +181,8 @@ var genCommand = rapid.Custom(func(t *rapid.T) *gozzard.Command {
 		c.File = new(gozzard.FileQuery)
 		fill(t, c.File)
 		c.File.ID, c.File.Key = genOpID.Draw(t, "file question"), genKey.Draw(t, "file key")
+		c.Content = &gozzard.ContentPart{Op: genOpID.Draw(t, "content"), SHA256: genText.Draw(t, "digest"),
+			Offset: rapid.Int64().Draw(t, "content offset"), Sum: rapid.Uint32().Draw(t, "sum"), Error: genText.Draw(t, "error")}
 		c.History.ID, c.History.Key = genOpID.Draw(t, "history question"), genKey.Draw(t, "history key")
 	}
 

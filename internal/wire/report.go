@@ -55,6 +55,9 @@ func AppendReport(b []byte, r *gozzard.Report) []byte {
 	if r.File != nil {
 		b = appendFileAnswer(b, 19, r.File)
 	}
+	if r.Content != nil {
+		b = appendContentQuery(b, 20, r.Content)
+	}
 
 	return b
 }
@@ -80,7 +83,7 @@ func DecodeReport(b []byte) (*gozzard.Report, error) {
 func decodeReportField(d *decoder, r *gozzard.Report) {
 	switch d.num {
 	case 2:
-		r.Kind = gozzard.ReportKind(d.atMost(uint64(gozzard.ReportFile)))
+		r.Kind = gozzard.ReportKind(d.atMost(uint64(gozzard.ReportContent)))
 	case 3:
 		r.Session = d.uint()
 	case 4:
@@ -136,6 +139,11 @@ func decodeReportField(d *decoder, r *gozzard.Report) {
 			r.Vitals = new(gozzard.Vitals)
 		}
 		d.nested(decodeVitals(d.message("vitals"), r.Vitals))
+	case 20:
+		if r.Content == nil {
+			r.Content = new(gozzard.ContentQuery)
+		}
+		d.nested(decodeContentQuery(d.message("content query"), r.Content))
 	case 19:
 		if r.File == nil {
 			r.File = new(gozzard.FileAnswer)

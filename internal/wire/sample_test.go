@@ -75,6 +75,10 @@ func otherCommands() map[string]*gozzard.Command {
 			ID: opID(7), Key: gozzard.FileKey("shop", "/etc/shop/web.conf"), Path: "/etc/shop/web.conf", Account: "shop",
 			Kept: gozzard.FileDigest([]byte("a")), List: true, Offset: 65536, Max: 4096,
 		}},
+		"content": {Version: 1, Kind: gozzard.CommandContent, Session: 7, Content: &gozzard.ContentPart{
+			Op: opID(9), SHA256: gozzard.FileDigest([]byte("a")), Offset: 262144, Data: []byte("a = 1"),
+			Sum: gozzard.PartSum([]byte("a = 1")), Error: "gone",
+		}},
 		"history": {Version: 1, Kind: gozzard.CommandHistory, Session: 7, History: &gozzard.HistoryQuery{
 			ID: opID(7), Key: gozzard.Key{Namespace: "gse", Name: "网关"}, From: 1700000000, To: 1700086400, Points: 300,
 		}},
@@ -216,6 +220,9 @@ func otherReports() map[string]*gozzard.Report {
 				SHA256: gozzard.FileDigest([]byte("a")), Changed: 1700000000123, Content: []byte("a = 1")},
 			Versions: []gozzard.FileVersion{{At: 1700000000000, SHA256: gozzard.FileDigest([]byte("b")),
 				Size: 1, Owner: "shop", Group: "www", Mode: "0644", Task: 17}},
+		}},
+		"content": {Version: 1, Kind: gozzard.ReportContent, Session: 8, Journal: journal, Content: &gozzard.ContentQuery{
+			Op: opID(9), SHA256: gozzard.FileDigest([]byte("a")), Offset: 262144,
 		}},
 		"hello-files": {Version: 1, Kind: gozzard.ReportHello, Session: 9, Hello: &gozzard.Hello{
 			Run: 3, Host: gozzard.HostInfo{Agent: "0a1b", Files: true},

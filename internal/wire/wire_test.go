@@ -100,7 +100,7 @@ func TestRefused(t *testing.T) {
 		"version 0":       {[]byte{1 << 3, 0, 2 << 3, 1}, "no version"},
 		"two versions":    {append(append([]byte(nil), head...), 1<<3, 1), "comes twice"},
 		"no kind":         {[]byte{1 << 3, 1}, "no kind"},
-		"unknown kind":    {[]byte{1 << 3, 1, 2 << 3, 10}, "10 is more than 9"},
+		"unknown kind":    {[]byte{1 << 3, 1, 2 << 3, 11}, "11 is more than 10"},
 		"wrong wire type": {[]byte{1 << 3, 1, 2<<3 | 2, 1, 1}, "wire type"},
 		"group":           {append(append([]byte(nil), head...), 99<<3&0x7f|3|0x80, 6, 0), "group"},
 		"truncated":       {field(8, []byte("abcdef"))[:len(head)+4], "unexpected EOF"},

@@ -31,13 +31,14 @@ type fileRig struct {
 	arm   string // the file that names a failpoint
 	dir   string
 	now   string // the content that the file has
+	lines int    // of a content
 
 	ok, interrupted, never, torn, lost, wrong, left int
 }
 
 func newFileRig(t *testing.T) *fileRig {
 	t.Helper()
-	r := &fileRig{t: t, s: ft.StartServer(t, ""), arm: filepath.Join(t.TempDir(), "failpoint")}
+	r := &fileRig{t: t, s: ft.StartServer(t, ""), arm: filepath.Join(t.TempDir(), "failpoint"), lines: 4000}
 	r.c = caller(t, r.s)
 	r.agent = r.s.StartAgent(t, 1, "", "GOZZARD_FAILPOINT_FILE="+r.arm)
 	r.dir = t.TempDir()
@@ -50,8 +51,8 @@ func newFileRig(t *testing.T) *fileRig {
 func (r *fileRig) path() string { return filepath.Join(r.dir, "x.conf") }
 
 // content is the i-th content: large enough to be written in several steps of the kernel.
-func content(i int) string {
-	return fmt.Sprintf("%08d\n", i) + strings.Repeat(fmt.Sprintf("line of %d\n", i), 4000)
+func (r *fileRig) content(i int) string {
+	return fmt.Sprintf("%08d\n", i) + strings.Repeat(fmt.Sprintf("line of %d\n", i), r.lines)
 }
 
 // round writes a content, kills the agent meanwhile, and judges.
@@ -62,11 +63,7 @@ func (r *fileRig) round(i int, place string) {
 			r.t.Fatal(err)
 		}
 	}
-	a, err := r.c.WriteFile(r.t.Context(), client.FileWrite{Namespace: "faults", Path: r.path(), Account: "root",
-		Hosts: []client.Host{{IP: "127.0.0.1"}}, Content: []byte(content(i)), Offline: client.Offline{Wait: time.Minute}})
-	if err != nil {
-		r.t.Fatal(err)
-	}
+	a := r.write(i)
 
 	// Kill it.
 	if place != "" {
@@ -80,12 +77,28 @@ func (r *fileRig) round(i int, place string) {
 		r.agent.Kill(syscall.SIGKILL)
 	}
 	r.agent.Again()
+	r.end(i, a)
+}
 
+// write begins to write a content.
+func (r *fileRig) write(i int) client.Accepted {
+	r.t.Helper()
+	a, err := r.c.WriteFile(r.t.Context(), client.FileWrite{Namespace: "faults", Path: r.path(), Account: "root",
+		Hosts: []client.Host{{IP: "127.0.0.1"}}, Content: []byte(r.content(i)), Offline: client.Offline{Wait: time.Minute}})
+	if err != nil {
+		r.t.Fatal(err)
+	}
+	return a
+}
+
+// end waits for the verdict and judges.
+func (r *fileRig) end(i int, a client.Accepted) {
+	r.t.Helper()
 	task, err := r.c.Wait(r.t.Context(), a.TaskID, nil)
 	if err != nil || len(task.Attempts) != 1 {
 		r.t.Fatalf("%+v %v", task, err)
 	}
-	r.judge(content(i), &task.Attempts[0])
+	r.judge(r.content(i), &task.Attempts[0])
 }
 
 // judge compares the verdict with the file.
@@ -173,4 +186,28 @@ func TestA26FileKills(t *testing.T) {
 	if r.ok == 0 {
 		t.Error("no file was ever written")
 	}
+}
+
+// TestA26LargeFile: a content of several parts. The agent is killed between two parts, and at random moments; then the server is
+// killed. What has not begun is sent again, and nothing is torn.
+func TestA26LargeFile(t *testing.T) {
+	r := newFileRig(t)
+	r.lines = 100_000 // more than a megabyte
+	for i := range 4 {
+		ok := r.ok
+		if r.round(i+1, "file-part"); r.ok != ok+1 {
+			t.Errorf("killed between two parts: %d ok, %d interrupted, %d not executed", r.ok, r.interrupted, r.never)
+		}
+	}
+	for i := range 6 {
+		r.round(i+10, "")
+	}
+	for i := range 2 {
+		a := r.write(i + 20)
+		r.s.Kill(syscall.SIGKILL)
+		r.s.Again()
+		r.s.AwaitReady()
+		r.end(i+20, a)
+	}
+	r.print("A26 large")
 }

@@ -44,6 +44,8 @@ func Run(t *testing.T, open func(t *testing.T) control.Store) {
 		{"quotas: all of a task or nothing", quotaTogether},
 		{"quotas: a repeated request", quotaKnown},
 
+		{"contents: once, bounded in time", contentsKept},
+
 		{"settle: every state to every state", settleStates},
 		{"settle: wrong operation, agent, session or reference", settleGuards},
 		{"settle: from one state only", settleFrom},
