@@ -69,7 +69,10 @@ func (w *work) release(ctx context.Context, tasks []*record.JobTask) error {
 		}
 	}
 	list := w.writes(files)
-	if err := w.write(ctx, tasks, list); err != nil {
+	if err := w.write(ctx, tasks, possible(list), ""); err != nil {
+		return err
+	}
+	if err := w.writeAgain(ctx, tasks, list); err != nil {
 		return err
 	}
 
@@ -176,6 +179,9 @@ func (w *work) writes(files []made) []written {
 		i, known := at[p]
 		if known && list[i].write.Account == m.of.Owner && string(list[i].write.Content) == m.file.Content {
 			list[i].files = append(list[i].files, m)
+			if m.before != nil && list[i].write.Expect == "" {
+				list[i].write.Expect = digestOf(m.of, m.before)
+			}
 			continue
 		}
 		x := written{files: []made{m}, write: gozzard.FileWrite{Namespace: gozzard.BusinessNamespace(w.j.Biz), Target: target, Path: p.path,
@@ -206,24 +212,31 @@ func checkWrite(w *gozzard.FileWrite) error {
 	return spec.Validate()
 }
 
-// write writes files and waits for the verdicts of the hosts. After a restart of the server the same operation is found again.
-func (w *work) write(ctx context.Context, tasks []*record.JobTask, list []written) error {
-	var open []*written
+// possible are the files that hosts can be asked to write.
+func possible(list []written) (open []*written) {
+	for i := range list {
+		if list[i].outcome.Message == "" {
+			open = append(open, &list[i])
+		}
+	}
+	return open
+}
+
+// write writes files and waits for the verdicts of the hosts. After a restart of the server the same operation is found again, by the
+// word for its turn within the job.
+func (w *work) write(ctx context.Context, tasks []*record.JobTask, open []*written, turn string) error {
+	if len(open) == 0 {
+		return nil
+	}
 	hash := sha256.New()
 	enc := json.NewEncoder(hash)
 	op := &gozzard.FileOperation{Caller: w.j.Caller, Door: releaseDoor,
-		IdempotencyKey: fmt.Sprintf("config·%d:%d:%d", w.j.ID, tasks[0].Round, tasks[0].ID)}
-	for i := range list {
-		if x := &list[i]; x.outcome.Message == "" {
-			open = append(open, x)
-			op.Writes = append(op.Writes, x.write)
-			if err := enc.Encode([]any{x.write.Target.Agent, x.write.Target.Addr, x.write.Path, gozzard.FileDigest(x.write.Content)}); err != nil {
-				return fmt.Errorf("cannot compute the digest of an operation: %w", err)
-			}
+		IdempotencyKey: fmt.Sprintf("config·%d:%d:%d%s", w.j.ID, tasks[0].Round, tasks[0].ID, turn)}
+	for _, x := range open {
+		op.Writes = append(op.Writes, x.write)
+		if err := enc.Encode([]any{x.write.Target.Agent, x.write.Target.Addr, x.write.Path, gozzard.FileDigest(x.write.Content)}); err != nil {
+			return fmt.Errorf("cannot compute the digest of an operation: %w", err)
 		}
-	}
-	if len(open) == 0 {
-		return nil
 	}
 	hash.Sum(op.RequestHash[:0])
 

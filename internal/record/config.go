@@ -146,6 +146,10 @@ type ConfigChoice struct {
 
 	// Expect rejects the release of a file that has changed on its host since it was released.
 	Expect bool `json:"expect,omitempty"`
+
+	// Shown accepts with Expect also a change that a comparison has shown since the release. It is for callers that cannot say that
+	// a file is to be replaced whatever it is.
+	Shown bool `json:"shown,omitempty"`
 }
 
 // ConfigWanted is a template as a document has it.

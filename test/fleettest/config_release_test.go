@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"net/http"
 	"os"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -18,14 +19,16 @@ type configJob struct {
 	Info struct {
 		Status string `json:"status"`
 	} `json:"job_info"`
-	Tasks []struct {
-		Process int    `json:"bk_process_id"`
-		Status  string `json:"status"`
-		Code    int    `json:"err_code"`
-		Extra   struct {
-			Reason string `json:"failed_reason"`
-		} `json:"extra_data"`
-	} `json:"job_tasks"`
+	Tasks []configTaskInfo `json:"job_tasks"`
+}
+
+type configTaskInfo struct {
+	Process int    `json:"bk_process_id"`
+	Status  string `json:"status"`
+	Code    int    `json:"err_code"`
+	Extra   struct {
+		Reason string `json:"failed_reason"`
+	} `json:"extra_data"`
 }
 
 // codes are the codes of the tasks by process.
@@ -171,12 +174,73 @@ func TestConfigRelease(t *testing.T) {
 		has(n, fmt.Sprintf("listen 127.0.0.%d:8080;\n", n))
 	}
 
+	// A change that nobody has been shown is not replaced, and the task says how to go on. A file that is gone is written again.
+	byHand := func(text string) {
+		t.Helper()
+		if err := os.WriteFile(file(1), []byte(text), 0o640); err != nil {
+			t.Fatal(err)
+		}
+	}
+	byHand("by hand again\n")
+	if err := os.Remove(file(2)); err != nil {
+		t.Fatal(err)
+	}
+	job := admin.runConfig("release", template.ID)
+	expect("release over a change", job, map[int]int{41: 4103004, 42: 0, 43: 0, 44: 4103004})
+	if i := slices.IndexFunc(job.Tasks, func(x configTaskInfo) bool { return x.Process == 41 }); !strings.Contains(job.Tasks[i].Extra.Reason, file(1)) ||
+		!strings.Contains(job.Tasks[i].Extra.Reason, "gozzard config release --force") {
+		t.Errorf("the task says %q", job.Tasks[i].Extra.Reason)
+	}
+	has(1, "by hand again\n")
+	has(2, "listen 127.0.0.2:8080;\n")
+
+	// A comparison shows it, and a release accepts what was shown, and nothing that came after it.
+	expect("diff of it", admin.runConfig("diff", template.ID), map[int]int{41: 4103007, 42: 0, 43: 0, 44: 0})
+	byHand("after the comparison\n")
+	expect("release over a later change", admin.runConfig("release", template.ID), map[int]int{41: 4103004, 42: 0, 43: 0, 44: 4103004})
+	has(1, "after the comparison\n")
+	expect("diff of that", admin.runConfig("diff", template.ID), map[int]int{41: 4103007, 42: 0, 43: 0, 44: 0})
+	expect("release after it was shown", admin.runConfig("release", template.ID), map[int]int{41: 0, 42: 0, 43: 0, 44: 4103004})
+	has(1, "listen 127.0.0.1:8080;\n")
+
+	// Other ends of lines are no change by hand.
+	if code, text := admin.kitData(http.MethodPatch, at, ft.J{"line_separator": "CRLF"}, nil); code != 0 {
+		t.Fatal(text)
+	}
+	expect("release with other lines", admin.runConfig("release", template.ID), map[int]int{41: 0, 42: 0, 43: 0, 44: 4103004})
+	has(1, "listen 127.0.0.1:8080;\r\n")
+
+	previewsOfHosts(t, s)
+
 	// A viewer of the business neither releases nor compares.
 	viewer := newTenant(t, s, "viewer", ft.J{"role": "viewer", "businesses": []int{2}})
 	for _, action := range []string{"generate", "release", "diff"} {
 		code, text := viewer.kitData(http.MethodPost, "config_template/"+action+"_config/", ft.J{"scope": ft.J{"bk_set_env": "3"}}, nil)
 		if code != 4100403 {
 			t.Errorf("%s as a viewer: %s", action, text)
+		}
+	}
+}
+
+// previewsOfHosts has somebody that may see one host of the business try to see the others by previews and renders.
+func previewsOfHosts(t *testing.T, s *ft.Server) {
+	t.Helper()
+	narrow := newTenant(t, s, "narrow", ft.J{"role": "viewer", "businesses": []int{2}, "nets": []string{"127.0.0.1/32"}})
+	preview := func(process int, content string) (int, string) {
+		return narrow.kitData(http.MethodPost, "config_version/preview/", ft.J{"content": content, "bk_process_id": process}, nil)
+	}
+	if code, text := preview(41, "${bk_host_innerip}"); code != 0 || !strings.Contains(text, "127.0.0.1") {
+		t.Errorf("its own host: %s", text)
+	}
+
+	// Neither the process of another host, nor the tree of the business.
+	if code, text := preview(42, "${bk_host_innerip}"); code == 0 || strings.Contains(text, "127.0.0.2") {
+		t.Errorf("the process of another host: %s", text)
+	}
+	for _, content := range []string{"${[h.attrib['InnerIP'] for h in cc.findall('.//Host')]}",
+		"% for h in this.cc_module.findall('Host'):\n${h.attrib['InnerIP']}\n% endfor\n"} {
+		if code, text := preview(41, content); code != 0 || !strings.Contains(text, "127.0.0.1") || strings.Contains(text, "127.0.0.2") {
+			t.Errorf("%s: %s", content, text)
 		}
 	}
 }

@@ -83,6 +83,10 @@ func (s *server) create(ctx context.Context, r *request, object, word string, se
 		return nil, err
 	}
 
+	// Clients know no flag for a file that was changed on its host: a comparison shows it, and a release accepts what was shown.
+	releases := object == objectConfig && word == string(record.WorkRelease)
+	sel.choice.Expect, sel.choice.Shown = releases, releases
+
 	// Reject an action that the object does not have.
 	action, ok := actionOf(word)
 	work := record.WorkNone
