@@ -67,6 +67,7 @@ var wordless = map[string]string{
 	"cd %s && ./%s.sh %s &":                        "a command",
 	"cd %s && %s.bat %s ":                          "a command",
 	"cd -LiteralPath %s; if ($?) { .\\%s.ps1 %s }": "a command",
+	"API not found [method=%+q path=%+.200q]":      "BlueKing's gateway says so in every language",
 	"@every %ss":                            "a rule",
 	"body is ":                              "a part that is cut off",
 	"not executed: ":                        "a part that is looked for",

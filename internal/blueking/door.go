@@ -185,6 +185,10 @@ func (h *Handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	s, numbers, ok := h.table.find(r)
 	if !ok {
 		a.fail(http.StatusNotFound, h.door.Numbers(gozzard.ErrNotFound).Code, words.Message(notFoundText))
+		if h.atGateway(r) {
+			text := fmt.Sprintf("API not found [method=%+q path=%+.200q]", r.Method, r.URL.Path)
+			a.failGateway(gatewayPath, text, text)
+		}
 		return
 	}
 

@@ -3,6 +3,8 @@ package blueking
 import (
 	"errors"
 	"net/http"
+	"slices"
+	"strings"
 
 	"github.com/gozzard/gozzard"
 )
@@ -13,6 +15,7 @@ const (
 	codeGatewayApp     = 1640101
 	codeGatewayUser    = 1640102
 	codeGatewayGranted = 1640301
+	codeGatewayPath    = 1640401
 	codeGatewayMethod  = 1640501
 	codeGatewayRate    = 1642902
 )
@@ -23,7 +26,41 @@ type gatewayNumber struct {
 	name string
 }
 
-var gatewayMethod = gatewayNumber{Number{codeGatewayMethod, http.StatusMethodNotAllowed}, "METHOD_NOT_ALLOWED"}
+var (
+	gatewayMethod = gatewayNumber{Number{codeGatewayMethod, http.StatusMethodNotAllowed}, "METHOD_NOT_ALLOWED"}
+	gatewayPath   = gatewayNumber{Number{codeGatewayPath, http.StatusNotFound}, "API_NOT_FOUND"}
+)
+
+// atGateway reports whether a path is one of the gateway, whatever comes after its beginning: after the stage if there is one, else
+// beside the paths that are served.
+func (h *Handler) atGateway(r *http.Request) bool {
+	var parts []string
+	for part := range strings.SplitSeq(r.URL.EscapedPath(), "/") {
+		if part != "" {
+			parts = append(parts, part)
+		}
+	}
+	return slices.ContainsFunc(h.door.Prefixes, func(p Prefix) bool {
+		if !p.Gateway {
+			return false
+		}
+		begin := strings.Split(strings.Trim(p.Path, "/"), "/")
+		if at := slices.Index(begin, "*"); at >= 0 {
+			begin = begin[:at+1]
+		} else {
+			begin = begin[:len(begin)-1]
+		}
+		if len(begin) == 0 || len(parts) < len(begin) {
+			return false
+		}
+		for i := range begin {
+			if begin[i] != "*" && begin[i] != parts[i] {
+				return false
+			}
+		}
+		return true
+	})
+}
 
 // unidentified is an error that came up before the caller was known: at the gateway, if there is one.
 type unidentified struct{ error }

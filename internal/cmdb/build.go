@@ -33,7 +33,7 @@ type placed[T any] struct {
 }
 
 // build makes a business from rows. Rows that contradict each other were changed while they were read.
-func (c *Client) build(biz int, clouds []cloudRow, templates map[int]int, rows []processRow) (*topology.Business,
+func (c *Client) build(biz int, clouds []cloudRow, templates map[int]int, rows []processRow, seen *attributes) (*topology.Business,
 	error) {
 	w := &builder{sets: map[int]*topology.Set{}, modules: map[int]*placed[topology.Module]{},
 		services: map[int]*placed[topology.ServiceInstance]{}}
@@ -62,6 +62,8 @@ func (c *Client) build(biz int, clouds []cloudRow, templates map[int]int, rows [
 	w.assemble(b, templates)
 	b.Sort()
 	w.tidy(b)
+	seen.fill(b)
+	w.notes = append(w.notes, seen.notes...)
 	b.AddLeft(append(w.notes, b.DropClashes(nil)...)...)
 
 	// Log what could not be used.

@@ -101,6 +101,11 @@ type refusal struct {
 
 func (r *refusal) Error() string { return r.err.Error() }
 
+// declined is an answer that is not a success, and would be none the next time.
+type declined struct{ error }
+
+func (d *declined) Unwrap() error { return d.error }
+
 // temporary is an error that may not happen again.
 type temporary struct{ error }
 
@@ -207,7 +212,7 @@ func open(status int, body []byte, data any) error {
 	case err != nil:
 		return err
 	case !e.Result || e.Code != 0 || status != http.StatusOK:
-		return fmt.Errorf("answered with status %d, code %d: %.*q", status, e.Code, maxMessage, e.Message)
+		return &declined{fmt.Errorf("answered with status %d, code %d: %.*q", status, e.Code, maxMessage, e.Message)}
 	}
 
 	if err := json.Unmarshal(e.Data, data); err != nil {
@@ -220,7 +225,11 @@ func open(status int, body []byte, data any) error {
 // read reads an answer. A refusal by a rate limit is an error.
 func read(status int, body []byte) (e envelope, err error) {
 	if err := json.Unmarshal(body, &e); err != nil {
-		return e, fmt.Errorf("answered with status %d and no JSON: %w", status, err)
+		err = fmt.Errorf("answered with status %d and no JSON: %w", status, err)
+		if status == http.StatusNotFound { // an older CMDB does not have the call
+			err = &declined{err}
+		}
+		return e, err
 	}
 	if e.Code == codeAppLimit || e.Code == codeCallLimit {
 		return e, &refusal{err: fmt.Errorf("too many calls, code %d", e.Code)}

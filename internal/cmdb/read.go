@@ -34,7 +34,7 @@ func (m *moved) Error() string { return "the data changed while it was read: " +
 // look like a process that was removed.
 //
 // The result has no name of the business and no configuration templates, because CMDB does not return them: see
-// topology.Business.Keep. A process whose alias is not a valid name, or is on its host already, is left out, an attribute
+// topology.Business.Keep. That also keeps the attributes of sets, modules and hosts if CMDB rejects the calls for them. A process whose alias is not a valid name, or is on its host already, is left out, an attribute
 // that cannot be used is left empty, and both are logged and listed in Left.
 func (c *Client) Read(ctx context.Context, biz int) (*topology.Business, error) {
 	ctx, cancel := context.WithTimeout(ctx, c.o.Whole)
@@ -85,7 +85,11 @@ func (c *Client) read(ctx context.Context, biz int) (*topology.Business, error) 
 		return nil, err
 	}
 
-	return c.build(biz, clouds, modules, processes)
+	seen, err := c.attributes(ctx, biz)
+	if err != nil {
+		return nil, err
+	}
+	return c.build(biz, clouds, modules, processes, seen)
 }
 
 // listing is one page of a list. An answer without a count is not a list, not even an empty one.

@@ -13,7 +13,7 @@ import (
 	"github.com/gozzard/gozzard/internal/cmdb"
 )
 
-// standIn serves the three calls of CMDB that are used, with their pages and limits. Tests can make it misbehave.
+// standIn serves the calls of CMDB that are used, with their pages and limits. Tests can make it misbehave.
 type standIn struct {
 	*httptest.Server
 
@@ -21,7 +21,9 @@ type standIn struct {
 	clouds []map[string]any
 	rows   []map[string]any
 	calls  []call
-	most   int // calls at a time
+	more   map[string][]map[string]any // by object: attributes that it may have
+	values map[string]map[string]any   // by object: attributes that all of its kind have
+	most   int                         // calls at a time
 	now    int
 
 	// before is called before every call is served. If it writes an answer, that is the answer of the call.
@@ -114,7 +116,12 @@ func (s *standIn) serve(w http.ResponseWriter, r *http.Request) {
 		Biz    int      `json:"bk_biz_id"`
 		IDs    []int    `json:"bk_ids"`
 		Fields []string `json:"fields"`
-		Page   struct {
+		Object string   `json:"bk_obj_id"`
+
+		SetFields    []string `json:"set_fields"`
+		ModuleFields []string `json:"module_fields"`
+		HostFields   []string `json:"host_fields"`
+		Page         struct {
 			Start int    `json:"start"`
 			Limit int    `json:"limit"`
 			Sort  string `json:"sort"`
@@ -178,9 +185,36 @@ func (s *standIn) serve(w http.ResponseWriter, r *http.Request) {
 		}
 		slices.Reverse(list)
 		answer(w, http.StatusOK, 0, "success", list)
+	case "search_object_attribute":
+		answer(w, http.StatusOK, 0, "success", s.more[body.Object])
+	case "find_biz_tree_brief_info":
+		answer(w, http.StatusOK, 0, "success", s.tree(map[string][]string{"set": body.SetFields, "module": body.ModuleFields,
+			"host": body.HostFields}))
 	default:
 		http.NotFound(w, r)
 	}
+}
+
+// tree is the business with the attributes that were asked for.
+func (s *standIn) tree(asked map[string][]string) []map[string]any {
+	sets := []map[string]any{}
+	for _, row := range s.rows {
+		part := func(name string) map[string]any {
+			out, has := map[string]any{}, row[name].(map[string]any)
+			for _, field := range asked[name] {
+				if v, ok := has[field]; ok {
+					out[field] = v
+				}
+				if v, ok := s.values[name][field]; ok {
+					out[field] = v
+				}
+			}
+			return out
+		}
+		sets = append(sets, map[string]any{"set": part("set"), "modules": []map[string]any{{"module": part("module"),
+			"hosts": []map[string]any{part("host")}}}})
+	}
+	return sets
 }
 
 func paged(w http.ResponseWriter, rows []map[string]any, c call) {

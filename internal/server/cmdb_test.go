@@ -42,6 +42,8 @@ func (f *fakeCMDB) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		return
 	case strings.Contains(r.URL.Path, "search_cloud_area"):
 		data = list([]map[string]any{{"bk_cloud_id": 0, "bk_cloud_name": "default area"}})
+	case strings.Contains(r.URL.Path, "search_object_attribute"), strings.Contains(r.URL.Path, "find_biz_tree_brief_info"):
+		data = []map[string]any{}
 	case strings.Contains(r.URL.Path, "find_module_batch"):
 		data = []map[string]any{{"bk_module_id": 21, "service_template_id": 26}}
 	default:

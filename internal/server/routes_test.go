@@ -86,17 +86,18 @@ func ask(s *Server, method, path string) *httptest.ResponseRecorder {
 
 // isUnrouted reports whether a body is the answer to a path that no door has.
 func isUnrouted(body string) bool {
-	return strings.Contains(body, "The content does not exist") || strings.Contains(body, "this path does not exist")
+	return strings.Contains(body, "The content does not exist") || strings.Contains(body, "this path does not exist") ||
+		strings.Contains(body, "API not found")
 }
 
 // An unknown path is answered in the form of the door that its prefix belongs to.
 func TestUnknownPaths(t *testing.T) {
 	s := open(t, t.TempDir())
 	defer s.Close()
-	const gse, native = "The content does not exist", "this path does not exist"
+	const gse, native, gateway = "The content does not exist", "this path does not exist", `"code":1640401,"message":"API not found`
 	for path, want := range map[string]string{
 		"/nothing": gse, "/index.html": gse, "/login": gse, "/login/oidc/": gse, "/login/oidc/other": gse,
-		"/api/v2/nothing": gse, "/api/2/nothing": gse, "/esb/api/v3/nothing": gse, "/healthz/": gse,
+		"/api/v2/nothing": gateway, "/api/bk-gse/prod/api/v2/nothing": gateway, "/api/bk-gse": gse, "/api/2/nothing": gse, "/esb/api/v3/nothing": gse, "/healthz/": gse,
 		"/api/c/compapi/v2/gse/nothing/": gse, "/api/c/compapi/v2/job/nothing/": gse,
 		"/api/v1/nothing": native, "/api/v1/": native,
 	} {

@@ -11,9 +11,11 @@ import (
 	"github.com/gozzard/gozzard/internal/yamldoc"
 )
 
-// Limits of the attributes of one set, module or host.
+// MaxAttributes is how many attributes a set, module or host may have.
+const MaxAttributes = 100
+
+// Limits of each of them.
 const (
-	maxExtra     = 100     // attributes
 	maxExtraName = 64      // bytes of a name
 	maxExtraText = 4 << 10 // bytes of a text
 )
@@ -67,19 +69,28 @@ func (c *checker) extra(e Extra, kind string, path func() string) {
 		c.fault(path()+".attributes", "is not an object with texts")
 		return
 	}
-	if len(texts) > maxExtra {
-		c.fault(path()+".attributes", "has %d attributes, at most %d are allowed", len(texts), maxExtra)
+	if len(texts) > MaxAttributes {
+		c.fault(path()+".attributes", "has %d attributes, at most %d are allowed", len(texts), MaxAttributes)
 		return
 	}
 	for _, name := range slices.Sorted(maps.Keys(texts)) {
-		if why := checkExtraName(name, kind); why != "" {
-			c.fault(path()+".attributes."+shown(name), "%s", why)
-		}
-		if why := checkLine(texts[name], maxExtraText); why != "" {
+		if why := AttributeFault(kind, name, texts[name]); why != "" {
 			c.fault(path()+".attributes."+shown(name), "%s", why)
 		}
 	}
 }
+
+// AttributeFault says why a set, a module or a host cannot have an attribute with this name and text, or "".
+func AttributeFault(kind, name, text string) string {
+	if why := checkExtraName(name, kind); why != "" {
+		return why
+	}
+	return checkLine(text, maxExtraText)
+}
+
+// CommonAttributes are the attributes that every set, module or host of CMDB has and templates may use, each with the name that
+// older templates use for it, "" if there is none.
+func CommonAttributes(kind string) [][2]string { return slices.Clone(common[kind]) }
 
 // checkExtraName says what is wrong with the name of an attribute, or "". It must be a name of Python, because templates use
 // it as one.

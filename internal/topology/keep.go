@@ -6,9 +6,13 @@ import (
 )
 
 // Keep copies from an older state what BlueKing CMDB does not have: the name of the business and its configuration
-// templates. It leaves out bindings to processes that do not exist any more, or that have a process template now.
+// templates. It leaves out bindings to processes that do not exist any more, or that have a process template now. Attributes that
+// could not be read stay, too.
 func (b *Business) Keep(old *Business) {
 	b.Name = old.Name
+	if b.AttributesUnread {
+		b.keepAttributes(old)
+	}
 	bindable := map[int]bool{}
 	b.each(func(s processAt) { bindable[s.process.ID] = s.process.Template == 0 })
 	b.Templates = slices.Clone(old.Templates)
@@ -20,6 +24,27 @@ func (b *Business) Keep(old *Business) {
 			t.Processes = nil
 		}
 	}
+}
+
+// keepAttributes copies the attributes of sets, modules and hosts from an older state.
+func (b *Business) keepAttributes(old *Business) {
+	sets, modules, hosts := map[int]Extra{}, map[int]Extra{}, map[Host]Extra{}
+	for i := range old.Sets {
+		sets[old.Sets[i].ID] = old.Sets[i].Attributes
+		for _, m := range old.Sets[i].Modules {
+			modules[m.ID] = m.Attributes
+		}
+	}
+	old.eachService(func(s *ServiceInstance, _ docPath) { hosts[s.Host] = s.HostAttributes })
+
+	for i := range b.Sets {
+		set := &b.Sets[i]
+		set.Attributes = sets[set.ID]
+		for j := range set.Modules {
+			set.Modules[j].Attributes = modules[set.Modules[j].ID]
+		}
+	}
+	b.eachService(func(s *ServiceInstance, _ docPath) { s.HostAttributes = hosts[s.Host] })
 }
 
 // maxLeft bounds what is listed of the things that could not be taken over.

@@ -42,6 +42,9 @@ type Business struct {
 	// Left has a sentence for each thing that its source has and that could not be taken over. Only a business from CMDB
 	// has some: a document with a fault is rejected.
 	Left []string
+
+	// AttributesUnread means that its source did not give the attributes of sets, modules and hosts: see Keep.
+	AttributesUnread bool
 }
 
 // Cloud is a cloud area: a network in which addresses are unique.

@@ -25,6 +25,8 @@ func cmdbFlags(t *testing.T) []string {
 		switch {
 		case strings.Contains(r.URL.Path, "search_cloud_area"):
 			data = map[string]any{"count": 1, "info": rows{{"bk_cloud_id": 0, "bk_cloud_name": "default"}}}
+		case strings.Contains(r.URL.Path, "search_object_attribute"), strings.Contains(r.URL.Path, "find_biz_tree_brief_info"):
+			data = rows{}
 		case strings.Contains(r.URL.Path, "find_module_batch"):
 			data = rows{{"bk_module_id": 91, "service_template_id": 0}}
 		default:

@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"io"
+	"maps"
 	"net/http"
 	"net/http/httptest"
 	"os"
@@ -25,6 +26,24 @@ type CMDB struct {
 	sets []string // by their ids, which begin with 5
 
 	writes []string // calls that change something, with their bodies
+	reads  []string // calls for callers that read something, with their bodies
+
+	// added are attributes that all sets, modules or hosts have, by object and name.
+	added map[string]J
+}
+
+// SetAdded gives all sets, modules and hosts attributes that people have added, by object and name.
+func (c *CMDB) SetAdded(added map[string]J) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.added = added
+}
+
+// Reads are the calls that list processes or attributes, with their bodies.
+func (c *CMDB) Reads() []string {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return slices.Clone(c.reads)
 }
 
 // Writes are the calls that wanted to change something, with their bodies.
@@ -91,20 +110,22 @@ func (c *CMDB) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		data = list([]J{{"bk_cloud_id": 0, "bk_cloud_name": "default area"}})
 	case strings.Contains(r.URL.Path, "find_module_batch"):
 		data = []J{}
+	case strings.Contains(r.URL.Path, "search_object_attribute"):
+		data = c.properties(c.body(r))
+	case strings.Contains(r.URL.Path, "find_biz_tree_brief_info"):
+		data = c.tree()
 	case strings.Contains(r.URL.Path, "_process_instance/") || strings.Contains(r.URL.Path, "_proc_template/"):
-		body, err := io.ReadAll(r.Body)
-		if err != nil {
-			c.t.Error(err)
-		}
-		if strings.Contains(string(body), "taken") {
+		body := c.body(r)
+		if strings.Contains(body, "taken") {
 			_ = json.NewEncoder(w).Encode(J{"result": false, "code": 1199014, "message": "the name is taken", "data": nil})
 			return
 		}
-		c.writes = append(c.writes, strings.TrimPrefix(strings.Trim(r.URL.Path, "/"), "api/c/compapi/v2/cc/")+" "+string(body))
+		c.writes = append(c.writes, strings.TrimPrefix(strings.Trim(r.URL.Path, "/"), "api/c/compapi/v2/cc/")+" "+body)
 		if strings.Contains(r.URL.Path, "create") {
 			data = []int{99}
 		}
 	default:
+		c.reads = append(c.reads, "list_process_related_info "+c.body(r))
 		rows := []J{}
 		for i := range c.rows {
 			if !slices.Contains(c.sets, c.rows[i].Set) {
@@ -117,6 +138,49 @@ func (c *CMDB) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 
 	// An error does not matter: a test that has ended does not read the answer.
 	_ = json.NewEncoder(w).Encode(J{"result": true, "code": 0, "message": "", "data": data})
+}
+
+func (c *CMDB) body(r *http.Request) string {
+	body, err := io.ReadAll(r.Body)
+	if err != nil {
+		c.t.Error(err)
+	}
+	return string(body)
+}
+
+// properties are the attributes that an object may have: its name, and those that people have added.
+func (c *CMDB) properties(body string) []J {
+	c.reads = append(c.reads, "search_object_attribute "+body)
+	var asked struct {
+		Object string `json:"bk_obj_id"`
+	}
+	if err := json.Unmarshal([]byte(body), &asked); err != nil {
+		c.t.Error(err)
+	}
+	row := func(id, name string, biz int) J {
+		return J{"bk_property_id": id, "bk_property_name": name, "bk_property_group_name": "基础信息", "bk_property_type": "singlechar",
+			"bk_obj_id": asked.Object, "bk_biz_id": biz}
+	}
+	rows := []J{row("bk_"+asked.Object+"_name", "名称", 0), row("bk_comment", "备注", 0)}
+	for _, name := range slices.Sorted(maps.Keys(c.added[asked.Object])) {
+		rows = append(rows, row(name, "自定义"+name, 2))
+	}
+	return rows
+}
+
+// tree is the business with what people have added.
+func (c *CMDB) tree() []J {
+	sets := []J{}
+	for i := range c.rows {
+		part := func(object string, id int) J {
+			out := J{"bk_" + object + "_id": id}
+			maps.Copy(out, c.added[object])
+			return out
+		}
+		sets = append(sets, J{"set": part("set", 5+max(slices.Index(c.sets, c.rows[i].Set), 0)),
+			"modules": []J{{"module": part("module", c.rows[i].Module), "hosts": []J{part("host", 3)}}}})
+	}
+	return sets
 }
 
 func (p *CMDBProcess) row(set int) J {

@@ -150,7 +150,8 @@ func askRoute(t *testing.T, s *ft.Server, r server.Route, credentials string) (i
 
 // unrouted reports whether an answer is the one for a path without a route.
 func unrouted(body string) bool {
-	return strings.Contains(body, "The content does not exist") || strings.Contains(body, "this path does not exist")
+	return strings.Contains(body, "The content does not exist") || strings.Contains(body, "this path does not exist") ||
+		strings.Contains(body, "API not found")
 }
 
 var requestCount = regexp.MustCompile(`(?m)^gozzard_http_requests_total\{(.*)\} (\d+)$`)

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"net/http"
 	"net/http/httptest"
+	"net/url"
 	"os"
 	"path/filepath"
 	"strings"
@@ -78,15 +79,53 @@ func TestEveryFormIsServedAndGuarded(t *testing.T) {
 		t.Errorf("only %d requests", n)
 	}
 
-	for _, path := range []string{"/api/v2/proc/get_agent_info", "/api/v2/cluster/operate_proc",
-		"/api/c/compapi/v2/gse/list_agent_state", "/api/c/compapi/v2/job/operate_proc",
-		"/api/v2/proc/", "/api/bk-gse/prod/api/v2/proc", "/api/c/compapi/v2/gse/../gse/operate_proc",
+	for _, path := range []string{"/api/c/compapi/v2/gse/list_agent_state", "/api/c/compapi/v2/job/operate_proc",
+		"/api/bk-gse", "/api/v1/proc/operate_proc", "/api/c/compapi/v2/gse/../gse/operate_proc",
 		"/api/c/compapi/v2/gse/%2e%2e/gse/operate_proc",
 		"/api/c/compapi/v2/gse/operate_proc%00", "/api/c/compapi/v2/gse/operate%5fproc"} {
 		if e := send(t, h, path, `{`+cred+`}`); e.status != 404 || *e.Code != blueking.CodeNotFound ||
 			*e.Message != "The content does not exist" {
 			t.Errorf("%s: HTTP %d %d %s", path, e.status, *e.Code, *e.Message)
 		}
+	}
+}
+
+// TestUnknownPathsOfTheGateway: BlueKing's gateway rejects a path that it does not have itself, with its own code.
+func TestUnknownPathsOfTheGateway(t *testing.T) {
+	h, plane := newDoor(t)
+	for _, path := range []string{"/api/v2/proc/get_agent_info", "/api/v2/cluster/operate_proc", "/api/v2/proc/", "/api/v2/data/add_route",
+		"/api/bk-gse/prod/api/v2/proc", "/api/bk-gse/prod/api/v2/proc/operate_proc/more", "/api/bk-gse/stag/api/v1/proc/operate_proc",
+		"//api//bk-gse/prod//nothing", "/api/bk-gse/prod/", "/api/v2/proc/../proc/operate_proc", "/api/v2/proc/operate%5fproc"} {
+		w := httptest.NewRecorder()
+		h.ServeHTTP(w, httptest.NewRequest(http.MethodPost, path, strings.NewReader(`{`+cred+`}`)))
+		var e struct {
+			Result  bool   `json:"result"`
+			Code    int    `json:"code"`
+			Name    string `json:"code_name"`
+			Message string `json:"message"`
+			Data    any    `json:"data"`
+		}
+		if err := json.Unmarshal(w.Body.Bytes(), &e); err != nil {
+			t.Fatal(err)
+		}
+		unescaped, _ := url.PathUnescape(path)
+		if want := `API not found [method="POST" path="` + unescaped + `"]`; w.Code != 404 || e.Result || e.Code != 1640401 ||
+			e.Name != "API_NOT_FOUND" || e.Message != want || e.Data != nil ||
+			w.Header().Get("X-Bkapi-Error-Code") != "1640401" || w.Header().Get("X-Bkapi-Error-Message") != want {
+			t.Errorf("%s: HTTP %d %s %v", path, w.Code, w.Body.String(), w.Header())
+		}
+	}
+	if len(plane.calls) != 0 {
+		t.Errorf("the plane was asked: %+v", plane.calls)
+	}
+
+	// A path is shown with its first part only, and never as it is in a header.
+	w := httptest.NewRecorder()
+	req := httptest.NewRequest(http.MethodPost, "/api/v2/x", nil)
+	req.URL = &url.URL{Path: "/api/v2/\r\nX: y 管" + strings.Repeat("x", 5000)}
+	h.ServeHTTP(w, req)
+	if said := w.Header().Get("X-Bkapi-Error-Message"); len(said) > 400 || strings.ContainsAny(said, "\r\n管") || w.Code != 404 {
+		t.Errorf("HTTP %d, %q", w.Code, said)
 	}
 }
 

@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"encoding/json"
+	"maps"
 	"slices"
 	"time"
 
@@ -84,13 +85,13 @@ func (s *server) jobTaskFilterChoices(ctx context.Context, r *request) (any, err
 	if err != nil {
 		return nil, err
 	}
-	sets, modules, processes := map[int]string{}, map[int]string{}, map[int]string{}
+	sets, modules, processes := map[int]string{}, map[int]string{}, map[string]string{}
 	err = s.eachTask(ctx, r, record.JobTaskFilter{Job: job.ID}, func(t *record.JobTask) {
 		var info processInfo
 		if json.Unmarshal(t.Info, &info) != nil { // another door created the job: there are no names
 			info = processInfo{}
 		}
-		sets[t.Set], modules[t.Module], processes[t.Process] = info.Set.Name, info.Module.Name, t.Name
+		sets[t.Set], modules[t.Module], processes[t.Name] = info.Set.Name, info.Module.Name, t.Name // pages filter by aliases
 	})
 	if err != nil {
 		return nil, err
@@ -99,12 +100,11 @@ func (s *server) jobTaskFilterChoices(ctx context.Context, r *request) (any, err
 }
 
 // options are ids with their names, by id.
-func options(names map[int]string) []option {
+func options[K cmp.Ordered](names map[K]string) []option {
 	out := []option{}
-	for id, name := range names {
-		out = append(out, option{id, name})
+	for _, id := range slices.Sorted(maps.Keys(names)) {
+		out = append(out, option{id, names[id]})
 	}
-	slices.SortFunc(out, func(a, b option) int { return cmp.Compare(a.ID.(int), b.ID.(int)) })
 	return out
 }
 

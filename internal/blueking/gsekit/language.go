@@ -118,6 +118,20 @@ const (
 	sayIsRunning
 	sayIsStopped
 	sayNotManaged
+	sayBasicGroup
+	sayAddedGroup
+	sayOldGroup
+	sayBuiltInGroup
+	sayOldName
+	sayVariableHelp
+	sayVariableTree
+	sayVariableThis
+	sayVariableLocal
+	sayVariableLocal0
+	sayVariableInst
+	sayVariableInst0
+	sayVariableFunc
+	sayFilterNeedsCMDB
 	sayManaged
 
 	sayHintAttribute
@@ -230,6 +244,22 @@ var phrases = [...][2]string{
 	sayIsStopped:      {"未运行", "not running"},
 	sayNotManaged:     {"未托管", "not managed"},
 	sayManaged:        {"已托管", "managed"},
+	sayBasicGroup:     {"基础信息", "basic"},
+	sayAddedGroup:     {"自定义", "added"},
+	sayOldGroup:       {"旧系统字段", "names of the old system"},
+	sayBuiltInGroup:   {"内置字段", "built in"},
+	sayOldName:        {"%s(旧)", "%s (old)"},
+	sayVariableHelp:   {"【HELP】帮助", "help: all variables and their values"},
+	sayVariableTree:   {"【业务拓扑对象】", "the tree of the business"},
+	sayVariableThis:   {"【当前实例对象】", "the set, module and host of the process"},
+	sayVariableLocal:  {"主机进程实例ID", "number of the instance on its host"},
+	sayVariableLocal0: {"主机进程实例ID（从0编号）", "number of the instance on its host, from 0"},
+	sayVariableInst:   {"实例ID", "number of the instance in its module"},
+	sayVariableInst0:  {"实例ID（从0编号）", "number of the instance in its module, from 0"},
+	sayVariableFunc:   {"进程别名(旧)", "alias of the process (old)"},
+
+	sayFilterNeedsCMDB: {"业务来自拓扑文档，不支持此条件。请用集群、模块或服务实例的 ID 筛选",
+		"the business comes from a document, which this condition does not apply to: use ids of sets, modules or service instances"},
 
 	sayNoCMDB: {"服务端没有配置 CMDB，不能修改进程。请用 --cmdb-url 配置 CMDB，或用 gozzard topology apply 修改业务的拓扑文档",
 		"the server has no CMDB, so processes cannot be changed here: start it with --cmdb-url, or change the document of the " +

@@ -224,7 +224,7 @@ const (
 	noState     = "a process that was never registered has the status 0, as the API document says"
 	endKnown    = "a task has its true end"
 	twoInOne    = "files of two processes on one host have one path: GSEKit overwrites one with the other, here the second is rejected"
-	notBuilt    = "the route passes through to CMDB and is not here"
+	fromTheDoc  = "a document has no names for people of its attributes, and no others than templates use"
 	itsFault    = "GSEKit itself failed"
 )
 
@@ -245,7 +245,8 @@ var deviations = []deviation{
 	{41, ".data.list[].extra_data.config_instances[].sha256", "the paths in the observed contents were replaced after they were hashed"},
 	{43, ".data", twoInOne}, {45, ".data", twoInOne}, {47, ".data", twoInOne}, {48, ".data", twoInOne}, {49, ".data", twoInOne}, {50, ".data", twoInOne},
 	{52, ".data.list[].extra_data.related_config_info", "a task says which templates it used, also if the job named none"},
-	{54, "", itsFault}, {66, "", itsFault}, {64, "", notBuilt}, {65, "", notBuilt},
+	{54, "", itsFault}, {66, "", itsFault}, {64, ".data.set[].bk_property_name", fromTheDoc}, {64, ".data.module[].bk_property_name", fromTheDoc},
+	{64, ".data.host[].bk_property_name", fromTheDoc}, {65, ".data", fromTheDoc},
 	{60, ".data[]", "sets are listed without attributes"},
 }
 
