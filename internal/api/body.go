@@ -95,20 +95,29 @@ func readValue(w http.ResponseWriter, r *http.Request, limit int64, out any) err
 
 // readFields reads a body with the fields of type T and calls read with its object. All faults become one error.
 func readFields[T any](w http.ResponseWriter, r *http.Request, limit int64, read func(root *strictjson.Value)) error {
+	_, err := readRequest(w, r, limit, func(root *strictjson.Value) {
+		root.Only(fieldNames(reflect.TypeFor[T]())...)
+		read(root)
+	})
+	return err
+}
+
+// readRequest reads a body that must be one JSON object, and calls read with it. All faults become one error. It returns the body
+// for those that hash it.
+func readRequest(w http.ResponseWriter, r *http.Request, limit int64, read func(root *strictjson.Value)) ([]byte, error) {
 	body, err := readBody(w, r, limit)
 	if err != nil {
-		return err
+		return nil, err
 	}
 
 	var faults strictjson.Faults
 	root, err := readObject(body, &faults)
 	if err != nil {
-		return err
+		return nil, err
 	}
 
-	root.Only(fieldNames(reflect.TypeFor[T]())...)
 	read(&root)
-	return faults.Err()
+	return body, faults.Err()
 }
 
 // readObject parses a body that must be one JSON object.

@@ -4,7 +4,6 @@ import (
 	"context"
 	"math"
 	"net/http"
-	"reflect"
 	"strconv"
 	"strings"
 
@@ -121,30 +120,19 @@ func (a *api) getConfigTemplate(w http.ResponseWriter, r *http.Request, caller g
 	return answer(w, http.StatusOK, out)
 }
 
-// configBody reads the body of a request about configuration files.
-func (a *api) configBody(w http.ResponseWriter, r *http.Request, of reflect.Type, read func(root *strictjson.Value)) error {
+// readConfigFields reads the body of a request about configuration files, which has no query.
+func readConfigFields[T any](a *api, w http.ResponseWriter, r *http.Request, read func(root *strictjson.Value)) error {
 	if err := a.noQuery(r); err != nil {
 		return err
 	}
-	body, err := readBody(w, r, maxOperationBody)
-	if err != nil {
-		return err
-	}
-	var faults strictjson.Faults
-	root, err := readObject(body, &faults)
-	if err != nil {
-		return err
-	}
-	root.Only(fieldNames(of)...)
-	read(&root)
-	return faults.Err()
+	return readFields[T](w, r, maxOperationBody, read)
 }
 
 // putConfigTemplate makes a template what the request says.
 func (a *api) putConfigTemplate(w http.ResponseWriter, r *http.Request, caller gozzard.Caller) error {
 	var want record.ConfigWanted
 	dry := false
-	err := a.configBody(w, r, reflect.TypeFor[client.ConfigRequest](), func(root *strictjson.Value) {
+	err := readConfigFields[client.ConfigRequest](a, w, r, func(root *strictjson.Value) {
 		want = readConfig(root)
 		v := root.Get("dry_run")
 		dry = v.OptBool(false)
@@ -222,7 +210,7 @@ func (a *api) postConfigRender(w http.ResponseWriter, r *http.Request, caller go
 	var biz, process, instance int
 	var template int64
 	var content *string
-	err := a.configBody(w, r, reflect.TypeFor[client.ConfigRenderRequest](), func(root *strictjson.Value) {
+	err := readConfigFields[client.ConfigRenderRequest](a, w, r, func(root *strictjson.Value) {
 		b, t, p, i, c := root.Get("biz"), root.Get("template"), root.Get("process"), root.Get("instance"), root.Get("content")
 		biz, template, process = int(b.Int(1, math.MaxInt32)), t.Int(1, 1<<53), int(p.Int(1, math.MaxInt32))
 		if instance = int(i.OptInt(1, 1, math.MaxInt32)); c.Given() {

@@ -6,7 +6,6 @@ import (
 	"math"
 	"net/http"
 	"path"
-	"reflect"
 	"slices"
 	"strings"
 
@@ -33,7 +32,7 @@ const maxUnconfirmed = 100
 // postConfigJob starts work on files.
 func (a *api) postConfigJob(w http.ResponseWriter, r *http.Request, caller gozzard.Caller) error {
 	var req record.JobRequest
-	err := a.configBody(w, r, reflect.TypeFor[client.ConfigJobRequest](), func(root *strictjson.Value) {
+	err := readConfigFields[client.ConfigJobRequest](a, w, r, func(root *strictjson.Value) {
 		req = a.readConfigJob(caller, root)
 	})
 	if err != nil {

@@ -18,26 +18,20 @@ func (a *api) putFile(w http.ResponseWriter, r *http.Request, caller gozzard.Cal
 	if err != nil {
 		return err
 	}
-	body, err := readBody(w, r, maxFileBody)
+	op := &gozzard.FileOperation{Caller: caller, Door: Door, IdempotencyKey: key}
+	var write gozzard.FileWrite
+	var hosts []gozzard.Target
+	body, err := readRequest(w, r, maxFileBody, func(root *strictjson.Value) {
+		write, hosts = a.readFile(caller, root)
+		confirm := root.Get("confirm")
+		op.WaitOffline, op.Confirm = readWait(root), int(confirm.OptInt(0, 1, maxList))
+	})
 	if err != nil {
 		return err
 	}
-	var faults strictjson.Faults
-	root, err := readObject(body, &faults)
-	if err != nil {
-		return err
-	}
-
-	write, hosts := a.readFile(caller, &root)
-	wait, confirm := readWait(&root), root.Get("confirm")
-	confirmed := int(confirm.OptInt(0, 1, maxList))
-	if err := faults.Err(); err != nil {
-		return err
-	}
+	op.RequestHash = requestHash(r, body)
 
 	// Write it.
-	op := &gozzard.FileOperation{Caller: caller, Door: Door, IdempotencyKey: key, RequestHash: requestHash(r, body),
-		WaitOffline: wait, Confirm: confirmed}
 	for _, t := range hosts {
 		one := write
 		one.Target = t

@@ -123,33 +123,24 @@ func (a *api) operate(w http.ResponseWriter, r *http.Request, caller gozzard.Cal
 	if err != nil {
 		return err
 	}
-	body, err := readBody(w, r, maxOperationBody)
+	op := &gozzard.Operation{Caller: caller, Door: Door, IdempotencyKey: key, Adopt: true}
+	var item gozzard.Item
+	var s *selection
+	dry := false
+	body, err := readRequest(w, r, maxOperationBody, func(root *strictjson.Value) {
+		item, s = read(root)
+		confirm, dryRun := root.Get("confirm"), root.Get("dry_run")
+		op.WaitOffline, op.Expect = readWait(root), readExpect(root)
+		op.Confirm, dry = int(confirm.OptInt(0, 1, maxList)), dryRun.OptBool(false)
+	})
 	if err != nil {
 		return err
 	}
-	var faults strictjson.Faults
-	root, err := readObject(body, &faults)
-	if err != nil {
-		return err
-	}
-
-	item, s := read(&root)
-	wait, confirm, dryRun := readWait(&root), root.Get("confirm"), root.Get("dry_run")
-	expect := readExpect(&root)
-	confirmed, dry := int(confirm.OptInt(0, 1, maxList)), dryRun.OptBool(false)
-	if err := faults.Err(); err != nil {
-		return err
-	}
+	op.RequestHash = requestHash(r, body)
 
 	// Find the processes.
-	items, err := a.items(r.Context(), caller, s, item)
-	if err != nil {
+	if op.Items, err = a.items(r.Context(), caller, s, item); err != nil {
 		return err
-	}
-
-	op := &gozzard.Operation{
-		Caller: caller, Door: Door, Items: items, IdempotencyKey: key, RequestHash: requestHash(r, body),
-		WaitOffline: wait, Confirm: confirmed, Adopt: true, Expect: expect,
 	}
 	if dry {
 		return a.preview(w, r, op)

@@ -17,40 +17,31 @@ func (a *api) postRetry(w http.ResponseWriter, r *http.Request, caller gozzard.C
 	if err != nil {
 		return err
 	}
-	body, err := readBody(w, r, maxOperationBody)
-	if err != nil {
-		return err
-	}
-	var faults strictjson.Faults
-	root, err := readObject(body, &faults)
-	if err != nil {
-		return err
-	}
-	root.Only(fieldNames(reflect.TypeFor[client.RetryRequest]())...)
-	wait, confirm, dryRun := readWait(&root), root.Get("confirm"), root.Get("dry_run")
-	attempts := root.Get("attempts")
+	op := &gozzard.Operation{Caller: caller, Door: Door, IdempotencyKey: key, Adopt: true}
 	var only []int
-	attempts.OptList(maxList, func(e *strictjson.Value) { only = append(only, int(e.Int(0, maxList))) })
-	if attempts.Given() && len(only) == 0 {
-		attempts.Fault("give at least one position, or leave it out for all that failed")
-	}
-	confirmed, dry := int(confirm.OptInt(0, 1, maxList)), dryRun.OptBool(false)
-	if err := faults.Err(); err != nil {
+	dry := false
+	body, err := readRequest(w, r, maxOperationBody, func(root *strictjson.Value) {
+		root.Only(fieldNames(reflect.TypeFor[client.RetryRequest]())...)
+		confirm, dryRun, attempts := root.Get("confirm"), root.Get("dry_run"), root.Get("attempts")
+		op.WaitOffline = readWait(root)
+		attempts.OptList(maxList, func(e *strictjson.Value) { only = append(only, int(e.Int(0, maxList))) })
+		if attempts.Given() && len(only) == 0 {
+			attempts.Fault("give at least one position, or leave it out for all that failed")
+		}
+		op.Confirm, dry = int(confirm.OptInt(0, 1, maxList)), dryRun.OptBool(false)
+	})
+	if err != nil {
 		return err
 	}
+	op.RequestHash = requestHash(r, body)
 
 	// Find what failed.
-	items, err := a.Plane.FailedItems(r.Context(), caller, taskname.Parse(r.PathValue("id")), only)
+	op.Items, err = a.Plane.FailedItems(r.Context(), caller, taskname.Parse(r.PathValue("id")), only)
 	if err != nil {
 		return err
 	}
-	if len(items) == 0 {
+	if len(op.Items) == 0 {
 		return answer(w, http.StatusOK, client.Preview{Processes: []client.PreviewRow{}})
-	}
-
-	op := &gozzard.Operation{
-		Caller: caller, Door: Door, Items: items, IdempotencyKey: key, RequestHash: requestHash(r, body),
-		WaitOffline: wait, Confirm: confirmed, Adopt: true,
 	}
 	if dry {
 		return a.preview(w, r, op)
