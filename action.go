@@ -25,10 +25,12 @@ const (
 	ActionUnregister        // remove the definition from the host
 	ActionConfigure         // write a file (FileSpec); it is about no process
 	ActionScript            // run a script (ScriptSpec); it is about no process
+	ActionTransfer          // write a file (FileSpec) that was read on another host
 )
 
 var actionNames = [...]string{"none", "start", "stop", "query", "manage", "unmanage", "restart", "reload", "kill",
-	"register", "update", "unregister", "configure", "script"}
+	"register", "update", "unregister", "configure", "script",
+	"transfer"}
 
 // The words of earlier versions, which are BlueKing's. They are accepted everywhere.
 const (
@@ -81,16 +83,16 @@ func ParseAction(s string) (Action, error) {
 func (a Action) ReadOnly() bool { return a == ActionQuery }
 
 // OnFile reports whether the action is about a file and not about a process.
-func (a Action) OnFile() bool { return a == ActionConfigure }
+func (a Action) OnFile() bool { return a == ActionConfigure || a == ActionTransfer }
 
 // OnProcess reports whether the action is about a process, so that its definition is one of a process.
-func (a Action) OnProcess() bool { return a != ActionConfigure && a != ActionScript }
+func (a Action) OnProcess() bool { return !a.OnFile() && a != ActionScript }
 
 // Listed reports whether only a grant that lists the action gives the right to it: no role has it, not even that of admins.
-func (a Action) Listed() bool { return a == ActionScript }
+func (a Action) Listed() bool { return a == ActionScript || a == ActionTransfer }
 
 // Valid reports whether the action exists.
-func (a Action) Valid() bool { return a > ActionNone && a <= ActionScript }
+func (a Action) Valid() bool { return a > ActionNone && a <= ActionTransfer }
 
 // RunsCommand reports whether the action may run a shell command. The definition must then have a user and paths.
 func (a Action) RunsCommand() bool {

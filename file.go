@@ -37,7 +37,22 @@ type FileSpec struct {
 	// Expect is the digest that the file must have before it is replaced, or FileAbsent. "" expects nothing. So a file that
 	// a person has changed on the host is not replaced unseen.
 	Expect string `json:"expect,omitempty"`
+
+	// Folders says that missing folders on the way are made: they belong to the account, and others may read them.
+	Folders bool `json:"folders,omitempty"`
+
+	// Source is where the content was read (ActionTransfer). It changes nothing on the host; answers and people see it.
+	Source *FileSource `json:"source,omitempty"`
 }
+
+// FileSource is a file on a host whose content is written on other hosts.
+type FileSource struct {
+	Host string `json:"host"` // as the caller named it
+	Path string `json:"path"`
+}
+
+// maxSourceHost is how long the name of the host of a source may be.
+const maxSourceHost = 128
 
 // FileAbsent in FileSpec.Expect says that there must be no file.
 const FileAbsent = "absent"
@@ -69,6 +84,8 @@ func (f *FileSpec) Validate() error {
 	}
 
 	switch {
+	case f.Source != nil && (len(f.Source.Host) > maxSourceHost || len(f.Source.Path) > MaxPathBytes):
+		return fmt.Errorf("the source is named by more than %d bytes", maxSourceHost+MaxPathBytes)
 	case !IsFileDigest(f.SHA256):
 		return fmt.Errorf("sha256 must be 64 hexadecimal digits in lower case")
 	case f.Size < 0 || f.Size > MaxFileBytes:
@@ -165,9 +182,11 @@ type FileWrite struct {
 	Group     string // "" means the main group of the account
 	Mode      string // "" means 0644
 	LineEnds  LineEnds
-	Content   []byte   // nil means Kept
-	Kept      string   // the digest of a content that the host keeps
-	Expect    string   // as in FileSpec
+	Content   []byte // nil means Kept
+	Kept      string // the digest of a content that the host keeps
+	Expect    string // as in FileSpec
+	Source    *FileSource
+	Folders   bool     // as in FileSpec
 	Refused   *Outcome // set by a caller that has to answer for this file although it is not written
 }
 
@@ -179,7 +198,8 @@ type FileOperation struct {
 	IdempotencyKey string
 	RequestHash    [32]byte
 	WaitOffline    time.Duration
-	Confirm        int // how many files the caller has confirmed; 0: it has not
+	Confirm        int  // how many files the caller has confirmed; 0: it has not
+	Transfer       bool // the contents were read on hosts: ActionTransfer, and not ActionConfigure
 }
 
 // FileRead asks for a file on one host, or for a former content that the host keeps.
@@ -189,6 +209,7 @@ type FileRead struct {
 	Path      string
 	Account   string // with whose rights it is read
 	Kept      string // the digest of a former content; "" means the file as it is
+	Transfer  bool   // to write it on other hosts: it needs the right to ActionTransfer
 }
 
 // FileView is a file on a host as it was read.

@@ -263,7 +263,7 @@ func (s *Spec) Budget(a Action) time.Duration {
 		}
 	case ActionReload:
 		secs = p.OpTimeout
-	case ActionConfigure:
+	case ActionConfigure, ActionTransfer:
 		secs = fileSeconds
 		if s.File != nil {
 			secs += int(s.File.Size / fileRate)

@@ -101,7 +101,7 @@ var flagWords = map[string][]string{
 	"line-ends": {"lf", "crlf"},
 	"role":      {"viewer", "operator", "admin", "enroller"},
 	"action": {"start", "stop", "restart", "reload", "kill", "manage", "unmanage", "query", "register", "update",
-		"unregister", "configure", "script"},
+		"unregister", "configure", "script", "transfer"},
 	"restart":       {"always", "on-failure", "never"},
 	"require-totp":  {"admins", "all"},
 	"second-person": {"admin-grants", "revoked-hosts", "root-hosts="},

@@ -81,7 +81,7 @@ func TestContentInParts(t *testing.T) {
 				time.Sleep(3 * time.Minute)
 				synctest.Wait()
 
-				file, err := r.host.Files().Open("shop", f.Path)
+				file, err := r.host.Files().Open("shop", f.Path, false)
 				if err != nil {
 					t.Fatal(err)
 				}

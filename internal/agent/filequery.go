@@ -63,7 +63,7 @@ func (a *Agent) readFile(q *gozzard.FileQuery, answer *gozzard.FileAnswer) (err 
 		answer.View, err = a.o.Files.Kept(q.Path, q.Account, q.Kept)
 	default:
 		var file OpenFile
-		if file, err = a.o.Files.Open(q.Account, q.Path); err == nil {
+		if file, err = a.o.Files.Open(q.Account, q.Path, false); err == nil {
 			answer.View = file.View()
 			file.Close()
 		}

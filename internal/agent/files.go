@@ -10,8 +10,9 @@ import (
 
 // Files are the files of the host, and the former contents that are kept of them.
 type Files interface {
-	// Open opens the folder of a file with the rights of an account, and reads the file if there is one.
-	Open(account, path string) (OpenFile, error)
+	// Open opens the folder of a file with the rights of an account, and reads the file if there is one. With folders it makes
+	// those that are missing.
+	Open(account, path string, folders bool) (OpenFile, error)
 	// Keep keeps a content that is about to be replaced; it is durable when Keep returns.
 	Keep(path string, v gozzard.FileView, task gozzard.TaskSeq) error
 	// Versions lists the former contents of a file of an owner, the newest first, and Kept reads one of them.
@@ -153,7 +154,8 @@ func (a *Agent) runFile(w fileWork) {
 // fileForbidden is an error of the policy of the host.
 type fileForbidden struct{ error }
 
-// prepareFile checks an operation and finds everything that it needs, without an effect.
+// prepareFile checks an operation and finds everything that it needs. The only effect that it may have are empty folders
+// (FileSpec.Folders), which a second try finds.
 func (a *Agent) prepareFile(w *fileWork) (OpenFile, []byte, error) {
 	// Check the operation, its account and the policy.
 	if w.spec == nil || w.spec.File == nil {
@@ -206,7 +208,7 @@ func (a *Agent) prepareFile(w *fileWork) (OpenFile, []byte, error) {
 
 // lookAt opens a file that may be replaced.
 func (a *Agent) lookAt(account string, spec *gozzard.FileSpec) (OpenFile, error) {
-	file, err := a.o.Files.Open(account, spec.Path)
+	file, err := a.o.Files.Open(account, spec.Path, spec.Folders)
 	if err != nil {
 		return nil, err
 	}
@@ -290,7 +292,7 @@ func (a *Agent) recoverFile(op *operation) (done bool) {
 		return false
 	}
 
-	file, err := a.o.Files.Open(op.file.Account, op.file.Spec.Path)
+	file, err := a.o.Files.Open(op.file.Account, op.file.Spec.Path, false)
 	if err != nil {
 		a.log.Warn("cannot look at the file of an interrupted operation", "op", op.id, "err", err)
 		return false

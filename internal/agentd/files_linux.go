@@ -16,8 +16,8 @@ type hostFiles struct {
 }
 
 // Open implements agent.Files.
-func (f hostFiles) Open(account, path string) (agent.OpenFile, error) {
-	file, err := f.host.OpenFile(account, path)
+func (f hostFiles) Open(account, path string, folders bool) (agent.OpenFile, error) {
+	file, err := f.host.OpenFile(account, path, folders)
 	if err != nil {
 		return nil, err
 	}

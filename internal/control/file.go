@@ -25,14 +25,22 @@ func OperationOf(op *gozzard.FileOperation) (*gozzard.Operation, error) {
 	whole := &gozzard.Operation{Caller: op.Caller, Door: op.Door, IdempotencyKey: op.IdempotencyKey,
 		RequestHash: op.RequestHash, WaitOffline: op.WaitOffline, Confirm: op.Confirm, Contents: map[string][]byte{}}
 	var err error
-	whole.Items, err = fileItems(op.Writes, whole.Contents)
+	whole.Items, err = fileItems(op.Writes, fileAction(op.Transfer), whole.Contents)
 	return whole, err
+}
+
+// fileAction is the action on files whose right is needed.
+func fileAction(transfer bool) gozzard.Action {
+	if transfer {
+		return gozzard.ActionTransfer
+	}
+	return gozzard.ActionConfigure
 }
 
 // fileItems are the items of an operation that writes files. Writes that follow each other and differ in their targets only
 // share an item, and so their description in the record. A write that is invalid makes all of them an error. Large contents are
 // put into contents.
-func fileItems(writes []gozzard.FileWrite, contents map[string][]byte) ([]gozzard.Item, error) {
+func fileItems(writes []gozzard.FileWrite, action gozzard.Action, contents map[string][]byte) ([]gozzard.Item, error) {
 	var items []gozzard.Item
 	for i := range writes {
 		w := &writes[i]
@@ -42,7 +50,7 @@ func fileItems(writes []gozzard.FileWrite, contents map[string][]byte) ([]gozzar
 			continue
 		}
 
-		it := gozzard.Item{Action: gozzard.ActionConfigure, Key: gozzard.FileKey(w.Namespace, w.Path),
+		it := gozzard.Item{Action: action, Key: gozzard.FileKey(w.Namespace, w.Path),
 			Targets: []gozzard.Target{w.Target}, Refused: w.Refused}
 		if w.Refused == nil {
 			spec, err := fileSpec(w, contents)
@@ -59,13 +67,15 @@ func fileItems(writes []gozzard.FileWrite, contents map[string][]byte) ([]gozzar
 // sameFile reports whether two writes differ in their targets only.
 func sameFile(a, b *gozzard.FileWrite) bool {
 	return a.Namespace == b.Namespace && a.Path == b.Path && a.Account == b.Account && a.Group == b.Group &&
-		a.Mode == b.Mode && a.LineEnds == b.LineEnds && a.Kept == b.Kept && a.Expect == b.Expect && a.Refused == nil &&
-		b.Refused == nil && (a.Content == nil) == (b.Content == nil) && string(a.Content) == string(b.Content)
+		a.Mode == b.Mode && a.LineEnds == b.LineEnds && a.Kept == b.Kept && a.Expect == b.Expect &&
+		a.Source == b.Source && a.Folders == b.Folders && a.Refused == nil && b.Refused == nil &&
+		(a.Content == nil) == (b.Content == nil) && string(a.Content) == string(b.Content)
 }
 
 // fileSpec is the description of a file that an operation carries.
 func fileSpec(w *gozzard.FileWrite, contents map[string][]byte) (*gozzard.Spec, error) {
-	f := &gozzard.FileSpec{Path: w.Path, Group: w.Group, Mode: cmp.Or(w.Mode, "0644"), SHA256: w.Kept, Expect: w.Expect}
+	f := &gozzard.FileSpec{Path: w.Path, Group: w.Group, Mode: cmp.Or(w.Mode, "0644"), SHA256: w.Kept, Expect: w.Expect,
+		Source: w.Source, Folders: w.Folders}
 	switch {
 	case w.Account == "":
 		return nil, fmt.Errorf("account: required: the file belongs to it")
@@ -174,10 +184,11 @@ func (p *Plane) askFile(ctx context.Context, caller gozzard.Caller, r gozzard.Fi
 	if err != nil {
 		return nil, err
 	}
-	if !caller.Rights.May(gozzard.ActionConfigure, r.Namespace, host.Info.Ref(), gozzard.CanonicalAccount(r.Account)) {
+	action := fileAction(r.Transfer)
+	if !caller.Rights.May(action, r.Namespace, host.Info.Ref(), gozzard.CanonicalAccount(r.Account)) {
 		p.o.Observe.rejected("not_permitted")
 		return nil, gozzard.Errorf(gozzard.ErrAppForbidden, "not permitted: app %s may not %s files of %s as account %s here",
-			caller.App, gozzard.ActionConfigure, r.Namespace, r.Account)
+			caller.App, action, r.Namespace, r.Account)
 	}
 	if !host.Info.Files {
 		return nil, gozzard.Errorf(gozzard.ErrUnavailable, "%s", noFiles(host.Info.Version))

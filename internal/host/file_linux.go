@@ -25,12 +25,14 @@ type File struct {
 	account account
 	cred    *syscall.Credential
 	folder  *os.File
+	make    bool // missing folders
 	view    gozzard.FileView
 	stat    unix.Stat_t // of the file; zero if there is none
 }
 
-// OpenFile opens the folder of a file step by step, follows no link on the way, and reads the file if there is one.
-func (h *Host) OpenFile(accountName, file string) (*File, error) {
+// OpenFile opens the folder of a file step by step, follows no link on the way, and reads the file if there is one. With
+// folders it makes those that are missing.
+func (h *Host) OpenFile(accountName, file string, folders bool) (*File, error) {
 	runAs, cred, err := h.actAs(accountName)
 	if err != nil {
 		return nil, err
@@ -39,7 +41,7 @@ func (h *Host) OpenFile(accountName, file string) (*File, error) {
 		return nil, err
 	}
 
-	f := &File{h: h, path: file, account: runAs, cred: cred}
+	f := &File{h: h, path: file, account: runAs, cred: cred, make: folders}
 	err = asAccount(cred, func() error {
 		if err := f.openFolder(); err != nil {
 			return err
@@ -80,7 +82,7 @@ func (f *File) openFolder() error {
 	for i := -1; i < len(names); i++ {
 		if i >= 0 && names[i] != "" {
 			way = path.Join(way, names[i])
-			next, err := openAt(int(dir.Fd()), names[i])
+			next, err := f.enter(dir, names[i])
 			if err != nil {
 				return f.explain(int(dir.Fd()), names[i], way, err)
 			}
@@ -99,6 +101,23 @@ func (f *File) openFolder() error {
 	}
 	f.folder = os.NewFile(uintptr(fd), way)
 	return nil
+}
+
+// enter opens a folder of a folder that is trusted. It makes one that is missing if it may.
+func (f *File) enter(dir *os.File, name string) (*os.File, error) {
+	next, err := openAt(int(dir.Fd()), name)
+	if !f.make || !errors.Is(err, unix.ENOENT) {
+		return next, err
+	}
+
+	if err := unix.Mkdirat(int(dir.Fd()), name, 0o755); err != nil && !errors.Is(err, unix.EEXIST) {
+		return nil, fmt.Errorf("it does not exist and cannot be made: %w", err)
+	}
+	if fd, err := unix.Openat(int(dir.Fd()), ".", unix.O_RDONLY|unix.O_DIRECTORY|unix.O_CLOEXEC, 0); err == nil {
+		_ = unix.Fsync(fd) // the file is durable only with its folder; where the account may not read, the system decides when
+		unix.Close(fd)
+	}
+	return openAt(int(dir.Fd()), name)
 }
 
 // openAt opens a folder for its path, without following a link.

@@ -26,7 +26,7 @@ func specOf(path, content string) (*gozzard.FileSpec, []byte) {
 
 // put writes a file as an account.
 func put(h *host.Host, account, path, content string) error {
-	f, err := h.OpenFile(account, path)
+	f, err := h.OpenFile(account, path, false)
 	if err != nil {
 		return err
 	}
@@ -68,7 +68,7 @@ func TestReplaceFile(t *testing.T) {
 		t.Errorf("%v %v", left, err)
 	}
 
-	open, err := f.OpenFile("nobody", path)
+	open, err := f.OpenFile("nobody", path, false)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -155,7 +155,7 @@ func TestChangedFileIsNotReplaced(t *testing.T) {
 				t.Fatal(err)
 			}
 		}
-		open, err := f.OpenFile("nobody", path)
+		open, err := f.OpenFile("nobody", path, false)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -221,5 +221,45 @@ func TestTT5SwappedFoldersStayInside(t *testing.T) {
 	}
 	if written == 0 || len(rejected) == 0 {
 		t.Error("the race was not run")
+	}
+}
+
+// TestTT16Folders: missing folders are made as the account, where it may make them, and never through a link.
+func TestTT16Folders(t *testing.T) {
+	needsRoot(t)
+	f := newHost(t)
+	dir := ownFolder(t, f.dir+"/conf", nobody, 0o755)
+	foreign := ownFolder(t, f.dir+"/foreign", 0, 0o755)
+	if err := os.Symlink(foreign, dir+"/link"); err != nil {
+		t.Fatal(err)
+	}
+
+	if _, err := f.OpenFile("nobody", dir+"/a/b/x.conf", false); err == nil || !strings.Contains(err.Error(), "make it first") {
+		t.Errorf("%v", err)
+	}
+	open, err := f.OpenFile("nobody", dir+"/a/b/x.conf", true)
+	if err != nil {
+		t.Fatal(err)
+	}
+	open.Close()
+	var st unix.Stat_t
+	if err := unix.Stat(dir+"/a/b", &st); err != nil || st.Uid != nobody || st.Mode&0o022 != 0 {
+		t.Errorf("uid %d mode %o %v", st.Uid, st.Mode, err)
+	}
+	if err := put(f.Host, "nobody", dir+"/a/b/x.conf", "x"); err != nil {
+		t.Error(err)
+	}
+
+	for path, want := range map[string]string{
+		foreign + "/new/x.conf":      "cannot be made",
+		dir + "/link/new/x.conf":     "symbolic link",
+		dir + "/a/b/x.conf/y/z.conf": "cannot enter",
+	} {
+		if _, err := f.OpenFile("nobody", path, true); err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("%s: %v", path, err)
+		}
+	}
+	if left, _ := os.ReadDir(foreign); len(left) != 0 {
+		t.Errorf("%v", left)
 	}
 }

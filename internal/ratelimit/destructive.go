@@ -122,10 +122,10 @@ func textsOf(op *gozzard.Operation) *texts {
 // file, or do whatever a script does.
 var destructiveActions = []gozzard.Action{gozzard.ActionStop, gozzard.ActionKill, gozzard.ActionRestart,
 	gozzard.ActionReload, gozzard.ActionUnhost, gozzard.ActionUnregister, gozzard.ActionConfigure,
-	gozzard.ActionScript}
+	gozzard.ActionScript, gozzard.ActionTransfer}
 
 // destructiveWords is what texts call them.
-const destructiveWords = "stop, kill, restart, reload, unmanage, unregister, configure or script"
+const destructiveWords = "stop, kill, restart, reload, unmanage, unregister, configure, script or transfer"
 
 // DestructiveActions are the actions that count against the quota.
 func DestructiveActions() []gozzard.Action { return destructiveActions }

@@ -39,6 +39,7 @@ func TestBlastRadius(t *testing.T) {
 		"a large part of the hosts":    {op(gozzard.ActionConfigure, 61, 0, some), true, 400, gozzard.ErrInvalid},
 		"a small part of the hosts":    {op(gozzard.ActionConfigure, 60, 0, some), true, 400, ""},
 		"compatible, files above":      {op(gozzard.ActionConfigure, 10_001, 0, some), false, 1, gozzard.ErrRateLimited},
+		"transfers to 501 hosts":       {op(gozzard.ActionTransfer, 501, 0, some), true, 100_000, gozzard.ErrInvalid},
 		"scripts on 501 hosts":         {op(gozzard.ActionScript, 501, 0, some), true, 100_000, gozzard.ErrInvalid},
 		"compatible, scripts above":    {op(gozzard.ActionScript, 10_001, 0, some), false, 1, gozzard.ErrRateLimited},
 		"501 of an admin":              {op(gozzard.ActionKill, 501, 0, everything), true, 100_000, gozzard.ErrInvalid},

@@ -22,7 +22,7 @@ type memoryFile struct {
 }
 
 // Open implements agent.Files.
-func (m memoryFiles) Open(account, path string) (agent.OpenFile, error) {
+func (m memoryFiles) Open(account, path string, _ bool) (agent.OpenFile, error) {
 	m.h.mu.Lock()
 	defer m.h.mu.Unlock()
 	view := m.h.files[path]

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/gozzard/gozzard"
+	"github.com/gozzard/gozzard/internal/control"
 	"github.com/gozzard/gozzard/internal/fleet"
 	"github.com/gozzard/gozzard/internal/record"
 )
@@ -85,6 +86,28 @@ func (f *fake) Operate(_ context.Context, op *gozzard.Operation) (gozzard.Task, 
 	}
 	f.calls, f.last = append(f.calls, c), op
 	return gozzard.Task{ID: taskID, Seq: 1000, Caller: op.Caller, Door: op.Door}, f.err
+}
+
+// ReadFile knows two files.
+func (f *fake) ReadFile(_ context.Context, _ gozzard.Caller, q gozzard.FileRead) (gozzard.FileView, error) {
+	f.calls = append(f.calls, call{Call: "read_file", Args: fmt.Sprint(q.Namespace, " ", q.Path, " ", q.Account, " ", q.Transfer),
+		At: show([]gozzard.Target{q.Target})})
+	content := []byte("hello")
+	switch q.Path {
+	case "/data/repo/web.conf":
+		return gozzard.FileView{Exists: true, Mode: "0640", Size: 5, SHA256: gozzard.FileDigest(content), Content: content}, f.err
+	case "/data/repo/run.sh":
+		return gozzard.FileView{Exists: true, Mode: "4755", Size: 5, SHA256: gozzard.FileDigest(content), Content: content}, f.err
+	}
+	return gozzard.FileView{}, f.err
+}
+
+func (f *fake) WriteFiles(ctx context.Context, op *gozzard.FileOperation) (gozzard.Task, error) {
+	whole, err := control.OperationOf(op)
+	if err != nil {
+		return gozzard.Task{}, err
+	}
+	return f.Operate(ctx, whole)
 }
 
 func (f *fake) Results(_ context.Context, caller gozzard.Caller, id gozzard.TaskID) (record.TaskResults, error) {

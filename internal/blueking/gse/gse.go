@@ -16,6 +16,8 @@ import (
 // Plane is the part of the control plane that this door uses.
 type Plane interface {
 	Operate(ctx context.Context, op *gozzard.Operation) (gozzard.Task, error)
+	ReadFile(ctx context.Context, caller gozzard.Caller, q gozzard.FileRead) (gozzard.FileView, error)
+	WriteFiles(ctx context.Context, op *gozzard.FileOperation) (gozzard.Task, error)
 	Results(ctx context.Context, caller gozzard.Caller, id gozzard.TaskID) (record.TaskResults, error)
 	Await(ctx context.Context, caller gozzard.Caller, id gozzard.TaskID, limit time.Duration) (record.TaskResults,
 		error)
@@ -45,6 +47,7 @@ type server struct {
 	maxHosts int
 	syncWait time.Duration
 	rendered rendered.Tasks // that are polled
+	reading  chan struct{}  // has room for the transfers that read their sources now
 }
 
 // New makes the door. Requests must reach it with their path as sent: see blueking.Handler.Owns.
@@ -58,7 +61,8 @@ func New(o Options) *blueking.Handler {
 	if o.Log == nil {
 		o.Log = slog.New(slog.DiscardHandler)
 	}
-	s := &server{plane: o.Plane, maxHosts: o.MaxHosts, syncWait: o.SyncWait}
+	s := &server{plane: o.Plane, maxHosts: o.MaxHosts, syncWait: o.SyncWait,
+		reading: make(chan struct{}, transferReads)}
 	return blueking.New(blueking.Door{Prefixes: prefixes(), Routes: s.routes(), Auth: o.Auth, Log: o.Log,
 		Observe: o.Observe})
 }

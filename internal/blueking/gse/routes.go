@@ -53,6 +53,10 @@ func (s *server) routes() []blueking.Route {
 			Handle: s.runScript},
 		{Name: "get_execute_script_result", Path: "extensions/get_execute_script_result", Families: task, Access: user,
 			MaxBody: small, Read: true, Handle: s.scriptResult},
+		{Name: "async_transfer_file", Path: "extensions/async_transfer_file", Families: task, Access: user, MaxBody: small,
+			Handle: s.transferFiles},
+		{Name: "get_transfer_file_result", Path: "extensions/get_transfer_file_result", Families: task, Access: user,
+			MaxBody: small, Read: true, Handle: s.transferResult},
 		{Name: "get_task_state", Families: task, Access: user, MaxBody: small, Read: true, Handle: s.state},
 	}
 }

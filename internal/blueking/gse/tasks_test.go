@@ -2,6 +2,7 @@ package gse_test
 
 import (
 	"fmt"
+	"time"
 
 	"github.com/gozzard/gozzard"
 	"github.com/gozzard/gozzard/internal/record"
@@ -76,7 +77,8 @@ func tasks() map[gozzard.TaskID]record.TaskResults {
 	out := map[gozzard.TaskID]record.TaskResults{}
 	add := func(n int, door, app string, attempts ...gozzard.Attempt) {
 		id := gozzard.TaskID(fmt.Sprintf("20190813145456:%d", n))
-		out[id] = record.TaskResults{Task: gozzard.Task{ID: id, Door: door, Caller: gozzard.Caller{App: app}},
+		out[id] = record.TaskResults{Task: gozzard.Task{ID: id, Door: door, Caller: gozzard.Caller{App: app},
+			At: time.UnixMilli(1632830304777)},
 			Attempts: attempts}
 	}
 
@@ -118,5 +120,19 @@ func tasks() map[gozzard.TaskID]record.TaskResults {
 		}}})
 	script.ResultKey = agentB
 	add(90, "gse.script", "bk_gsekit", script)
+
+	web := gozzard.EncodeSpec(&gozzard.Spec{Identity: gozzard.Identity{User: "nobody"}, File: &gozzard.FileSpec{Path: "/data/app/web.conf",
+		Mode: "0640", Size: 5, Source: &gozzard.FileSource{Host: agentA, Path: "/data/repo/web.conf"}}})
+	file := func(host string, a gozzard.Attempt) gozzard.Attempt {
+		a.Key, a.Spec, a.ResultKey = gozzard.FileKey("gse-task", "/data/app/web.conf"), web, host
+		return a
+	}
+	const transfer = gozzard.ActionTransfer
+	none := file(agentE, attempt(not, transfer, gozzard.Outcome{Code: gozzard.CodeRefused, Message: "nothing was written"}))
+	none.Spec = nil
+	add(91, "gse.transfer", "bk_gsekit", file(agentB, attempt(ok, transfer, gozzard.Outcome{Code: gozzard.CodeOK})),
+		file(agentC, attempt(gozzard.AttemptDispatched, transfer, gozzard.Outcome{})),
+		file(agentD, attempt(not, transfer, gozzard.Outcome{Code: gozzard.CodeUnreachable, Message: "offline since noon"})),
+		none)
 	return out
 }
