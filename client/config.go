@@ -109,6 +109,7 @@ type ConfigJobRequest struct {
 	Templates []int64 `json:"templates,omitempty"` // all that are bound when missing
 	Version   int64   `json:"version,omitempty"`   // of the one template that is rolled back
 	Force     bool    `json:"force,omitempty"`     // release also files that were changed on their hosts
+	Then      string  `json:"then,omitempty"`      // reload or restart the instances that get another file
 	Confirm   int     `json:"confirm,omitempty"`   // how many processes are expected; required to release many
 	BusinessSelection
 	Names []string `json:"names,omitempty"` // aliases
@@ -120,6 +121,7 @@ type ConfigJob struct {
 	Work      string         `json:"work"`
 	Templates []int64        `json:"templates"`         // empty: all that were bound
 	Version   int64          `json:"version,omitempty"` // of a rollback
+	Then      string         `json:"then,omitempty"`    // what follows a release: reload or restart
 	State     string         `json:"state"`             // pending, running, succeeded or failed
 	Message   string         `json:"message,omitempty"`
 	User      string         `json:"user"`
@@ -155,7 +157,8 @@ type ConfigOf struct {
 	Template string `json:"template"`
 	Path     string `json:"path"`
 	SHA256   string `json:"sha256"`
-	Live     string `json:"live,omitempty"` // the sha256 on the host, if it differs
+	Live     string `json:"live,omitempty"`    // the sha256 on the host, if it differs
+	Changed  bool   `json:"changed,omitempty"` // the host got another file
 	Reason   string `json:"reason,omitempty"`
 	Message  string `json:"message,omitempty"`
 }

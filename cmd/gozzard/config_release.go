@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"path"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -27,11 +28,15 @@ continues: "gozzard config history JOB" shows it.
 Exit code: 0 done everywhere, 1 failed, 2 wrong or not confirmed, 4 not allowed, 5 nothing matched, 6
 failed for some instances, 7 not done within --timeout, 130 ended by Ctrl-C.`
 
+// configActions are what can follow a release.
+var configActions = []string{"reload", "restart"}
+
 // configJobOptions are the flags of verbs that work on the files of process instances.
 type configJobOptions struct {
 	scopeFlags
 	output  outputFlag
 	force   bool
+	then    string
 	confirm int
 	detach  bool
 	timeout time.Duration
@@ -46,6 +51,8 @@ func (o *configJobOptions) registerWrite(cmd *cobra.Command) {
 	o.registerScope(cmd)
 	f := cmd.Flags()
 	f.BoolVar(&o.force, "force", false, "also replace files that were changed by hand on their hosts")
+	f.StringVar(&o.then, "then", "", "`ACTION` for process instances that get another file: reload or restart")
+	completeFixed(cmd, "then", configActions...)
 	f.IntVar(&o.confirm, "confirm", 0, "the `NUMBER` of process instances that you expect; the server asks for it when there are "+
 		"many, and says how many there are")
 	f.BoolVar(&o.detach, "detach", false, "print the number of the job and do not wait")
@@ -58,6 +65,9 @@ func (o *configJobOptions) with(ctx context.Context, env *cliEnv, named []string
 	f func(*client.Client, client.ConfigJobRequest, []client.ConfigTemplate) error) error {
 	if err := o.output.check(); err != nil {
 		return err
+	}
+	if o.then != "" && !slices.Contains(configActions, o.then) {
+		return usage("--then %q: use %s", printable(o.then), words(configActions))
 	}
 	return env.withClient(func(c *client.Client) error {
 		s := o.scopeFlags
@@ -91,11 +101,16 @@ func newConfigReleaseCommand(env *cliEnv) *cobra.Command {
 		Long: `Render the files of templates for process instances, and write them to their hosts. If one cannot be
 rendered, none is written. Each file is replaced in one step, and the host keeps its former content.
 A file that was changed by hand since the last release is not replaced: that instance fails, and
-"gozzard config diff" shows the change. --force replaces it.` + configWriteHelp,
+"gozzard config diff" shows the change. --force replaces it.
+
+With --then, process instances whose file has really changed are reloaded or restarted afterwards, if
+all their files were written. You need the right to do that. If it fails, the instance has failed; its
+file stays released.` + configWriteHelp,
 		Example: `  gozzard config release nginx
   gozzard config release nginx --module web
   gozzard config release nginx limits --env formal --confirm 1200
-  gozzard config release nginx -e 'front.*.*.nginx.*' --force`,
+  gozzard config release nginx -e 'front.*.*.nginx.*' --force
+  gozzard config release nginx --then reload`,
 		Args: cobra.MinimumNArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			return o.with(cmd.Context(), env, args, func(c *client.Client, r client.ConfigJobRequest, _ []client.ConfigTemplate) error {
@@ -124,7 +139,7 @@ func (env *cliEnv) releaseConfigs(ctx context.Context, c *client.Client, o *conf
 		return &exitError{exitFailed, nil}
 	}
 
-	r.Work, r.Confirm = "release", o.confirm
+	r.Work, r.Confirm, r.Then = "release", o.confirm, o.then
 	return env.writeConfigs(ctx, c, o, r)
 }
 
@@ -168,7 +183,7 @@ versions. A file that was changed by hand is not replaced, unless you give --for
 				return usage("--version is required: a version of the template, see gozzard config show")
 			}
 			return o.with(cmd.Context(), env, args, func(c *client.Client, r client.ConfigJobRequest, _ []client.ConfigTemplate) error {
-				r.Work, r.Version, r.Confirm = "rollback", version, o.confirm
+				r.Work, r.Version, r.Confirm, r.Then = "rollback", version, o.confirm, o.then
 				return env.writeConfigs(cmd.Context(), c, &o, r)
 			})
 		},
@@ -275,10 +290,13 @@ func (env *cliEnv) configTable(job *client.ConfigJobDetail) *textTable {
 		text := env.said(x.Message)
 		if text == "" && x.State == "succeeded" {
 			var paths []string
+			changed := false
 			for _, f := range x.Files {
-				paths = append(paths, path.Clean(f.Path))
+				paths, changed = append(paths, path.Clean(f.Path)), changed || f.Changed
 			}
-			text = strings.Join(paths, " ")
+			if text = strings.Join(paths, " "); changed && job.Then != "" {
+				text += ", " + job.Then
+			}
 		}
 		if text == "" || x.Reason != "" && x.Reason != "config_write" {
 			text = strings.TrimSpace(x.Reason + " " + text)

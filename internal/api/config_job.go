@@ -26,6 +26,9 @@ type ConfigJobs interface {
 // rollback is the word for a release of earlier files.
 const rollback = "rollback"
 
+// thenWords are what can follow a release.
+var thenWords = []string{"reload", "restart"}
+
 // maxUnconfirmed is how many process instances get files without a confirmation.
 const maxUnconfirmed = 100
 
@@ -73,6 +76,14 @@ func (a *api) readConfigJob(caller gozzard.Caller, root *strictjson.Value) recor
 	} else if forced || expected != 0 {
 		force.Fault("force and confirm are for release and rollback")
 	}
+	if then := root.Get("then"); then.Given() {
+		switch req.Choice.Then = then.Str(); {
+		case !slices.Contains(thenWords, req.Choice.Then):
+			then.Fault("must be one of %s", strings.Join(thenWords, ", "))
+		case !writes:
+			then.Fault("is for release and rollback")
+		}
+	}
 	id := version.OptInt(0, 1, 1<<53)
 	switch {
 	case req.Work != rollback && id != 0:
@@ -86,7 +97,7 @@ func (a *api) readConfigJob(caller gozzard.Caller, root *strictjson.Value) recor
 }
 
 func configJob(j *record.Job) client.ConfigJob {
-	out := client.ConfigJob{ID: j.ID, Work: string(j.Work), Templates: append([]int64{}, j.Choice.Templates...), State: string(j.State),
+	out := client.ConfigJob{ID: j.ID, Work: string(j.Work), Templates: append([]int64{}, j.Choice.Templates...), Then: j.Choice.Then, State: string(j.State),
 		Message: j.Message, User: j.Caller.User, App: j.Caller.App, Started: client.At(j.Started), Ended: client.At(j.Ended)}
 	for _, v := range j.Choice.Back {
 		out.Work, out.Version = rollback, v
@@ -155,7 +166,7 @@ func configTask(t *record.JobTask) client.ConfigTask {
 	for i := range done {
 		d := &done[i]
 		out.Files = append(out.Files, client.ConfigOf{Template: d.TemplateName, Path: path.Join(d.Path, d.Name), SHA256: d.Hash, Live: d.Live,
-			Reason: string(d.Reason), Message: d.Message})
+			Changed: d.Changed, Reason: string(d.Reason), Message: d.Message})
 	}
 	return out
 }

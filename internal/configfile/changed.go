@@ -15,6 +15,8 @@ import (
 const (
 	saidGone    = "does not exist, but the operation expects one"
 	saidChanged = " has changed on the host: its sha256 is "
+
+	saidUnchanged = "unchanged: "
 )
 
 // writeAgain writes what hosts have rejected because of the present file, if that file may be replaced all the same: it is gone, it is

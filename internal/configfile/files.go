@@ -15,6 +15,7 @@ import (
 type Plane interface {
 	Business(ctx context.Context, caller gozzard.Caller, biz int) (record.Business, error)
 	FindProcesses(caller gozzard.Caller, q topology.Query) (total int, rows []topology.Row)
+	TopologyItems(ctx context.Context, biz int, rows []topology.Row, a gozzard.Action) ([]record.TopologyItem, error)
 }
 
 // Options are the parts of Files. Log and Now may be nil.

@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"path"
+	"strings"
 	"time"
 
 	"github.com/gozzard/gozzard"
@@ -18,6 +19,7 @@ type Hosts interface {
 	WriteFiles(ctx context.Context, op *gozzard.FileOperation) (gozzard.Task, error)
 	Await(ctx context.Context, caller gozzard.Caller, id gozzard.TaskID, limit time.Duration) (record.TaskResults, error)
 	ReadFile(ctx context.Context, caller gozzard.Caller, q gozzard.FileRead) (gozzard.FileView, error)
+	Operate(ctx context.Context, op *gozzard.Operation) (gozzard.Task, error)
 }
 
 const (
@@ -84,6 +86,7 @@ func (w *work) release(ctx context.Context, tasks []*record.JobTask) error {
 			d := doneWith(m.of, &m.file)
 			if list[i].ok {
 				taken = append(taken, m.file.ID)
+				d.Changed = !strings.HasPrefix(list[i].outcome.Message, saidUnchanged)
 			} else {
 				d.Reason, d.Message = record.ReasonWrite, list[i].outcome.Message
 				failWith(m.task, d.Reason, fmt.Sprintf("%s: %s", whole(&m.file), d.Message))
@@ -92,6 +95,9 @@ func (w *work) release(ctx context.Context, tasks []*record.JobTask) error {
 		}
 	}
 	if err := w.f.o.Store.ReleaseConfigs(ctx, w.j.Biz, taken); err != nil {
+		return err
+	}
+	if err := w.then(ctx, tasks, done); err != nil {
 		return err
 	}
 	return w.finish(tasks, done)
@@ -254,15 +260,20 @@ func (w *work) write(ctx context.Context, tasks []*record.JobTask, open []*writt
 	return w.verdicts(ctx, task.ID, open)
 }
 
-// verdicts waits for the verdicts of an operation.
+// verdicts waits for the verdicts of an operation that writes files.
 func (w *work) verdicts(ctx context.Context, id gozzard.TaskID, open []*written) error {
+	return w.await(ctx, id, len(open), func(i int, ok bool, outcome gozzard.Outcome) { open[i].ok, open[i].outcome = ok, outcome })
+}
+
+// await waits for the verdicts of an operation with some targets, and hands over each. What did not succeed has a message.
+func (w *work) await(ctx context.Context, id gozzard.TaskID, targets int, take func(i int, ok bool, outcome gozzard.Outcome)) error {
 	for end := w.f.o.Now().Add(releaseLimit); ; {
 		res, err := w.f.o.Hosts.Await(ctx, w.j.Caller, id, awaitPause)
 		if err != nil && gozzard.KindOf(err) != gozzard.ErrNotFound {
 			return err
 		}
 		late := !w.f.o.Now().Before(end)
-		if err == nil && len(res.Attempts) == len(open) && res.Open() > 0 && !late {
+		if err == nil && len(res.Attempts) == targets && res.Open() > 0 && !late {
 			select {
 			case <-ctx.Done():
 				return ctx.Err()
@@ -271,18 +282,18 @@ func (w *work) verdicts(ctx context.Context, id gozzard.TaskID, open []*written)
 			continue
 		}
 
-		for i, x := range open {
+		for i := range targets {
 			switch {
-			case err != nil || len(res.Attempts) != len(open):
-				x.outcome.Message = "the results of the operation are gone"
+			case err != nil || len(res.Attempts) != targets:
+				take(i, false, gozzard.Outcome{Message: "the results of the operation are gone"})
 			case !res.Attempts[i].State.Final():
-				x.outcome.Message = "no verdict in time; it may still be done"
+				take(i, false, gozzard.Outcome{Message: "no verdict in time; it may still be done"})
 			default:
-				x.ok = res.Attempts[i].State == gozzard.AttemptOK
-				x.outcome = res.Attempts[i].Outcome
-				if x.outcome.Message == "" {
-					x.outcome.Message = string(x.outcome.Code)
+				out := res.Attempts[i].Outcome
+				if out.Message == "" {
+					out.Message = string(out.Code)
 				}
+				take(i, res.Attempts[i].State == gozzard.AttemptOK, out)
 			}
 		}
 		return nil

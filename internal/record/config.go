@@ -150,6 +150,9 @@ type ConfigChoice struct {
 	// Shown accepts with Expect also a change that a comparison has shown since the release. It is for callers that cannot say that
 	// a file is to be replaced whatever it is.
 	Shown bool `json:"shown,omitempty"`
+
+	// Then is what a release does with the process instances that got another file: reload, restart, or "" for nothing.
+	Then string `json:"then,omitempty"`
 }
 
 // ConfigWanted is a template as a document has it.
@@ -191,7 +194,8 @@ type ConfigDone struct {
 	Owner        string    `json:"owner,omitempty"`
 	CRLF         bool      `json:"crlf,omitempty"`
 	Hash         string    `json:"hash,omitempty"`
-	Live         string    `json:"live,omitempty"` // the hash of what the host has, if it was compared and differs
+	Live         string    `json:"live,omitempty"`    // the hash of what the host has, if it was compared and differs
+	Changed      bool      `json:"changed,omitempty"` // the host got another file by a release
 	Reason       JobReason `json:"reason,omitempty"`
 	Message      string    `json:"message,omitempty"`
 }
@@ -209,4 +213,5 @@ const (
 	ReasonAbsent   JobReason = "config_absent"   // the host does not have the file: Message is its path
 	ReasonDiffers  JobReason = "config_differs"  // the host has another content
 	ReasonRead     JobReason = "config_read"     // the file on the host could not be read: Message
+	ReasonThen     JobReason = "config_then"     // the file was released, and what should follow failed: Message
 )

@@ -47,6 +47,10 @@ func (r *Runner) Create(ctx context.Context, q record.JobRequest) (record.Job, e
 			"app %s may not %s processes of business %d", q.Caller.App, q.Action, q.Biz)
 	}
 
+	if err := mayFollow(&q); err != nil {
+		return record.Job{}, err
+	}
+
 	// Make the tasks and their waves.
 	now := r.o.Now()
 	tasks, err := r.tasksFor(ctx, &q, now)
@@ -76,6 +80,21 @@ func (r *Runner) Create(ctx context.Context, q record.JobRequest) (record.Job, e
 	}
 
 	return j, nil
+}
+
+// mayFollow rejects a release of a caller that has no right to what should follow it: no file is written then.
+func mayFollow(q *record.JobRequest) error {
+	if q.Choice.Then == "" {
+		return nil
+	}
+	action, err := gozzard.ParseAction(q.Choice.Then)
+	if err != nil {
+		return err
+	}
+	if !q.Caller.Rights.MaySpace(action, topology.Namespace(q.Biz)) {
+		return gozzard.Errorf(gozzard.ErrAppForbidden, "app %s may not %s processes of business %d: nothing was released", q.Caller.App, action, q.Biz)
+	}
+	return nil
 }
 
 // checkConfirmed rejects a number of tasks that the caller did not expect.

@@ -32,7 +32,7 @@ func newConfigRig(t *testing.T, process string) *configRig {
 		c.write(state+"/policy.yaml", filesRules(c.conf)+fmt.Sprintf("path_prefixes: [%s]\n", c.conf))
 		c.s.StartAgentIn(t, n, state, "")
 		places = append(places, fmt.Sprintf("{id: %d, name: s%[1]d, host: {ip: 127.0.0.%[1]d, cloud: 0}, processes: [{id: 4%[1]d, name: nginx, user: nobody, %s}]}",
-			n, strings.ReplaceAll(process, "HOST", fmt.Sprint(n))))
+			n, strings.NewReplacer("HOST", fmt.Sprint(n), "CONF", c.conf).Replace(process)))
 	}
 	applyTopology(t, c.s.API, 2, "biz: 2\nname: b\nsets:\n  - {id: 5, name: s, env: 3, modules: [{id: 21, name: web, instances: ["+
 		strings.Join(places, ", ")+"]}]}\n")
@@ -153,4 +153,78 @@ func TestConfigCommand(t *testing.T) {
 	if _, err := os.Stat("/etc/out.conf"); err == nil {
 		t.Error("/etc/out.conf was written")
 	}
+}
+
+// servingProcess runs, and notes each reload in a file.
+const servingProcess = `func_name: sleep, work_path: CONF, pid_file: CONF/HOST.pid, start_cmd: "sleep 1000 & echo $! >HOST.pid", stop_cmd: "kill $(cat HOST.pid)",
+  restart_cmd: "kill $(cat HOST.pid); sleep 1000 & echo $! >HOST.pid", reload_cmd: "test ! -e HOST.broken && echo r >>HOST.reloads", start_check_secs: 1`
+
+// TestConfigThen releases files with what should follow: only instances whose file has really changed are reloaded or restarted, by
+// callers that may do that.
+func TestConfigThen(t *testing.T) {
+	t.Parallel() // it mostly waits
+	c := newConfigRig(t, servingProcess)
+	start := exec.Command(ft.Binary(t), "start", "--biz", "2", "-e", "*.*.*.*.*", "--credentials", filepath.Join(c.s.Data, "credentials.json"))
+	if out, err := start.CombinedOutput(); err != nil {
+		t.Fatalf("start: %v\n%s", err, out)
+	}
+	t.Cleanup(func() {
+		_ = exec.Command(ft.Binary(t), "stop", "--biz", "2", "-e", "*.*.*.*.*", "--credentials", filepath.Join(c.s.Data, "credentials.json")).Run()
+	})
+	read := func(name string) string {
+		t.Helper()
+		b, err := os.ReadFile(filepath.Join(c.conf, name))
+		if err != nil && !os.IsNotExist(err) {
+			t.Fatal(err)
+		}
+		return string(b)
+	}
+	reloaded := func(what string, one, two int) {
+		t.Helper()
+		if a, b := strings.Count(read("1.reloads"), "r"), strings.Count(read("2.reloads"), "r"); a != one || b != two {
+			t.Errorf("%s: %d and %d reloads, want %d and %d", what, a, b, one, two)
+		}
+	}
+
+	// A changed file is followed by a reload, and one that is there already by nothing.
+	c.apply(80)
+	first := c.version()
+	c.run(0, `, reload$`, "release", "nginx", "--then", "reload")
+	reloaded("release", 1, 1)
+	c.run(0, "^release: 2 done of 2$", "release", "nginx", "--then", "reload")
+	reloaded("release of the same files", 1, 1)
+
+	// A file that was not written is not followed by anything.
+	c.apply(8080)
+	c.write(c.file(1), "by hand\n")
+	c.run(6, "^release: 1 done, 1 failed of 2$", "release", "nginx", "--then", "reload")
+	reloaded("release over a change", 1, 2)
+
+	// Somebody that may configure and not restart writes nothing with --then.
+	configurer := newTenant(t, c.s, "configurer", ft.J{"role": "operator", "businesses": []int{2}, "accounts": []string{"*"}, "actions": []string{"configure"}})
+	own := filepath.Join(t.TempDir(), "configurer.json")
+	c.write(own, fmt.Sprintf(`{"url": %q, "bk_app_code": %q, "bk_app_secret": %q, "bk_username": "x"}`, configurer.Cred.URL, configurer.Cred.AppCode,
+		configurer.Cred.Secret))
+	if err := os.Chmod(own, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	c.runAs(own, 4, "may not restart", "release", "nginx", "--force", "--then", "restart")
+	c.has(1, "by hand\n")
+	c.runAs(own, 0, "^release: 2 done of 2$", "release", "nginx", "--force")
+	c.has(1, "listen 127.0.0.1:8080;\n")
+	reloaded("release without more", 1, 2)
+
+	// A rollback restarts, and the verdict is that of the restart, too.
+	before := read("1.pid")
+	c.run(0, "^rollback: 1 done of 1$", "rollback", "nginx", "--version", first, "-e", "*.*.*.*.41", "--then", "restart")
+	c.has(1, "listen 127.0.0.1:80;\n")
+	if now := read("1.pid"); now == before || now == "" {
+		t.Errorf("the process is %q, and was %q before the restart", now, before)
+	}
+	c.write(filepath.Join(c.conf, "2.broken"), "")
+	c.apply(9090)
+	c.run(6, "the file was released, but reload failed", "release", "nginx", "--then", "reload")
+	c.has(2, "listen 127.0.0.2:9090;\n")
+	reloaded("a reload that fails", 2, 2)
+	c.run(2, "--then", "release", "nginx", "--then", "stop")
 }

@@ -200,6 +200,8 @@ func (l speech) configReason(reason record.JobReason, message string) string {
 		return l.rendering(message)
 	case record.ReasonUnsafe:
 		return message
+	case record.ReasonThen:
+		return l.Message(message)
 	case record.ReasonInclude:
 		return l.say(sayNoInclude, message)
 	case record.ReasonGone:

@@ -66,7 +66,7 @@ func reasonCode(reason record.JobReason, code gozzard.Code) int {
 		return codeNoProcess
 	case record.ReasonNotMade:
 		return codeNotMade
-	case record.ReasonWrite, record.ReasonRead:
+	case record.ReasonWrite, record.ReasonRead, record.ReasonThen:
 		return codeHostFile
 	case record.ReasonAbsent:
 		return codeAbsent
