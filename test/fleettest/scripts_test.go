@@ -321,6 +321,14 @@ func TestTT15ScriptsOfOthers(t *testing.T) {
 		refused(name, every.run(x.body), x.want)
 	}
 
+	// A script for a container does not run on its host when the task is repeated.
+	inside, _ := every.beginScript(as("nobody", ft.J{"agents": []ft.J{{"bk_agent_id": "0:127.0.0.1", "bk_container_id": "abc",
+		"user": "nobody"}}}))
+	every.ended(inside)
+	if status, text := every.native(http.MethodPost, "/api/v1/tasks/"+inside+"/retry", ft.J{}, nil); status >= 300 {
+		t.Errorf("retry of a script for a container: %d %s", status, text)
+	}
+
 	// Other doors do not run scripts, and others do not see them.
 	if status, text := every.native(http.MethodPost, "/api/v1/operations", ft.J{"action": "script", "namespace": "shop", "name": "x",
 		"hosts": []ft.J{{"cloud": 0, "ip": "127.0.0.1"}}}, nil); status < 400 {

@@ -199,6 +199,9 @@ func scriptItems(namespace string, agents []taskAgent, script *gozzard.ScriptSpe
 				Spec: spec})
 		}
 		t := a.target
+		if t.Refused != nil { // a container: a retry of this task must not run the script on its host
+			t = gozzard.Target{Refused: t.Refused}
+		}
 		t.ResultKey = a.name(formV2)
 		items[i].Targets = append(items[i].Targets, t)
 	}
