@@ -111,9 +111,9 @@ func (c *tenant) transferred(task string) (rows []fileRow) {
 }
 
 // transferFleet is a server with two hosts that allow files below one folder each, and an app with the right to transfer.
-func transferFleet(t *testing.T, code string) (s *ft.Server, c *tenant, from, to string) {
+func transferFleet(t *testing.T, code string, flags ...string) (s *ft.Server, c *tenant, from, to string) {
 	t.Helper()
-	s = ft.StartServer(t, "")
+	s = ft.StartServer(t, "", flags...)
 	folders := []string{fileFolder(t, "nobody"), fileFolder(t, "nobody")}
 	for i, dir := range folders {
 		state := t.TempDir()
@@ -304,6 +304,38 @@ func TestTT16TransfersOfOthers(t *testing.T) {
 	for _, path := range []string{to + "/evil", filepath.Dir(to) + "/evil", to + "-evil"} {
 		if _, err := os.Lstat(path); err == nil {
 			t.Errorf("%s exists", path)
+		}
+	}
+}
+
+// TestTT16ManyTransfers: transfers have the quota of destructive actions, one for each target. Small steps, several targets of one
+// request, a retry and another name for the user count together, and what is above it writes nothing.
+func TestTT16ManyTransfers(t *testing.T) {
+	t.Parallel() // it mostly waits
+	_, c, from, to := transferFleet(t, "transfers-many", "--destructive-quota=3")
+	source(t, from+"/app.conf", []byte("app"), 0o644)
+	file := func(name string) ft.J { return transferOf(from+"/app.conf", to+"/"+name, nil, nil) }
+	for _, name := range []string{"one", "two"} {
+		if rows := c.transfer(nil, file(name)); rows[0].ErrorCode != 0 {
+			t.Fatalf("%s: %+v", name, rows)
+		}
+	}
+
+	above := func(what string, rows []fileRow) {
+		t.Helper()
+		if len(rows) == 0 || rows[0].ErrorCode == 0 || !strings.Contains(rows[0].ErrorMsg, "3 an hour") {
+			t.Errorf("%s: %+v", what, rows)
+		}
+	}
+	above("two files, one is left", c.transfer(nil, file("evil"), file("evil-2")))
+	if rows := c.transfer(nil, file("three")); rows[0].ErrorCode != 0 {
+		t.Errorf("the last one: %+v", rows)
+	}
+	above("one more", c.transfer(nil, file("evil")))
+	above("another user", c.transfer(ft.J{"bk_username": "another"}, file("evil")))
+	for _, name := range []string{"evil", "evil-2"} {
+		if _, err := os.Lstat(to + "/" + name); err == nil {
+			t.Errorf("%s exists", name)
 		}
 	}
 }
