@@ -2,6 +2,8 @@ package control
 
 import (
 	"context"
+	"maps"
+	"slices"
 	"sync"
 	"time"
 
@@ -77,15 +79,35 @@ func (c *contents) use(digest string) {
 
 // KeepContents makes sure that the record has the large contents that an operation names, for as long as it can need them.
 func (p *Plane) KeepContents(ctx context.Context, op *gozzard.Operation) error {
-	var list []record.Content
-	seen := map[string]bool{}
+	digests := map[string]bool{}
 	for i := range op.Items {
-		it := &op.Items[i]
-		if it.Refused != nil || it.Spec == nil || it.Spec.File == nil || !it.Spec.File.Parts || seen[it.Spec.File.SHA256] {
-			continue
+		if it := &op.Items[i]; it.Refused == nil && inParts(it.Spec) {
+			digests[it.Spec.File.SHA256] = true
 		}
-		digest := it.Spec.File.SHA256
-		seen[digest] = true
+	}
+	return p.keepContents(ctx, op, digests)
+}
+
+// inParts reports whether a description is that of a file whose content travels in parts.
+func inParts(s *gozzard.Spec) bool { return s != nil && s.File != nil && s.File.Parts }
+
+// contents are the digests of the large contents that a task needs, now or when it is repeated: those of files that the caller may
+// write on their hosts. A caller without that right must not fill the record.
+func (d *draft) contents(rights *gozzard.Rights) map[string]bool {
+	digests := map[string]bool{}
+	for i := range d.given {
+		g, a := &d.given[i], &d.task.Attempts[i]
+		if inParts(g.spec) && rights.May(a.Action, a.Key.Namespace, g.host, g.spec.Account()) {
+			digests[g.spec.File.SHA256] = true
+		}
+	}
+	return digests
+}
+
+// keepContents keeps some of the contents of an operation.
+func (p *Plane) keepContents(ctx context.Context, op *gozzard.Operation, digests map[string]bool) error {
+	var list []record.Content
+	for _, digest := range slices.Sorted(maps.Keys(digests)) {
 		list = append(list, record.Content{Digest: digest, Body: op.Contents[digest]})
 	}
 	if len(list) == 0 {

@@ -93,3 +93,40 @@ func TestTT5ContentsOfOthers(t *testing.T) {
 		t.Errorf("a content that is gone: %v", err)
 	}
 }
+
+// TestTT5ContentsWithoutTheRight: the record keeps no content of a caller that may not write the file: nobody fills it with what
+// is refused, on a host that is there, that is away, or that nobody knows.
+func TestTT5ContentsWithoutTheRight(t *testing.T) {
+	r := newRig(t)
+	r.files = true
+	r.hello(me, 1, journalA)
+	with := func(g gozzard.Grant) gozzard.Caller {
+		return gozzard.Caller{App: "app", User: "user", Rights: &gozzard.Rights{Grants: []gozzard.Grant{g}}}
+	}
+	may := gozzard.Grant{Role: gozzard.RoleOperator, Namespaces: []string{"shop"}, Hosts: gozzard.HostsAny, Accounts: []string{"shop"},
+		Actions: []gozzard.Action{gozzard.ActionConfigure}}
+	account, space := may, may
+	account.Accounts, space.Namespaces = []string{"other"}, []string{"other"}
+
+	for name, c := range map[string]struct {
+		caller gozzard.Caller
+		agent  gozzard.AgentID
+		kept   bool
+	}{
+		"the right":       {with(may), me, true},
+		"viewer":          {with(gozzard.Grant{Role: gozzard.RoleViewer, Namespaces: []string{"shop"}, Hosts: gozzard.HostsAny}), me, false},
+		"another account": {with(account), me, false},
+		"another space":   {with(space), me, false},
+		"unknown host":    {with(account), "nobody-knows-it", false},
+	} {
+		content := bytes.Repeat([]byte(name+"\n"), 40_000)
+		_, err := r.plane.WriteFiles(t.Context(), &gozzard.FileOperation{Caller: c.caller, Door: "test", Writes: []gozzard.FileWrite{{
+			Namespace: "shop", Path: "/etc/web.conf", Account: "shop", Target: gozzard.Target{Agent: c.agent, ResultKey: "x"}, Content: content}}})
+		if err != nil && c.kept {
+			t.Fatalf("%s: %v", name, err)
+		}
+		if _, err := r.store.Content(t.Context(), gozzard.FileDigest(content)); (err == nil) != c.kept {
+			t.Errorf("%s: kept %v, want %v", name, err == nil, c.kept)
+		}
+	}
+}

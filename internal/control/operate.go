@@ -71,7 +71,7 @@ func (p *Plane) operate(ctx context.Context, op *gozzard.Operation) (gozzard.Tas
 	leave() // its attempts are counted by Reserve now
 
 	// Record it, its contents first.
-	if err := p.KeepContents(ctx, op); err != nil {
+	if err := p.keepContents(ctx, op, d.contents(op.Caller.Rights)); err != nil {
 		p.delivery.Unreserve(op.Caller.App, open)
 		admitted.undo()
 		return gozzard.Task{}, err
