@@ -37,11 +37,13 @@ printed, too.`,
 				content := string(text)
 				r.Content = &content
 			}
+
 			return o.with(cmd.Context(), env, func(c *client.Client, biz int) error {
 				t, err := findConfig(cmd.Context(), c, biz, args[0])
 				if err != nil {
 					return err
 				}
+
 				r.Biz, r.Template = biz, t.ID
 				file, err := c.RenderConfig(cmd.Context(), r)
 				if err != nil {
@@ -54,6 +56,7 @@ printed, too.`,
 			})
 		},
 	}
+
 	o.register(cmd, "text", "json", "yaml")
 	cmd.Flags().IntVar(&r.Process, "process", 0, "`ID` of the process (required)")
 	cmd.Flags().IntVar(&r.Instance, "instance", 1, "`NUMBER` of the instance of the process on its host")

@@ -4,7 +4,6 @@ import (
 	"context"
 	"fmt"
 	"strings"
-	"syscall"
 	"testing"
 	"time"
 
@@ -92,16 +91,6 @@ func TestTD30TemplateLimits(t *testing.T) {
 			}
 		})
 	}
-}
-
-// processorTime is what the test program has had of the processor.
-func processorTime(t *testing.T) time.Duration {
-	t.Helper()
-	var u syscall.Rusage
-	if err := syscall.Getrusage(syscall.RUSAGE_SELF, &u); err != nil {
-		t.Fatal(err)
-	}
-	return time.Duration(u.Utime.Nano() + u.Stime.Nano())
 }
 
 // TestTD30CompileTime has large texts that are made to be slow to read. Each takes a part of a second; those that once took

@@ -231,6 +231,7 @@ func (l *Link) leaveUnserved(up bool) {
 	case !up || !l.servers.hasOthers():
 		return
 	}
+
 	l.unserved++
 	l.opts.Log.Info("this server opens no session, the agent connects to another one", "server", l.Address())
 	l.servers.giveUp()

@@ -164,6 +164,7 @@ func TestC4C12C13ServersCutApart(t *testing.T) {
 	between := []*ft.Proxy{cables[0].others, cables[1].others}
 	one := append(between[:2:2], cables[1].record)
 	none := append(one[:3:3], cables[0].record)
+
 	for _, fault := range []struct {
 		line
 		happen func() []time.Duration
@@ -195,6 +196,7 @@ func TestC4C12C13ServersCutApart(t *testing.T) {
 	} {
 		f.fresh(fewOps())
 		fault.times = *faultTimes
+
 		end := f.begin()
 		for range fault.times {
 			time.Sleep(time.Second) // operations are under way
