@@ -190,29 +190,26 @@ func TestIndexOfPages(t *testing.T) {
 	}
 }
 
-// TestDefinitionReference compares docs/definition-reference.md with the keys that the program reads.
+// TestDefinitionReference compares the definition references with the keys that the program reads.
 func TestDefinitionReference(t *testing.T) {
-	b, err := os.ReadFile(filepath.Join("docs", "definition-reference.md"))
-	if err != nil {
-		t.Fatal(err)
-	}
-
-	var documented []string
-	row := regexp.MustCompile("(?m)^\\| `([a-z0-9_.\\[\\]]+)` \\|")
-	for _, m := range row.FindAllStringSubmatch(string(b), -1) {
-		documented = append(documented, m[1])
-	}
-
 	flat := specjson.FlatNames() // their page is docs/definition.md, which is made from the program
 	known := slices.DeleteFunc(definitionKeys(t), func(key string) bool { return slices.Contains(flat, key) })
-	for _, key := range known {
-		if !slices.Contains(documented, key) {
-			t.Errorf("%s is read by the program and has no row", key)
+	row := regexp.MustCompile("(?m)^\\| `([a-z0-9_.\\[\\]]+)` \\|")
+	all := pages(t)
+	for _, page := range []string{"docs/definition-reference.md", "docs/zh/definition-reference.md"} {
+		var documented []string
+		for _, m := range row.FindAllStringSubmatch(all[page], -1) {
+			documented = append(documented, m[1])
 		}
-	}
-	for _, key := range documented {
-		if !slices.Contains(known, key) {
-			t.Errorf("%s has a row and the program does not know it", key)
+		for _, key := range known {
+			if !slices.Contains(documented, key) {
+				t.Errorf("%s: %s is read by the program and has no row", page, key)
+			}
+		}
+		for _, key := range documented {
+			if !slices.Contains(known, key) {
+				t.Errorf("%s: %s has a row and the program does not know it", page, key)
+			}
 		}
 	}
 }

@@ -5,6 +5,8 @@ import (
 	"flag"
 	"fmt"
 	"os"
+	"regexp"
+	"slices"
 	"strings"
 	"testing"
 
@@ -13,7 +15,13 @@ import (
 
 var update = flag.Bool("update", false, "write docs/definition.md and docs/definition.schema.json")
 
-const page = "../../docs/definition.md"
+const (
+	page    = "../../docs/definition.md"
+	chinese = "../../docs/zh/definition.md"
+)
+
+// Marks around the table of a page.
+const begin, end = "<!-- begin of keys -->\n", "<!-- end of keys -->\n"
 
 // keyTable is the table of the page.
 func keyTable() string {
@@ -31,7 +39,6 @@ func keyTable() string {
 
 // TestPage compares the table of docs/definition.md with the keys that the program reads.
 func TestPage(t *testing.T) {
-	const begin, end = "<!-- begin of keys -->\n", "<!-- end of keys -->\n"
 	text, err := os.ReadFile(page)
 	if err != nil {
 		t.Fatal(err)
@@ -50,6 +57,31 @@ func TestPage(t *testing.T) {
 	}
 	if want != string(text) {
 		t.Errorf("%s differs from the program: go test ./internal/specjson -update", page)
+	}
+}
+
+// TestChinesePage compares what stands in code in the table of docs/zh/definition.md with the keys that the program reads.
+// The other texts of that table are written by hand.
+func TestChinesePage(t *testing.T) {
+	text, err := os.ReadFile(chinese)
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, rest, ok := strings.Cut(string(text), begin)
+	table, _, closed := strings.Cut(rest, end)
+	if !ok || !closed {
+		t.Fatalf("%s has no marks around its table", chinese)
+	}
+
+	want, got := strings.Split(keyTable(), "\n"), strings.Split(table, "\n")
+	if len(got) != len(want) {
+		t.Fatalf("%s has %d lines in its table, the program %d", chinese, len(got), len(want))
+	}
+	code := regexp.MustCompile("`[^`]+`")
+	for i := range want {
+		if w, g := code.FindAllString(want[i], -1), code.FindAllString(got[i], -1); !slices.Equal(w, g) {
+			t.Errorf("%s has in line %d of its table\n%s\nthe program has\n%s", chinese, i+1, g, w)
+		}
 	}
 }
 
