@@ -154,24 +154,23 @@ func withoutImportTable(text string) string {
 	return before + "\n" + strings.Repeat("\n", strings.Count(table, "\n")+1) + after
 }
 
-// TestCodesAreExplained: docs/troubleshoot.md has every code of a verdict.
+// TestCodesAreExplained: the pages for troubleshooting have every code of a verdict.
 func TestCodesAreExplained(t *testing.T) {
-	page, err := os.ReadFile(filepath.Join("docs", "troubleshoot.md"))
-	if err != nil {
-		t.Fatal(err)
-	}
 	source, err := os.ReadFile("verdict.go")
 	if err != nil {
 		t.Fatal(err)
 	}
-
 	codes := regexp.MustCompile(`\bCode = "([a-z_]+)"`).FindAllSubmatch(source, -1)
 	if len(codes) < 10 {
 		t.Fatalf("only %d codes were found in verdict.go; does the pattern still fit?", len(codes))
 	}
-	for _, m := range codes {
-		if !bytes.Contains(page, []byte("`"+string(m[1])+"`")) {
-			t.Errorf("docs/troubleshoot.md does not explain %s", m[1])
+
+	all := pages(t)
+	for _, page := range []string{"docs/troubleshoot.md", "docs/zh/troubleshoot.md"} {
+		for _, m := range codes {
+			if !strings.Contains(all[page], "`"+string(m[1])+"`") {
+				t.Errorf("%s does not explain %s", page, m[1])
+			}
 		}
 	}
 }
