@@ -7,15 +7,15 @@ import (
 	"go.starlark.net/starlark"
 )
 
-// kernel has the functions that programs call. Their names begin with k_, so templates cannot name them.
+// kernel has the functions that programs call. Their names begin with pk_, so templates cannot name them.
 var kernel = makeKernel()
 
 func makeKernel() starlark.StringDict {
-	all := starlark.StringDict{"k_undefined": undefined{}}
+	all := starlark.StringDict{"pk_undefined": undefined{}}
 	for name, f := range map[string]fn{
 		"ctx":      func(c *call) (Value, error) { return c.run.lookup(str(c.args[0])), nil },
 		"write":    kernelWrite,
-		"show":     kernelShow,
+		"out":      kernelOut,
 		"str":      makeStr,
 		"filter":   kernelFilter,
 		"attr":     func(c *call) (Value, error) { return c.run.attribute(c.args[0], str(c.args[1])) },
@@ -57,7 +57,7 @@ func makeKernel() starlark.StringDict {
 			return nil, raise("NotImplementedError", "%s is not supported", str(c.args[0]))
 		},
 	} {
-		all["k_"+name] = kernelFunction(name, f)
+		all["pk_"+name] = kernelFunction(name, f)
 	}
 	return all
 }
@@ -85,19 +85,26 @@ func kernelFunction(name string, f fn) *starlark.Builtin {
 	})
 }
 
-// kernelShow writes a value as a text.
-func kernelShow(c *call) (Value, error) {
-	text, ok := c.args[0].(starlark.String)
-	if !ok {
-		made, err := makeStr(c)
-		if err != nil {
+// kernelOut writes values as texts.
+func kernelOut(c *call) (Value, error) {
+	args := c.args
+	for i := range args {
+		text, ok := args[i].(starlark.String)
+		if !ok {
+			c.args = args[i : i+1]
+			made, err := makeStr(c)
+			if err != nil {
+				return nil, err
+			}
+			if text, ok = made.(starlark.String); !ok {
+				return nil, raise("TypeError", "sequence item 0: expected str instance, %s found", typeName(made))
+			}
+		}
+		if err := c.run.write(string(text)); err != nil {
 			return nil, err
 		}
-		if text, ok = made.(starlark.String); !ok {
-			return nil, raise("TypeError", "sequence item 0: expected str instance, %s found", typeName(made))
-		}
 	}
-	return none(c.run.write(string(text)))
+	return starlark.None, nil
 }
 
 func none(err error) (Value, error) { return starlark.None, err }

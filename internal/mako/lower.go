@@ -3,13 +3,14 @@ package mako
 import (
 	"fmt"
 	"maps"
+	"regexp"
 	"slices"
 	"strconv"
 	"strings"
 )
 
 // The names in a Starlark program: v_ are variables of the template, b_ are lists of one element for variables that
-// closures assign to, k_ are functions of this package, and others are temporary.
+// closures assign to, k_ are functions of this package (given as pk_), and others are temporary.
 
 // lowering writes a Python block as a Starlark program. Most operations become calls of functions in this package, because
 // Starlark means something else by them. Starlark itself has the control flow, the variables and the functions.
@@ -22,6 +23,7 @@ type lowering struct {
 	body   *scope
 	early  map[string]bool // variables of the template that are read from the context
 	loops  []string        // the loop variables of control lines that are open
+	exact  bool            // nothing is joined
 }
 
 // scope is a function, a comprehension or a class.
@@ -46,8 +48,9 @@ type program struct {
 	lines []int
 }
 
-// lowerBlock writes a program that defines the function render.
-func lowerBlock(block *node) (p *program, err error) {
+// lowerBlock writes a program that defines the function render. In an exact program, each text and each value is written before the
+// next one is made.
+func lowerBlock(block *node, exact bool) (p *program, err error) {
 	defer func() {
 		r := recover()
 		if r == nil {
@@ -60,7 +63,7 @@ func lowerBlock(block *node) (p *program, err error) {
 		p, err = nil, fault
 	}()
 
-	l := &lowering{indent: 1}
+	l := &lowering{indent: 1, exact: exact}
 	l.body = newScope(nil)
 	l.body.collect(block, false)
 	l.body.settle()
@@ -68,6 +71,9 @@ func lowerBlock(block *node) (p *program, err error) {
 	l.statements(block)
 
 	head := &lowering{}
+	for _, name := range usedKernel(l.text.String()) {
+		head.emit(1, name+" = p"+name)
+	}
 	head.emit(1, "def render():")
 	head.indent = 1
 	for _, name := range sortedNames(l.early) {
@@ -77,6 +83,20 @@ func lowerBlock(block *node) (p *program, err error) {
 		head.emitf(1, "b_%s = [k_ctx(%s)]", name, strconv.Quote(name))
 	}
 	return &program{head.text.String() + l.text.String(), append(head.lines, l.lines...)}, nil
+}
+
+var kernelName = regexp.MustCompile(`\bk_[a-z]+\b`)
+
+// usedKernel are the functions of the kernel that a program may use. Programs make global variables of them, which Starlark finds
+// faster than names that it was given.
+func usedKernel(text string) []string {
+	used := map[string]bool{"k_ctx": true}
+	for _, name := range kernelName.FindAllString(text, -1) {
+		if kernel.Has("p" + name) {
+			used[name] = true
+		}
+	}
+	return sortedNames(used)
 }
 
 func sortedNames(set map[string]bool) []string {

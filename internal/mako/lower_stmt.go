@@ -9,8 +9,8 @@ import (
 func (l *lowering) statements(block *node) {
 	before := len(l.lines)
 	if block != nil {
-		for _, k := range block.kids {
-			l.statement(k)
+		for i := 0; i < len(block.kids); {
+			i += l.next(block.kids[i:])
 		}
 	}
 	if len(l.lines) == before {
@@ -30,8 +30,8 @@ func (l *lowering) statement(n *node) {
 	case kWrite:
 		l.emit(n.line, "k_write("+strconv.Quote(n.name)+")")
 	case kShow:
-		if len(n.kids) == 1 && len(n.kids[0].kids) == 1 { // most have no filter: one call instead of two
-			l.emit(n.line, "k_show("+l.expr(n.kids[0].kids[0])+")")
+		if value := shown(n); value != nil { // most have no filter: one call instead of two
+			l.emit(n.line, "k_out("+l.expr(value)+")")
 			return
 		}
 		l.emit(n.line, "k_write("+l.show(n)+")")

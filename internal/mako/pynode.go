@@ -1,5 +1,7 @@
 package mako
 
+import "slices"
+
 // nodeKind is what a node of a Python tree is.
 type nodeKind int
 
@@ -109,4 +111,9 @@ func (n *node) walk(visit func(*node) bool) bool {
 		}
 	}
 	return true
+}
+
+// has says whether a tree has a node of one of the kinds.
+func (n *node) has(kinds ...nodeKind) bool {
+	return !n.walk(func(k *node) bool { return !slices.Contains(kinds, k.kind) })
 }

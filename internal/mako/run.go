@@ -8,11 +8,9 @@ import (
 	"slices"
 	"strings"
 	"time"
-	"unicode/utf8"
 
 	"github.com/antchfx/xpath"
 	"go.starlark.net/starlark"
-	"go.starlark.net/syntax"
 )
 
 // Limits bound what one render may use.
@@ -61,120 +59,6 @@ func (e *RenderError) Error() string {
 		return e.Message
 	}
 	return fmt.Sprintf("line %d: %s: %s", e.Line, e.Source, e.Message)
-}
-
-// Template is a template that can be rendered any number of times, also at the same time.
-type Template struct {
-	lines   []string
-	program *starlark.Program
-	origin  []int // the line of the template for each line of the program
-	simple  []piece
-	names   []string
-}
-
-// piece is a text, or a name whose value is shown: most templates have nothing else, and need no program.
-type piece struct {
-	text, name string
-	line       int
-}
-
-// Compile reads a template. The error is a *RenderError.
-func Compile(text string, limits Limits) (*Template, error) {
-	if len(text) > limits.Text {
-		return nil, limits.tooLong(len(text))
-	}
-	if !utf8.ValidString(text) {
-		return nil, &RenderError{Message: "the template is not valid UTF-8"}
-	}
-	if strings.Contains(text, "\x00") {
-		return nil, &RenderError{Message: "the template has a NUL character"}
-	}
-	t := &Template{lines: strings.Split(text, "\n")}
-
-	parts, err := lex(text)
-	if err != nil {
-		return nil, t.fault(err)
-	}
-	block, err := assemble(parts)
-	if err != nil {
-		return nil, t.fault(err)
-	}
-	t.names = usedNames(block)
-	if t.simple = simplePieces(block); t.simple != nil {
-		return t, nil
-	}
-
-	p, err := lowerBlock(block)
-	if err != nil {
-		return nil, t.fault(err)
-	}
-	options := &syntax.FileOptions{Set: true, While: true, Recursion: true}
-	_, program, err := starlark.SourceProgramOptions(options, "template", p.text, kernel.Has)
-	if err != nil {
-		return nil, t.programFault(err, p)
-	}
-	t.program, t.origin = program, p.lines
-	return t, nil
-}
-
-// Names are the names that a template uses and may take from its context.
-func (t *Template) Names() []string { return t.names }
-
-func usedNames(block *node) []string {
-	seen := map[string]bool{}
-	block.walk(func(n *node) bool {
-		if n.kind == kName {
-			seen[n.name] = true
-		}
-		return true
-	})
-	return sortedNames(seen)
-}
-
-// simplePieces gives the pieces of a template that has only texts and names, else nil.
-func simplePieces(block *node) []piece {
-	pieces := make([]piece, 0, len(block.kids))
-	for _, k := range block.kids {
-		switch {
-		case k.kind == kWrite:
-			pieces = append(pieces, piece{text: k.name, line: k.line})
-		case k.kind == kShow && len(k.kids) == 1 && len(k.kids[0].kids) == 1 && k.kids[0].kids[0].kind == kName:
-			pieces = append(pieces, piece{name: k.kids[0].kids[0].name, line: k.line})
-		default:
-			return nil
-		}
-	}
-	return pieces
-}
-
-// fault makes the error of a step before the render.
-func (t *Template) fault(err error) error {
-	var parse *ParseError
-	if errors.As(err, &parse) {
-		return t.at(parse.Line, parse.Message)
-	}
-	return &RenderError{Message: err.Error()}
-}
-
-func (t *Template) at(line int, message string) error {
-	e := &RenderError{Line: line, Message: message}
-	if line > 0 && line <= len(t.lines) {
-		e.Source = strings.TrimSuffix(t.lines[line-1], "\r")
-	}
-	return e
-}
-
-// programFault is an error of Starlark's own parser: something that the translator should have rejected.
-func (t *Template) programFault(err error, p *program) error {
-	line := 0
-	var fault syntax.Error
-	if errors.As(err, &fault) {
-		line = int(fault.Pos.Line)
-	}
-	if line > 0 && line <= len(p.lines) {
-		return t.at(p.lines[line-1], "this is not supported: "+err.Error())
-	}
-	return &RenderError{Message: "this template is not supported: " + err.Error()}
 }
 
 // run is one render.
@@ -230,21 +114,41 @@ func (t *Template) Render(ctx context.Context, with *Context, limits Limits) (st
 		return t.renderSimple(r)
 	}
 
+	r.out.Grow(int(t.size.Load()))
+	err := r.execute(t.main)
+	if err == nil {
+		t.size.Store(int64(r.out.Len()))
+		return r.out.String(), nil
+	}
+	if _, raised := asException(err); !raised || !mayJoin(t.block) {
+		return "", t.failure(err, r, t.main)
+	}
+
+	exact, err := t.exact() // it says which fault comes first
+	if err != nil {
+		return "", err
+	}
+	r = &run{ctx: ctx, limits: limits, with: with}
+	if err := r.execute(exact); err != nil {
+		return "", t.failure(err, r, exact)
+	}
+	return r.out.String(), nil
+}
+
+// execute runs a program.
+func (r *run) execute(p *compiled) error {
 	r.thread = &starlark.Thread{Name: "template"}
 	r.thread.Print = func(*starlark.Thread, string) {}
 	r.thread.SetLocal(runKey, r)
-	r.thread.SetMaxExecutionSteps(limits.Steps)
-	stop := context.AfterFunc(ctx, func() { r.thread.Cancel(errTime) })
+	r.thread.SetMaxExecutionSteps(r.limits.Steps)
+	stop := context.AfterFunc(r.ctx, func() { r.thread.Cancel(errTime) })
 	defer stop()
 
-	globals, err := t.program.Init(r.thread, kernel)
+	globals, err := p.program.Init(r.thread, kernel)
 	if err == nil {
 		_, err = starlark.Call(r.thread, globals["render"], nil, nil)
 	}
-	if err != nil {
-		return "", t.failure(err, r)
-	}
-	return r.out.String(), nil
+	return err
 }
 
 func (t *Template) renderSimple(r *run) (string, error) {
@@ -296,7 +200,7 @@ func (r *run) globals() Value {
 }
 
 // failure makes the error of a render: the innermost line of the template, and what Python would say.
-func (t *Template) failure(err error, r *run) error {
+func (t *Template) failure(err error, r *run, p *compiled) error {
 	message := ""
 	if e, ok := asException(err); ok {
 		message = e.String()
@@ -316,8 +220,8 @@ func (t *Template) failure(err error, r *run) error {
 	if errors.As(err, &eval) {
 		for i := len(eval.CallStack) - 1; i >= 0; i-- {
 			line := int(eval.CallStack[i].Pos.Line)
-			if line > 0 && line <= len(t.origin) && eval.CallStack[i].Pos.Filename() == "template" {
-				return t.at(t.origin[line-1], message)
+			if line > 0 && line <= len(p.origin) && eval.CallStack[i].Pos.Filename() == "template" {
+				return t.at(p.origin[line-1], message)
 			}
 		}
 	}
