@@ -173,17 +173,7 @@ func (c *call) sorted(items []Value) ([]Value, error) {
 	if reverse { // before and after, so that equal items stay in their order
 		slices.Reverse(order)
 	}
-	var fault error
-	slices.SortStableFunc(order, func(i, j int) int {
-		if fault != nil {
-			return 0
-		}
-		n, err := c.run.order("<", keys[i], keys[j], 0)
-		if err != nil {
-			fault = err
-		}
-		return n
-	})
+	fault := sortAs(order, func(i, j int) (int, error) { return c.run.order("<", keys[i], keys[j], 0) })
 	if reverse {
 		slices.Reverse(order)
 	}

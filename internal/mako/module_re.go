@@ -90,6 +90,7 @@ type pattern struct {
 	text             string // as the template has it
 	size             int    // instructions
 	empty            bool   // it may match nothing
+	again            bool   // it may match nothing at the end of a match, and can be searched again from there
 	chooses          bool
 	boundary, dollar bool // see reTranslator
 }
@@ -117,12 +118,17 @@ func compilePattern(source string) (*pattern, error) {
 	if len(program.Inst) > maxPattern {
 		return nil, &limitError{"a pattern of the template is too large"}
 	}
-	return &pattern{Regexp: p, size: len(program.Inst), empty: shortest(tree) == 0, chooses: chooses(tree)}, nil
+	empty := shortest(tree) == 0 && !onlyAtStart(tree)
+	return &pattern{Regexp: p, size: len(program.Inst), empty: empty, again: empty && emptyLast(tree) && !looksBack(tree),
+		chooses: chooses(tree)}, nil
 }
 
 // matches are the first matches in a text, all if most is negative. It looks for twice as many each time, because the time is
 // only known between two calls, and a text may have many matches that each take the time of the whole text.
 func (c *call) matches(p *pattern, s string, most int) ([][]int, error) {
+	if p.again {
+		return c.withEmpty(p, s, most)
+	}
 	for n := 1; ; n *= 2 {
 		if most >= 0 {
 			n = min(n, most)
@@ -140,8 +146,7 @@ func (c *call) matches(p *pattern, s string, most int) ([][]int, error) {
 	}
 }
 
-// sameInPython rejects matches that would be others in Python: after a match that is not empty, Python looks for an empty one
-// at its end, and Go does not.
+// sameInPython rejects matches that would be others in Python.
 func (p *pattern) sameInPython(found [][]int) error {
 	if p.empty && slices.ContainsFunc(found, func(m []int) bool { return m[1] > m[0] }) {
 		return raise("NotImplementedError", "the pattern %s may match nothing, beside other matches: this is not supported", quote(p.text))
