@@ -91,6 +91,7 @@ type pattern struct {
 	size             int    // instructions
 	empty            bool   // it may match nothing
 	again            bool   // it may match nothing at the end of a match, and can be searched again from there
+	emptyLast        bool
 	chooses          bool
 	boundary, dollar bool // see reTranslator
 }
@@ -119,7 +120,8 @@ func compilePattern(source string) (*pattern, error) {
 		return nil, &limitError{"a pattern of the template is too large"}
 	}
 	empty := shortest(tree) == 0 && !onlyAtStart(tree)
-	return &pattern{Regexp: p, size: len(program.Inst), empty: empty, again: empty && emptyLast(tree) && !looksBack(tree),
+	last := emptyLast(tree)
+	return &pattern{Regexp: p, size: len(program.Inst), empty: empty, again: empty && last && !looksBack(tree), emptyLast: last,
 		chooses: chooses(tree)}, nil
 }
 
@@ -148,7 +150,7 @@ func (c *call) matches(p *pattern, s string, most int) ([][]int, error) {
 
 // sameInPython rejects matches that would be others in Python.
 func (p *pattern) sameInPython(found [][]int) error {
-	if p.empty && slices.ContainsFunc(found, func(m []int) bool { return m[1] > m[0] }) {
+	if p.empty && slices.ContainsFunc(found, func(m []int) bool { return m[1] > m[0] || !p.emptyLast }) {
 		return raise("NotImplementedError", "the pattern %s may match nothing, beside other matches: this is not supported", quote(p.text))
 	}
 	return nil
