@@ -75,13 +75,15 @@ func TestEventKinds(t *testing.T) {
 		}
 	}
 
-	page, err := os.ReadFile("docs/monitor.md")
-	if err != nil {
-		t.Fatal(err)
-	}
-	for _, k := range words {
-		if !strings.Contains(string(page), "`"+string(k)+"`") {
-			t.Errorf("docs/monitor.md does not have %s", k)
+	for _, name := range []string{"docs/monitor.md", "docs/zh/monitor.md"} {
+		page, err := os.ReadFile(name)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, k := range words {
+			if !strings.Contains(string(page), "`"+string(k)+"`") {
+				t.Errorf("%s does not have %s", name, k)
+			}
 		}
 	}
 }
