@@ -19,9 +19,19 @@ const (
 	tableEnd   = "<!-- end of the import table -->\n"
 )
 
-// TestImportTable compares the table of packages in docs/architecture.md with mayImport and the doc comments.
+// TestImportTable compares the table of packages in docs/architecture.md with mayImport and the doc comments. The Chinese page
+// has the same rows and imports. Its sentences are written by hand: -update keeps them, and gives a new package the English one.
 func TestImportTable(t *testing.T) {
-	page := filepath.Join("docs", "architecture.md")
+	sentences := packageSentences(t)
+	compareTable(t, filepath.Join("docs", "architecture.md"), func(string) string { return importTable(english, sentences) })
+	compareTable(t, filepath.Join("docs", "zh", "architecture.md"), func(got string) string {
+		return importTable(chinese, chineseSentences(got, sentences))
+	})
+}
+
+// compareTable compares the import table of a page with what is wanted instead of it.
+func compareTable(t *testing.T, page string, wanted func(got string) string) {
+	t.Helper()
 	b, err := os.ReadFile(page)
 	if err != nil {
 		t.Fatal(err)
@@ -33,18 +43,39 @@ func TestImportTable(t *testing.T) {
 		t.Fatalf("%s has no import table between its two marks", page)
 	}
 
-	want := importTable(packageSentences(t))
+	want := wanted(got)
 	if got == want {
 		return
 	}
 	if !*writeDocs {
-		t.Fatalf("the import table in %s differs from arch_test.go or from a doc comment; write it with: "+
+		t.Errorf("the import table in %s differs from arch_test.go or from a doc comment; write it with: "+
 			"go test -run TestImportTable . -update", page)
+		return
 	}
 
 	if err := os.WriteFile(page, []byte(before+tableBegin+want+tableEnd+after), 0o644); err != nil {
 		t.Fatal(err)
 	}
+}
+
+// tableWords are the words of the import table that are no names of packages.
+type tableWords struct{ head, root, everything, comma string }
+
+var (
+	english = tableWords{"| package | the package … | may import |\n", "root", "everything but `cmd`", ", "}
+	chinese = tableWords{"| 包 | 作用 | 可导入 |\n", "根包", "除 `cmd` 外的全部", "、"}
+)
+
+// chineseSentences has the sentences of the table as it is, and the others for packages without a row.
+func chineseSentences(table string, others map[string]string) map[string]string {
+	sentences := maps.Clone(others)
+	for folder := range mayImport {
+		_, row, found := strings.Cut("\n"+table, "\n| "+importName(chinese, folder)+" | ")
+		if sentence, _, ended := strings.Cut(row, " | "); found && ended {
+			sentences[folder] = sentence
+		}
+	}
+	return sentences
 }
 
 // packageSentences gives the first sentence of the doc comment of each package, without "Package name".
@@ -63,30 +94,31 @@ func packageSentences(t *testing.T) map[string]string {
 }
 
 // importTable writes one row for each package of the import law.
-func importTable(sentences map[string]string) string {
+func importTable(words tableWords, sentences map[string]string) string {
 	var b strings.Builder
-	b.WriteString("| package | the package … | may import |\n|---|---|---|\n")
+	b.WriteString(words.head + "|---|---|---|\n")
 
 	for _, folder := range slices.Sorted(maps.Keys(mayImport)) {
 		var imports []string
 		for _, name := range slices.Sorted(slices.Values(mayImport[folder])) {
-			imports = append(imports, importName(name))
+			imports = append(imports, importName(words, name))
 		}
 		if len(imports) == 0 {
 			imports = []string{"–"}
 		}
-		fmt.Fprintf(&b, "| %s | %s | %s |\n", importName(folder), sentences[folder], strings.Join(imports, ", "))
+		fmt.Fprintf(&b, "| %s | %s | %s |\n", importName(words, folder), sentences[folder],
+			strings.Join(imports, words.comma))
 	}
 	return b.String()
 }
 
 // importName is the short name of a package in the table.
-func importName(folder string) string {
+func importName(words tableWords, folder string) string {
 	switch folder {
 	case ".":
-		return "root"
+		return words.root
 	case everything:
-		return "everything but `cmd`"
+		return words.everything
 	}
 	return "`" + strings.TrimPrefix(folder, "internal/") + "`"
 }
