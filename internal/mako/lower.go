@@ -85,7 +85,7 @@ func lowerBlock(block *node, exact bool) (p *program, err error) {
 	return &program{head.text.String() + l.text.String(), append(head.lines, l.lines...)}, nil
 }
 
-var kernelName = regexp.MustCompile(`\bk_[a-z]+\b`)
+var kernelName = regexp.MustCompile(`\b(?:k_[a-z]+)\b`)
 
 // usedKernel are the functions of the kernel that a program may use. Programs make global variables of them, which Starlark finds
 // faster than names that it was given.
