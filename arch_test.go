@@ -53,7 +53,7 @@ var mayImport = map[string][]string{
 	"internal/server": {".", "client", "internal/api", "internal/approval", "internal/atomicfile", "internal/audit",
 		"internal/auditexport", "internal/auth", "internal/backup",
 		"internal/blueking", "internal/blueking/gse", "internal/blueking/gsekit", "internal/blueking/job",
-		"internal/cmdb", "internal/configfile", "internal/console", "internal/control", "internal/enrol", "internal/fleet", "internal/journal",
+		"internal/cmdb", "internal/configfile", "internal/console", "internal/control", "internal/docsite", "internal/enrol", "internal/fleet", "internal/journal",
 		"internal/keyprogram", "internal/lease", "internal/live", "internal/nats", "internal/ratelimit", "internal/record", "internal/relay", "internal/release", "internal/signing",
 		"internal/sqlstore", "internal/taskname", "internal/topology", "internal/upgrade", "internal/waves",
 		"packaging"}, // the files that the join script brings
@@ -62,6 +62,8 @@ var mayImport = map[string][]string{
 	"internal/cmdb":        {".", "internal/lease", "internal/pace", "internal/topology"},
 	"internal/configfile":  {".", "internal/mako", "internal/record", "internal/topology", "internal/turns"},
 	"internal/console":     {},
+	"internal/docsite":     {"docs"},
+	"docs":                 {},
 	"internal/audit":       {"."},
 	"internal/auditexport": {".", "client", "internal/atomicfile", "internal/lease"},
 	"internal/control": {".", "internal/audit", "internal/delivery", "internal/fleet", "internal/pace",

@@ -13,10 +13,10 @@ import (
 	"slices"
 	"strings"
 	"testing"
-	"unicode"
 
 	"github.com/gozzard/gozzard"
 	"github.com/gozzard/gozzard/internal/api"
+	"github.com/gozzard/gozzard/internal/docsite"
 	"github.com/gozzard/gozzard/internal/specjson"
 	"github.com/gozzard/gozzard/internal/strictjson"
 )
@@ -110,15 +110,7 @@ func anchors(text string) []string {
 	var all []string
 	for _, m := range heading.FindAllStringSubmatch(fence.ReplaceAllString(text, ""), -1) {
 		title := linkTarget.ReplaceAllString(m[1], "$1")
-		all = append(all, strings.Map(func(r rune) rune {
-			switch {
-			case r == ' ':
-				return '-'
-			case unicode.IsLetter(r) || unicode.IsDigit(r) || r == '-' || r == '_':
-				return unicode.ToLower(r)
-			}
-			return -1
-		}, title))
+		all = append(all, docsite.Anchor(title))
 	}
 	return all
 }

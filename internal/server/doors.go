@@ -12,6 +12,7 @@ import (
 	"github.com/gozzard/gozzard/internal/blueking/gsekit"
 	"github.com/gozzard/gozzard/internal/blueking/job"
 	"github.com/gozzard/gozzard/internal/console"
+	"github.com/gozzard/gozzard/internal/docsite"
 )
 
 // The names of BlueKing's doors in the table of routes.
@@ -77,6 +78,7 @@ func doors(native api.Options, j job.Options, kit gsekit.Options, g gse.Options)
 	return []door{
 		nativeDoor(api.New(native)),
 		consoleDoor(console.New(g.Observe)),
+		docsDoor(docsite.New(g.Observe)),
 		bluekingDoor(doorJob, job.New(j)),
 		bluekingDoor(doorGSEKit, gsekit.New(kit)),
 		bluekingDoor(doorGSE, gse.New(g)),

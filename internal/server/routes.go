@@ -12,6 +12,7 @@ import (
 	"github.com/gozzard/gozzard/internal/api"
 	"github.com/gozzard/gozzard/internal/blueking"
 	"github.com/gozzard/gozzard/internal/console"
+	"github.com/gozzard/gozzard/internal/docsite"
 )
 
 // Route is one method of one path, with the door that answers it.
@@ -53,8 +54,16 @@ func nativeDoor(h http.Handler) door {
 
 // consoleDoor is the page for people.
 func consoleDoor(h http.Handler) door {
-	d := door{name: console.Door, handler: h, owns: func(r *http.Request) bool { return console.Owns(r.URL.Path) }}
-	for _, path := range console.Routes() {
+	return pageDoor(console.Door, h, console.Owns, console.Routes())
+}
+
+// docsDoor is the documentation.
+func docsDoor(h http.Handler) door { return pageDoor(docsite.Door, h, docsite.Owns, docsite.Routes()) }
+
+// pageDoor has pages that a browser opens without credentials.
+func pageDoor(name string, h http.Handler, owns func(path string) bool, paths []string) door {
+	d := door{name: name, handler: h, owns: func(r *http.Request) bool { return owns(r.URL.Path) }}
+	for _, path := range paths {
 		d.routes = append(d.routes, Route{Method: http.MethodGet, Path: path, Door: d.name, Name: path, Open: true})
 	}
 	return d

@@ -8,8 +8,8 @@ import (
 	"testing"
 )
 
-// browsersAreHeld: outside of the console, an answer allows a browser to run, frame or load nothing. The console runs its
-// own files only, cannot be framed, and sets no cookie before a sign-in. What a browser sends by itself for another site
+// browsersAreHeld: outside of the console and the documentation, an answer allows a browser to run, frame or load nothing. The console runs its
+// own files only, cannot be framed, and sets no cookie before a sign-in. The documentation runs nothing. What a browser sends by itself for another site
 // gives no access.
 func browsersAreHeld(t *testing.T, f *plainFleet) {
 	for _, path := range []string{"/", "/console/", "/console/processes"} {
@@ -21,6 +21,15 @@ func browsersAreHeld(t *testing.T, f *plainFleet) {
 		}
 		if cookie := a.header.Get("Set-Cookie"); cookie != "" || strings.Contains(a.body, "<script>") {
 			t.Errorf("GET %s: cookie %q, %.300s", path, cookie, a.body)
+		}
+	}
+
+	for _, path := range []string{"/docs/en/", "/docs/zh/install", "/docs/en/search?q=%3Cscript%3E", "/docs/en/nothing", "/docs/style.css"} {
+		a := f.ask(t, "GET", path, nil)
+		csp := a.header.Get("Content-Security-Policy")
+		if !strings.HasPrefix(csp, "default-src 'none'; style-src 'self'; img-src 'self'; ") || strings.Contains(csp, "script") ||
+			a.header.Get("Set-Cookie") != "" || strings.Contains(a.body, "<script") {
+			t.Errorf("GET %s: Content-Security-Policy %q, %.300s", path, csp, a.body)
 		}
 	}
 

@@ -1,0 +1,4 @@
+package docsite
+
+// Read serves the pages of a folder.
+var Read = read
