@@ -57,6 +57,27 @@ const maxSourceHost = 128
 // FileAbsent in FileSpec.Expect says that there must be no file.
 const FileAbsent = "absent"
 
+// FileCode is how an operation found the file that it is about. Codes are stored and sent, so they do not change.
+type FileCode string
+
+// The codes of files.
+const (
+	FileSame     FileCode = "same"     // it is as the operation wants it: nothing was written
+	FileNew      FileCode = "new"      // there was none, and it was written
+	FileReplaced FileCode = "replaced" // it had another content, group or mode, and was replaced
+
+	// The operation expects another file (FileSpec.Expect), so nothing was written.
+	FileChanged FileCode = "changed" // it has another content
+	FileGone    FileCode = "gone"    // there is none
+	FilePresent FileCode = "present" // there is one
+)
+
+// FileResult is how an operation found its file. It is zero if the agent did not look at the file, or does not report it.
+type FileResult struct {
+	Code   FileCode `json:"code,omitempty"`
+	SHA256 string   `json:"sha256,omitempty"` // of the content that was there
+}
+
 // FileDigest is the digest of a content as FileSpec has it.
 func FileDigest(content []byte) string {
 	sum := sha256.Sum256(content)

@@ -40,6 +40,7 @@ type Outcome struct {
 	Detail  *Detail `json:"detail,omitempty"` // of queries
 
 	Script *ScriptResult `json:"script,omitempty"` // of scripts that were run
+	File   FileResult    `json:"file,omitzero"`    // of operations on files
 }
 
 // Detail is what a query reports about one process.

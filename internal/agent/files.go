@@ -222,33 +222,46 @@ func (a *Agent) lookAt(account string, spec *gozzard.FileSpec) (OpenFile, error)
 	return file, nil
 }
 
+// unexpected is the error of a file that is not what the caller has seen.
+type unexpected struct {
+	error
+	found gozzard.FileResult
+}
+
 // checkExpected rejects a file that is not what the caller has seen.
 func checkExpected(spec *gozzard.FileSpec, now gozzard.FileView) error {
 	const advice = "compare it again, then repeat the operation, or write the file whatever it is"
+	wrong := func(code gozzard.FileCode, err error) error {
+		return unexpected{err, gozzard.FileResult{Code: code, SHA256: now.SHA256}}
+	}
 	switch {
 	case spec.Expect == "" || now.Exists && (now.SHA256 == spec.Expect || now.SHA256 == spec.SHA256):
 		return nil
 	case !now.Exists && spec.Expect == gozzard.FileAbsent:
 		return nil
 	case !now.Exists:
-		return fmt.Errorf("file %s does not exist, but the operation expects one: %s", spec.Path, advice)
+		return wrong(gozzard.FileGone, fmt.Errorf("file %s does not exist, but the operation expects one: %s", spec.Path, advice))
 	case spec.Expect == gozzard.FileAbsent:
-		return fmt.Errorf("file %s exists, but the operation expects none: %s", spec.Path, advice)
+		return wrong(gozzard.FilePresent, fmt.Errorf("file %s exists, but the operation expects none: %s", spec.Path, advice))
 	}
-	return fmt.Errorf("file %s has changed on the host: its sha256 is %s, and the operation expects %s: %s", spec.Path,
-		now.SHA256, spec.Expect, advice)
+	return wrong(gozzard.FileChanged, fmt.Errorf("file %s has changed on the host: its sha256 is %s, and the operation expects %s: %s", spec.Path,
+		now.SHA256, spec.Expect, advice))
 }
 
 // rejectFile records that an operation never happens.
 func (a *Agent) rejectFile(op *operation, err error) {
 	var forbidden fileForbidden
-	byPolicy := errors.As(err, &forbidden)
+	out := gozzard.Outcome{Code: gozzard.CodeRefused, Message: clip(err.Error()), Policy: errors.As(err, &forbidden)}
+	var other unexpected
+	if errors.As(err, &other) {
+		out.File = other.found
+	}
 	a.log.Warn("an operation on a file was rejected", "op", op.id, "ns", op.key.Namespace, "file", op.key.Name, "err", err)
 
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	if gozzard.MayBegin(op.phase) {
-		a.writeTombstone(op, gozzard.Outcome{Code: gozzard.CodeRefused, Message: clip(err.Error()), Policy: byPolicy})
+		a.writeTombstone(op, out)
 	}
 }
 
@@ -265,7 +278,8 @@ func (a *Agent) noteFile(w *fileWork) {
 func (a *Agent) replaceFile(w *fileWork, file OpenFile, content []byte) gozzard.Outcome {
 	spec, before := w.spec.File, file.View()
 	if file.Same(spec) {
-		return gozzard.Outcome{Code: gozzard.CodeOK, Message: "unchanged: the file has this content, group and mode"}
+		return gozzard.Outcome{Code: gozzard.CodeOK, Message: "unchanged: the file has this content, group and mode",
+			File: gozzard.FileResult{Code: gozzard.FileSame, SHA256: before.SHA256}}
 	}
 
 	if before.Exists && before.SHA256 != spec.SHA256 {
@@ -280,9 +294,10 @@ func (a *Agent) replaceFile(w *fileWork, file OpenFile, content []byte) gozzard.
 		return gozzard.Outcome{Code: gozzard.CodeRefused, Message: clip(err.Error())}
 	}
 	if !before.Exists {
-		return gozzard.Outcome{Code: gozzard.CodeOK, Message: "the file is new"}
+		return gozzard.Outcome{Code: gozzard.CodeOK, Message: "the file is new", File: gozzard.FileResult{Code: gozzard.FileNew}}
 	}
-	return gozzard.Outcome{Code: gozzard.CodeOK, Message: "replaced the content with sha256 " + before.SHA256}
+	return gozzard.Outcome{Code: gozzard.CodeOK, Message: "replaced the content with sha256 " + before.SHA256,
+		File: gozzard.FileResult{Code: gozzard.FileReplaced, SHA256: before.SHA256}}
 }
 
 // recoverFile finds out whether an operation that was in progress when the agent died has replaced its file. The file itself

@@ -5,18 +5,9 @@ import (
 	"encoding/hex"
 	"fmt"
 	"slices"
-	"strings"
 
 	"github.com/gozzard/gozzard"
 	"github.com/gozzard/gozzard/internal/record"
-)
-
-// Parts of what an agent says about a file that is not as an operation expects it. TestConfigRelease has the agent say them.
-const (
-	saidGone    = "does not exist, but the operation expects one"
-	saidChanged = " has changed on the host: its sha256 is "
-
-	saidUnchanged = "unchanged: "
 )
 
 // writeAgain writes what hosts have rejected because of the present file, if that file may be replaced all the same: it is gone, it is
@@ -42,29 +33,28 @@ func (w *work) writeAgain(ctx context.Context, tasks []*record.JobTask, list []w
 	}
 
 	for i := range list {
-		if x := &list[i]; !x.ok && strings.Contains(x.outcome.Message, saidChanged) {
+		if x := &list[i]; !x.ok && x.outcome.File.Code == gozzard.FileChanged {
 			x.outcome.Message = w.changedByHand(x.write.Path).Error()
 		}
 	}
 	return nil
 }
 
-// replaceable is what a second attempt expects of a file that a host has rejected; "" if there is none.
+// replaceable is what a second attempt expects of a file that a host has rejected; "" if there is none. An agent that does not report
+// how it found the file gets no second attempt: its file stays as it is.
 func (w *work) replaceable(ctx context.Context, x *written) (string, error) {
-	if strings.Contains(x.outcome.Message, saidGone) {
+	switch found := x.outcome.File; {
+	case found.Code == gozzard.FileGone:
 		return gozzard.FileAbsent, nil // nothing of a person is lost
-	}
-	_, said, changed := strings.Cut(x.outcome.Message, saidChanged)
-	live, _, _ := strings.Cut(said, ",")
-	if !changed || !gozzard.IsFileDigest(live) {
+	case found.Code != gozzard.FileChanged || !gozzard.IsFileDigest(found.SHA256):
 		return "", nil
 	}
 
 	accepted, err := w.accepted(ctx, x)
-	if err != nil || !slices.Contains(accepted, live) {
+	if err != nil || !slices.Contains(accepted, x.outcome.File.SHA256) {
 		return "", err
 	}
-	return live, nil
+	return x.outcome.File.SHA256, nil
 }
 
 // accepted are the digests of contents that a release may replace.

@@ -7,7 +7,6 @@ import (
 	"errors"
 	"fmt"
 	"path"
-	"strings"
 	"time"
 
 	"github.com/gozzard/gozzard"
@@ -86,7 +85,7 @@ func (w *work) release(ctx context.Context, tasks []*record.JobTask) error {
 			d := doneWith(m.of, &m.file)
 			if list[i].ok {
 				taken = append(taken, m.file.ID)
-				d.Changed = !strings.HasPrefix(list[i].outcome.Message, saidUnchanged)
+				d.Changed = list[i].outcome.File.Code != gozzard.FileSame // also if the agent does not report it
 			} else {
 				d.Reason, d.Message = record.ReasonWrite, list[i].outcome.Message
 				failWith(m.task, d.Reason, fmt.Sprintf("%s: %s", whole(&m.file), d.Message))

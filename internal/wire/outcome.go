@@ -57,6 +57,9 @@ func appendOutcome(b []byte, num protowire.Number, o *gozzard.Outcome) []byte {
 	if o.Script != nil {
 		b = appendScript(b, 7, o.Script)
 	}
+	if o.File != (gozzard.FileResult{}) {
+		b = appendFileResult(b, 8, &o.File)
+	}
 	return end(b, start)
 }
 
@@ -83,6 +86,8 @@ func decodeOutcome(d decoder, o *gozzard.Outcome) error {
 				o.Script = new(gozzard.ScriptResult)
 			}
 			d.nested(decodeScript(d.message("script"), o.Script))
+		case 8:
+			d.nested(decodeFileResult(d.message("file"), &o.File))
 		default:
 			d.skip()
 		}

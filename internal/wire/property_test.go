@@ -79,6 +79,7 @@ var genOpReport = rapid.Custom(func(t *rapid.T) gozzard.OpReport {
 		Held:  time.Duration(rapid.Int64().Draw(t, "held"))}
 	fill(t, &r.Outcome)
 	r.Outcome.Code = gozzard.Code(genText.Draw(t, "code"))
+	r.Outcome.File = gozzard.FileResult{Code: gozzard.FileCode(genText.Draw(t, "file")), SHA256: genText.Draw(t, "sha256")}
 	if rapid.Bool().Draw(t, "detail") {
 		r.Outcome.Detail = new(gozzard.Detail)
 		fill(t, r.Outcome.Detail)

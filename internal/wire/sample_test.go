@@ -154,6 +154,12 @@ func resultReports() map[string]*gozzard.Report {
 					}}}},
 		}},
 
+		"results-file": {Version: 1, Kind: gozzard.ReportResults, Session: 8, Journal: journal, Results: []gozzard.OpReport{
+			{ID: opID(1), Ref: gozzard.AttemptRef{Task: 42}, Phase: gozzard.PhaseNever, Outcome: gozzard.Outcome{
+				Code: gozzard.CodeRefused, Message: "file /etc/web.conf has changed on the host",
+				File: gozzard.FileResult{Code: gozzard.FileChanged, SHA256: gozzard.FileDigest([]byte("by hand\n"))}}},
+		}},
+
 		"results-held": {Version: 1, Kind: gozzard.ReportResults, Session: 8, Journal: journal, Results: []gozzard.OpReport{
 			{ID: opID(1), Ref: gozzard.AttemptRef{Task: 42}, Phase: gozzard.PhaseBegun, Held: 1234567 * time.Microsecond},
 		}},
