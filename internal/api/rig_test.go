@@ -127,6 +127,10 @@ func (p *plane) Status(_ gozzard.Caller, key gozzard.Key, targets []gozzard.Targ
 	return rows
 }
 
+func (p *plane) May(caller gozzard.Caller, a gozzard.Action, key gozzard.Key, _ gozzard.Target, _ []byte) bool {
+	return caller.Rights.MaySpace(a, key.Namespace)
+}
+
 func (p *plane) Resolve(_ gozzard.Caller, t gozzard.Target) (fleet.Host, bool) {
 	if t.Agent != "" {
 		return p.Host(t.Agent)

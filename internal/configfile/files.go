@@ -16,6 +16,9 @@ type Plane interface {
 	Business(ctx context.Context, caller gozzard.Caller, biz int) (record.Business, error)
 	FindProcesses(caller gozzard.Caller, q topology.Query) (total int, rows []topology.Row)
 	TopologyItems(ctx context.Context, biz int, rows []topology.Row, a gozzard.Action) ([]record.TopologyItem, error)
+
+	// May reports whether a caller may do something on a host. Without a definition no account is asked for.
+	May(caller gozzard.Caller, a gozzard.Action, key gozzard.Key, t gozzard.Target, spec []byte) bool
 }
 
 // Options are the parts of Files. Log and Now may be nil.

@@ -39,7 +39,7 @@ func (f *Files) Preview(ctx context.Context, caller gozzard.Caller, biz, process
 
 	// Render.
 	r := f.newRenderer(ctx, &rec, templates, active)
-	r.preview = true
+	r.preview, r.partial = true, !caller.Rights.SeesBusinessHosts(biz)
 	if len(content) <= limits().Text { // the checker comes first, as callers know it
 		if err := mako.Check(mako.Blanks(content)); err != nil {
 			return "", renderFault(err)

@@ -40,24 +40,13 @@ type renderer struct {
 	compiled map[string]*mako.Template
 	spent    time.Duration
 	preview  bool // it has a turn already, and templates have the variable HELP
+	partial  bool // rec is only what the caller may see: templates that use the tree are rejected
 }
 
 // newRenderer makes a renderer. templates and active are those of the business.
 func (f *Files) newRenderer(ctx context.Context, rec *record.Business, templates []record.ConfigListed, active map[int64]int64) *renderer {
-	r := &renderer{f: f, rec: rec, spots: map[int]topology.Spot{}, numbers: map[int]topology.Numbers{},
+	r := &renderer{f: f, rec: rec, spots: spotsOf(&rec.Business), numbers: map[int]topology.Numbers{},
 		trees: map[topology.Env]*topology.Tree{}, compiled: map[string]*mako.Template{}}
-	b := &rec.Business
-	for i := range b.Sets {
-		for j := range b.Sets[i].Modules {
-			m := &b.Sets[i].Modules[j]
-			for k := range m.Instances {
-				for p := range m.Instances[k].Processes {
-					process := &m.Instances[k].Processes[p]
-					r.spots[process.ID] = topology.Spot{Set: &b.Sets[i], Module: m, Service: &m.Instances[k], Process: process}
-				}
-			}
-		}
-	}
 	for _, n := range rec.Numbers {
 		r.numbers[n.Process] = n
 	}
@@ -77,6 +66,23 @@ func (f *Files) newRenderer(ctx context.Context, rec *record.Business, templates
 		return "", fault(record.ConfigNoInclude, name, gozzard.Errorf(gozzard.ErrInvalid, "the included template %q does not exist", name))
 	}
 	return r
+}
+
+// spotsOf finds the processes of a business.
+func spotsOf(b *topology.Business) map[int]topology.Spot {
+	spots := map[int]topology.Spot{}
+	for i := range b.Sets {
+		for j := range b.Sets[i].Modules {
+			m := &b.Sets[i].Modules[j]
+			for k := range m.Instances {
+				for p := range m.Instances[k].Processes {
+					process := &m.Instances[k].Processes[p]
+					spots[process.ID] = topology.Spot{Set: &b.Sets[i], Module: m, Service: &m.Instances[k], Process: process}
+				}
+			}
+		}
+	}
+	return spots
 }
 
 func noActive(name string) error {
@@ -111,6 +117,9 @@ func (r *renderer) render(ctx context.Context, text string, at topology.Spot, lo
 	with := env.Context(at, local, inst, r.f.o.Now())
 	if r.preview {
 		topology.AddHelp(with)
+	}
+	if r.partial {
+		with.NoTree = noTree()
 	}
 	out, err := t.Render(ctx, with, limits())
 	if err != nil {
@@ -214,11 +223,23 @@ func (f *Files) Rendered(ctx context.Context, caller gozzard.Caller, biz int, te
 	}
 	out.Inst = rows[0].Instances[i]
 
-	// Render it.
-	rec, err := f.business(ctx, caller, biz)
+	// Read the business: the whole of it, if a release by this caller would render the same.
+	partial := !caller.Rights.SeesBusinessHosts(biz)
+	if partial && content == nil {
+		if partial, err = f.configuresNone(ctx, caller, biz, rows); err != nil {
+			return out, err
+		}
+	}
+	read := f.wholeBusiness
+	if partial {
+		read = f.business
+	}
+	rec, err := read(ctx, caller, biz)
 	if err != nil {
 		return out, err
 	}
+
+	// Render it.
 	templates, err := f.templates(ctx, &rec, biz)
 	if err != nil {
 		return out, err
@@ -242,6 +263,7 @@ func (f *Files) Rendered(ctx context.Context, caller gozzard.Caller, biz int, te
 		}
 	}
 	r := f.newRenderer(ctx, &rec, templates, active)
+	r.partial = partial
 	at, found := r.spots[process]
 	if !found {
 		return out, noProcess(process)

@@ -79,8 +79,11 @@ type work struct {
 
 func (f *Files) newWork(ctx context.Context, j *record.Job, tasks []*record.JobTask) (*work, error) {
 	w := &work{f: f, j: j, versions: map[int64]*record.ConfigVersion{}, bound: map[boundKey]bool{}}
-	var err error
-	if w.rec, err = f.business(ctx, j.Caller, j.Biz); err != nil {
+	visible, err := f.business(ctx, j.Caller, j.Biz)
+	if err != nil {
+		return nil, err
+	}
+	if w.rec, err = f.wholeBusiness(ctx, j.Caller, j.Biz); err != nil {
 		return nil, err
 	}
 	if w.templates, err = f.templates(ctx, &w.rec, j.Biz); err != nil {
@@ -90,6 +93,7 @@ func (f *Files) newWork(ctx context.Context, j *record.Job, tasks []*record.JobT
 		return nil, err
 	}
 	w.renderer = f.newRenderer(ctx, &w.rec, w.templates, w.active)
+	w.renderer.only(&visible)
 
 	// Read what the templates are bound to.
 	seen := map[record.ConfigObject]bool{}
@@ -144,6 +148,10 @@ func (w *work) generate(ctx context.Context, tasks []*record.JobTask) error {
 	// Render.
 	var all []made
 	for _, t := range tasks {
+		if !w.f.mayConfigure(w.j.Caller, w.j.Biz, targetOf(t)) {
+			failWith(t, record.ReasonRefused, fmt.Sprintf("app %s may not configure this host of business %d", w.j.Caller.App, w.j.Biz))
+			continue
+		}
 		files, err := w.renderTask(ctx, t)
 		if ctx.Err() != nil {
 			return ctx.Err()

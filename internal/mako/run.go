@@ -41,6 +41,8 @@ type Context struct {
 	// Globals are the names that the variable global_variables has, in their order; nil: there is no such variable.
 	Globals []string
 	Tree    *Element // the variable cc; nil: there is none
+	// NoTree is the error of a template that uses cc or this; nil: it may use them.
+	NoTree *RenderError
 	// This are the set, the module and the host of the process in the tree.
 	This   struct{ Set, Module, Host *Element }
 	Now    time.Time  // for datetime and time
@@ -74,6 +76,7 @@ type run struct {
 	caught []*exception // the exceptions whose handlers run
 	paths  map[string]*xpath.Expr
 	all    Value // global_variables
+	noTree bool  // the template has asked for a tree that it may not use
 }
 
 // spend counts bytes, and fails when there are too many or the time is over: functions of ours take no steps of Starlark. What
@@ -110,6 +113,14 @@ func (t *Template) Render(ctx context.Context, with *Context, limits Limits) (st
 	ctx, cancel := context.WithTimeout(ctx, limits.Time)
 	defer cancel()
 	r := &run{ctx: ctx, limits: limits, with: with}
+	out, err := t.render(r)
+	if r.noTree { // whatever the template made of it
+		return "", with.NoTree
+	}
+	return out, err
+}
+
+func (t *Template) render(r *run) (string, error) {
 	if t.simple != nil {
 		return t.renderSimple(r)
 	}
@@ -128,11 +139,13 @@ func (t *Template) Render(ctx context.Context, with *Context, limits Limits) (st
 	if err != nil {
 		return "", err
 	}
-	r = &run{ctx: ctx, limits: limits, with: with}
-	if err := r.execute(exact); err != nil {
-		return "", t.failure(err, r, exact)
+	again := &run{ctx: r.ctx, limits: r.limits, with: r.with}
+	err = again.execute(exact)
+	r.noTree = r.noTree || again.noTree
+	if err != nil {
+		return "", t.failure(err, again, exact)
 	}
-	return r.out.String(), nil
+	return again.out.String(), nil
 }
 
 // execute runs a program.
@@ -174,6 +187,9 @@ func (r *run) lookup(name string) Value {
 		return v
 	}
 	switch {
+	case (name == "cc" || name == "this") && r.with.NoTree != nil:
+		r.noTree = true
+		return undefined{}
 	case name == "cc" && r.with.Tree != nil:
 		return &element{r.with.Tree}
 	case name == "this" && r.with.Tree != nil:

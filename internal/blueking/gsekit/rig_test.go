@@ -102,6 +102,10 @@ func (p *plane) Business(_ context.Context, _ gozzard.Caller, biz int) (record.B
 	return p.rec, p.err
 }
 
+func (p *plane) May(caller gozzard.Caller, a gozzard.Action, key gozzard.Key, _ gozzard.Target, _ []byte) bool {
+	return caller.Rights.MaySpace(a, key.Namespace)
+}
+
 func (p *plane) Businesses(gozzard.Caller) []record.BusinessHead {
 	return []record.BusinessHead{p.rec.BusinessHead}
 }
