@@ -22,6 +22,11 @@ func TestExamples(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
+	chinese, err := filepath.Glob(filepath.Join("..", "..", "docs", "zh", "*.md"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	pages = append(pages, chinese...)
 
 	seen := map[string]int{}
 	for _, page := range pages {
@@ -33,7 +38,7 @@ func TestExamples(t *testing.T) {
 			kind, err := readExample(m[1])
 			seen[kind]++
 			if err != nil {
-				t.Errorf("%s: example of a %s: %v\n%s", filepath.Base(page), kind, err, m[1])
+				t.Errorf("%s: example of a %s: %v\n%s", page, kind, err, m[1])
 			}
 		}
 	}
