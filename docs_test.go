@@ -167,12 +167,12 @@ func TestCodesAreExplained(t *testing.T) {
 	}
 }
 
-// TestIndexOfPages: docs/README.md links to every page of docs, and docs/adr/README.md to every decision.
+// TestIndexOfPages: docs/README.md and docs/zh/README.md link to every page beside them, and docs/adr/README.md to every decision.
 func TestIndexOfPages(t *testing.T) {
 	all := pages(t)
 	for page := range all {
 		folder, name := filepath.Split(page)
-		if folder != "docs/" && folder != "docs/adr/" || name == "README.md" {
+		if folder != "docs/" && folder != "docs/zh/" && folder != "docs/adr/" || name == "README.md" {
 			continue
 		}
 		if !strings.Contains(all[folder+"README.md"], "]("+name+")") {
