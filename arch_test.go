@@ -33,6 +33,7 @@ var mayImport = map[string][]string{
 		"internal/atomicfile",       // checks that only the owner may read a secret
 		"internal/backup",           // keys and options of the verbs
 		"internal/blueking/conform", // the documented requests
+		"internal/importer",         // reads configurations of other supervisors
 		"internal/language",         // the Chinese texts
 		"internal/relay",            // runs beside the composition roots: a relay has no other part
 		"internal/release",          // reads a manifest before it is sent
@@ -130,6 +131,7 @@ var mayImport = map[string][]string{
 	"internal/atomicfile": {},
 	"internal/cron":       {},
 	"internal/expression": {},
+	"internal/importer":   {".", "internal/specjson", "internal/strictjson", "internal/yamldoc"},
 	"internal/openapi":    {},
 	"internal/language":   {},
 	"internal/mako":       {},

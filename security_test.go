@@ -30,6 +30,7 @@ var decoders = []string{
 	"internal/history",         // ring files
 	"internal/host",            // pid files, output of commands
 	"internal/blueking/job",    // bodies of every call
+	"internal/importer",        // configurations of other supervisors
 	"internal/journal",         // the journal's frames
 	"internal/agentsock",       // requests on the local socket
 	"internal/policy",          // policy files

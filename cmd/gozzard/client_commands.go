@@ -67,7 +67,7 @@ func (env *cliEnv) clientCommands() []*cobra.Command {
 			newHostsCommand(env), newServersCommand(env), newRelaysCommand(env), newEventsCommand(env), newLogsCommand(env), newChartCommand(env), newTopCommand(env),
 			newTopologyCommand(env), newConsoleCommand(env),
 			newAuditCommand(env)}},
-		{groupOperate, append(newOperateCommands(env), newRunCommand(env), newRegisterCommand(env), newEditCommand(env), newDiffCommand(env), newUnregisterCommand(env), newFileCommand(env), newConfigCommand(env), newDemoCommand(env))},
+		{groupOperate, append(newOperateCommands(env), newRunCommand(env), newRegisterCommand(env), newImportCommand(env), newEditCommand(env), newDiffCommand(env), newUnregisterCommand(env), newFileCommand(env), newConfigCommand(env), newDemoCommand(env))},
 		{groupAccess, []*cobra.Command{newTokenCommand(env), newAppCommand(env), newUserCommand(env),
 			newGrantCommand(env), newRequestCommand(env), newKeyCommand(env)}},
 		{groupUpgrade, []*cobra.Command{newReleaseCommand(env), newConformCommand(env)}},

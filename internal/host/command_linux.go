@@ -6,6 +6,7 @@ import (
 	"os"
 	"os/exec"
 	"slices"
+	"strconv"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -341,6 +342,9 @@ func environment(r supervise.Run, runAs account) []string {
 
 	if r.Op != (gozzard.OpID{}) {
 		env = append(env, "GOZZARD_OP_ID="+r.Op.String())
+	}
+	if r.Main > 0 {
+		env = append(env, "GOZZARD_PID="+strconv.Itoa(r.Main))
 	}
 	if tz, ok := os.LookupEnv("TZ"); ok {
 		env = append(env, "TZ="+tz)

@@ -9,6 +9,7 @@ import (
 	"os/exec"
 	"path/filepath"
 	"slices"
+	"strconv"
 	"strings"
 	"syscall"
 	"time"
@@ -211,6 +212,9 @@ func environment(r supervise.Run) []string {
 	env := append(baseEnv(), "GOZZARD_NAMESPACE="+r.Key.Namespace, "GOZZARD_NAME="+r.Key.Name)
 	if r.Op != (gozzard.OpID{}) {
 		env = append(env, "GOZZARD_OP_ID="+r.Op.String())
+	}
+	if r.Main > 0 {
+		env = append(env, "GOZZARD_PID="+strconv.Itoa(r.Main))
 	}
 	for _, name := range slices.Sorted(maps.Keys(r.Spec.Exec.Env)) {
 		env = append(env, name+"="+r.Spec.Exec.Env[name])

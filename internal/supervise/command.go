@@ -27,6 +27,9 @@ func (a *actor) command(ctx context.Context, l launch) (Result, gozzard.Outcome)
 	// process may still be alive and could be taken for the new one.
 	r := Run{Key: a.key, Spec: a.spec, Op: l.id, Action: action, Command: text, Timeout: commandTimeout(a.spec.Policy)}
 	r.Keeps = action != gozzard.ActionStop && action != gozzard.ActionKill
+	if a.running() {
+		r.Main = a.proc.PID
+	}
 	if action == gozzard.ActionStart {
 		r.Front = frontAfter(a.spec.Policy, text)
 	}

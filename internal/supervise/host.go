@@ -84,6 +84,7 @@ type Run struct {
 	Op      gozzard.OpID   // zero for pull-ups and probes
 	Action  gozzard.Action // what the command is run for; ActionQuery for probes such as version
 	Command string
+	Main    int // the pid of the process, if it runs
 	Timeout time.Duration
 	// Keeps says that everything the command starts belongs to the process and stays (start, restart, reload).
 	// Otherwise it is killed when the command ends (stop, kill, version). What a stop or kill command has put into
