@@ -186,7 +186,7 @@ func (w *writer) list() string {
 	case 6:
 		return "list(" + w.pick("enumerate", "zip", "reversed") + "(" + w.list() + "))"
 	default:
-		return w.pick("list("+w.dict()+".items())", "list("+w.dict()+")", "sorted("+w.dict()+".values())", "sorted(set("+w.list()+"), key=str)",
+		return w.pick("list("+w.dict()+".items())", "list("+w.dict()+")", "sorted("+w.dict()+".values())", "sorted(set("+w.list()+"), key=lambda v: (str(v), str(type(v))))",
 			w.list()+w.slice(), "("+w.list()+" + "+w.list()+")", "("+w.list()+" * 2)", "[*"+w.list()+", *"+w.text()+"]",
 			"list(map("+w.function()+", "+w.list()+"))", "list(filter("+w.function()+", "+w.list()+"))",
 			"sorted("+w.list()+", key="+w.function()+", reverse="+w.pick("True", "False")+")", "list(divmod("+w.number()+", "+w.number()+"))",

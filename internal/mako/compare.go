@@ -1,6 +1,7 @@
 package mako
 
 import (
+	"math"
 	"strings"
 
 	"go.starlark.net/starlark"
@@ -73,7 +74,7 @@ func (r *run) equal(a, b Value, depth int) (bool, error) {
 	}
 	if x, ok := asNumber(a); ok {
 		y, ok := asNumber(b)
-		if !ok {
+		if !ok || depth == 0 && (isNaN(x) || isNaN(y)) { // in a list, it is taken for the same object
 			return false, nil
 		}
 		return starlark.Equal(x, y)
@@ -153,7 +154,7 @@ func subset(x, y *starlark.Set) bool {
 	return true
 }
 
-// order is -1, 0 or 1; 2 if two values have no order, as sets may.
+// order is -1, 0 or 1; 2 if two values have no order, as sets may, and what is not a number.
 func (r *run) order(op string, a, b Value, depth int) (int, error) {
 	if err := r.spend(16); err != nil {
 		return 0, err
@@ -196,6 +197,9 @@ func (r *run) order(op string, a, b Value, depth int) (int, error) {
 }
 
 func orderNumbers(x, y Value) (int, error) {
+	if isNaN(x) || isNaN(y) {
+		return 2, nil
+	}
 	less, err := starlark.Compare(syntax.LT, x, y)
 	if err != nil {
 		return 0, err
@@ -210,6 +214,11 @@ func orderNumbers(x, y Value) (int, error) {
 		return 0, nil
 	}
 	return 1, nil
+}
+
+func isNaN(v Value) bool {
+	f, ok := v.(starlark.Float)
+	return ok && math.IsNaN(float64(f))
 }
 
 func compareLengths(n, m int) int {
@@ -286,7 +295,7 @@ func (r *run) contains(in, v Value) (bool, error) {
 		return false, err
 	}
 	for _, item := range items {
-		if same, err := r.equal(item, v, 0); err != nil || same {
+		if same, err := r.equal(item, v, 1); err != nil || same {
 			return same, err
 		}
 	}

@@ -104,6 +104,7 @@ func (p *percents) field(text string) (string, int, error) {
 		if i, err = p.size(text, i+1, &s.precision); err != nil {
 			return "", 0, err
 		}
+		s.precision = max(s.precision, 0)
 	}
 	for i < len(text) && strings.IndexByte("hlL", text[i]) >= 0 {
 		i++

@@ -248,7 +248,14 @@ func (r *run) deleteIndex(v, i Value) error {
 		}
 		return err
 	}
-	return raise("TypeError", "'%s' object doesn't support item deletion", typeName(v))
+	not := "does not"
+	switch v.(type) {
+	case starlark.String, starlark.Tuple, *starlark.Set, *span, *view: // CPython has another sentence for sequences
+		if _, err := asInt(i); err == nil {
+			not = "doesn't"
+		}
+	}
+	return raise("TypeError", "'%s' object %s support item deletion", typeName(v), not)
 }
 
 // replaceItems gives a list other items.

@@ -124,7 +124,7 @@ func indexOf(c *call, items []Value) (int, error) {
 		return 0, err
 	}
 	for i, item := range items {
-		if same, err := c.run.equal(item, c.args[0], 0); err != nil || same {
+		if same, err := c.run.equal(item, c.args[0], 1); err != nil || same {
 			return i, err
 		}
 	}
@@ -137,7 +137,7 @@ func countOf(c *call, items []Value) (Value, error) {
 	}
 	n := 0
 	for _, item := range items {
-		same, err := c.run.equal(item, c.args[0], 0)
+		same, err := c.run.equal(item, c.args[0], 1)
 		if err != nil {
 			return nil, err
 		}

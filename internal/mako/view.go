@@ -85,7 +85,7 @@ func (r *run) viewHas(in *view, v Value) (bool, error) {
 	if err != nil || !found {
 		return false, err
 	}
-	return r.equal(value, pair[1], 0)
+	return r.equal(value, pair[1], 1)
 }
 
 // orderViews is the order of two values that are like sets: 2 if neither has all of the other. As in Python, the lengths
