@@ -21,14 +21,18 @@ var writePages = flag.Bool("update", false, "write the generated pages in docs")
 // Flags of every command that calls a server: the page explains them once.
 var callerFlags = []string{"url", "credentials"}
 
-// TestCommandReference compares docs/command-reference.md with the commands of this program.
+// TestCommandReference compares docs/command-reference.md, in both languages, with the commands of this program.
 func TestCommandReference(t *testing.T) {
-	comparePage(t, "command-reference.md", commandReference(newRoot()))
+	for _, e := range editions() {
+		comparePage(t, e.folder+"command-reference.md", e.commandReference())
+	}
 }
 
-// TestConfigurationReference compares docs/configuration-reference.md with the flags of the long-running commands.
+// TestConfigurationReference compares docs/configuration-reference.md, in both languages, with the flags of the long-running commands.
 func TestConfigurationReference(t *testing.T) {
-	comparePage(t, "configuration-reference.md", configurationReference(newRoot()))
+	for _, e := range editions() {
+		comparePage(t, e.folder+"configuration-reference.md", e.configurationReference())
+	}
 }
 
 // comparePage fails when a generated page differs from what the program says; with -update it writes the page.
@@ -69,20 +73,10 @@ func firstDifference(a, b []byte) int {
 const generated = "<!-- Generated: go test ./cmd/gozzard -run Reference -update -->\n\n"
 
 // commandReference is the page of all commands.
-func commandReference(root *cobra.Command) []byte {
+func (e *edition) commandReference() []byte {
 	var b bytes.Buffer
-	b.WriteString(`# Command reference
-
-` + generated + `Every command of the program, with its flags. ` + "`gozzard COMMAND --help`" + ` prints the same text.
-
-Shell completion knows commands, flags, and the names of processes, hosts, businesses and so on that you may see. Packages and ` + "`make install`" + ` install it for bash, zsh and fish; bash
-needs the package bash-completion. ` + "`source <(gozzard completion bash)`" + ` turns it on without that. Manual pages are installed, too: ` + "`man gozzard`, `man gozzard-ps`" + `.
-
-## Exit codes
-
-| code | meaning |
-|---|---|
-`)
+	e.title(&b, "Command reference", "command-reference.md")
+	fmt.Fprintf(&b, "%s\n\n%s\n\n## %s\n\n| %s |\n|---|---|\n", e.say("about commands"), e.say("about completion"), e.say("Exit codes"), e.say("code | meaning"))
 	for _, c := range []struct {
 		code int
 		text string
@@ -96,24 +90,20 @@ needs the package bash-completion. ` + "`source <(gozzard completion bash)`" + `
 		{exitStorage, "A disk failed while a server or an agent wrote to it; the program ended."},
 		{exitDetached, "Ctrl-C ended the wait. The task continues."},
 	} {
-		fmt.Fprintf(&b, "| %d | %s |\n", c.code, c.text)
+		fmt.Fprintf(&b, "| %d | %s |\n", c.code, e.say(c.text))
 	}
 
-	b.WriteString(`
-## Flags of every command that calls a server
-
-The reference below does not repeat these two flags.
-
-` + flagTableHead)
-	ps, _, err := root.Find([]string{"ps"})
+	fmt.Fprintf(&b, "\n## %s\n\n%s\n\n%s", e.say("Flags of every command that calls a server"),
+		e.say("The reference below does not repeat these two flags."), e.flagTableHead())
+	ps, _, err := e.root.Find([]string{"ps"})
 	if err != nil {
 		panic(err) // the test fails
 	}
 	for _, name := range callerFlags {
-		writeFlag(&b, ps.Flags().Lookup(name))
+		e.writeFlag(&b, ps.Flags().Lookup(name))
 	}
 
-	walk(root, func(c *cobra.Command) { writeCommand(&b, c) })
+	walk(e.root, func(c *cobra.Command) { e.writeCommand(&b, c) })
 	return b.Bytes()
 }
 
@@ -130,8 +120,8 @@ func walk(c *cobra.Command, visit func(*cobra.Command)) {
 	}
 }
 
-func writeCommand(b *bytes.Buffer, c *cobra.Command) {
-	fmt.Fprintf(b, "\n## %s\n\n%s.\n", c.CommandPath(), escape(strings.TrimSuffix(c.Short, ".")))
+func (e *edition) writeCommand(b *bytes.Buffer, c *cobra.Command) {
+	fmt.Fprintf(b, "\n## %s\n\n%s%s\n", c.CommandPath(), escape(strings.TrimRight(c.Short, ".。")), e.say("."))
 	if c.Long != "" {
 		b.WriteString("\n")
 		writeLong(b, c.Long)
@@ -141,7 +131,7 @@ func writeCommand(b *bytes.Buffer, c *cobra.Command) {
 	}
 
 	if c.Example != "" {
-		fmt.Fprintf(b, "\nExamples:\n\n```sh\n%s\n```\n", unindent(c.Example))
+		fmt.Fprintf(b, "\n%s\n\n```sh\n%s\n```\n", e.say("Examples:"), unindent(c.Example))
 	}
 
 	var own []*pflag.Flag
@@ -159,30 +149,33 @@ func writeCommand(b *bytes.Buffer, c *cobra.Command) {
 	if len(own) == 0 {
 		return
 	}
-	b.WriteString("\n" + flagTableHead)
+	b.WriteString("\n" + e.flagTableHead())
 	for _, f := range own {
-		writeFlag(b, f)
+		e.writeFlag(b, f)
 	}
 }
 
-const flagTableHead = "| flag | type | default | meaning |\n|---|---|---|---|\n"
+func (e *edition) flagTableHead() string {
+	return "| " + e.say("flag | type | default | meaning") + " |\n|---|---|---|---|\n"
+}
 
-func writeFlag(b *bytes.Buffer, f *pflag.Flag) {
+func (e *edition) writeFlag(b *bytes.Buffer, f *pflag.Flag) {
 	name := "`--" + f.Name + "`"
 	if f.Shorthand != "" {
 		name = "`-" + f.Shorthand + "`, " + name
 	}
-	value, meaning := flagText(f)
+	value, meaning := e.flagText(f)
 	fmt.Fprintf(b, "| %s | %s | %s | %s |\n", name, value, flagDefault(f), meaning)
 }
 
 // flagText gives the type of a flag's value and its meaning.
-func flagText(f *pflag.Flag) (value, meaning string) {
+func (e *edition) flagText(f *pflag.Flag) (value, meaning string) {
 	value, usage := pflag.UnquoteUsage(f)
 	switch value {
 	case "":
-		value = "switch"
+		value = e.say("switch")
 	case "string", "int", "float", "duration", "strings":
+		value = e.say(value)
 	default:
 		value = "`" + value + "`"
 	}
@@ -240,38 +233,23 @@ var special = regexp.MustCompile(`[\\*_<|\[]`)
 func escape(text string) string { return special.ReplaceAllString(text, `\$0`) }
 
 // configurationReference is the page of all settings of the long-running commands.
-func configurationReference(root *cobra.Command) []byte {
+func (e *edition) configurationReference() []byte {
 	var b bytes.Buffer
-	b.WriteString(`# Configuration reference
-
-` + generated + `Every setting of ` + "`gozzard server`, `gozzard agent`, `gozzard relay`, `gozzard dev` and `gozzard sim`" + `.
-A setting can be given in three places:
-
-1. as a flag: ` + "`--agent-listen 127.0.0.1:4230`" + `
-2. in the environment: ` + "`GOZZARD_AGENT_LISTEN=127.0.0.1:4230`" + `
-3. in the YAML file of ` + "`--config FILE` or `GOZZARD_CONFIG`: `agent-listen: 127.0.0.1:4230`" + `
-
-A flag wins over the environment. The environment wins over the file.
-A key of the file that is not a setting is an error.
-A setting that can be repeated is a YAML list in the file.
-
-The settings of the policy of a host are in [people-and-rights.md](people-and-rights.md#the-policy-of-a-host).
-The limits are explained in [limits-and-quotas.md](limits-and-quotas.md).
-`)
-
+	e.title(&b, "Configuration reference", "configuration-reference.md")
+	b.WriteString(e.say("about settings") + "\n")
 	for _, name := range []string{"server", "agent", "relay", "dev", "sim"} {
-		c, _, err := root.Find([]string{name})
+		c, _, err := e.root.Find([]string{name})
 		if err != nil {
 			panic(err) // the test fails
 		}
-		fmt.Fprintf(&b, "\n## gozzard %s\n\n| flag and key | environment | type | default | meaning |\n", name)
+		fmt.Fprintf(&b, "\n## gozzard %s\n\n| %s |\n", name, e.say("flag and key | environment | type | default | meaning"))
 		b.WriteString("|---|---|---|---|---|\n")
 		c.Flags().VisitAll(func(f *pflag.Flag) {
 			if f.Hidden || f.Name == "help" || f.Name == "config" {
 				return
 			}
 			env := "GOZZARD_" + strings.ToUpper(strings.ReplaceAll(f.Name, "-", "_"))
-			value, meaning := flagText(f)
+			value, meaning := e.flagText(f)
 			fmt.Fprintf(&b, "| `%s` | `%s` | %s | %s | %s |\n", f.Name, env, value, flagDefault(f), meaning)
 		})
 	}
