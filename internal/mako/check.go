@@ -32,7 +32,8 @@ func (e *CheckError) Error() string { return e.Message }
 
 // Check tells whether GSEKit's checker accepts a text; the error is a *CheckError. A text that it accepts may still fail
 // to render.
-func Check(text string) error {
+func Check(text string) (err error) {
+	defer ownFault(&err)
 	parts, err := lex(text)
 	if err != nil {
 		return &CheckError{"mako解析失败, " + err.Error()}

@@ -15,6 +15,7 @@ func (r *run) percent(text string, values Value) (Value, error) {
 		p.values, p.tuple = t, true
 	}
 	p.mapping, _ = values.(*starlark.Dict)
+	_, p.list = values.(*starlark.List)
 
 	var b strings.Builder
 	for i := 0; i < len(text); {
@@ -52,6 +53,7 @@ type percents struct {
 	run     *run
 	values  starlark.Tuple
 	tuple   bool
+	list    bool
 	mapping *starlark.Dict
 	at      int
 }
@@ -73,7 +75,7 @@ func (p *percents) field(text string) (string, int, error) {
 		if end < 0 {
 			return "", 0, raise("ValueError", "incomplete format key")
 		}
-		if _, list := p.values[0].(*starlark.List); list && !p.tuple {
+		if p.list {
 			return "", 0, raise("TypeError", "list indices must be integers or slices, not str")
 		}
 		if p.mapping == nil {

@@ -25,7 +25,8 @@ type Find func(name string) (text string, err error)
 // what it includes.
 //
 // The error is a *CheckError (GSEKit's 4101007), a *RenderError (4101004), or an error of find.
-func Load(text string, find Find, limits Limits) (*Template, error) {
+func Load(text string, find Find, limits Limits) (_ *Template, err error) {
+	defer ownFault(&err)
 	text = Blanks(text)
 	if len(text) > limits.Text { // before the check reads it
 		return nil, limits.tooLong(len(text))

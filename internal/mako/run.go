@@ -109,7 +109,8 @@ func (r *run) write(text string) error {
 }
 
 // Render renders a template. The error is a *RenderError.
-func (t *Template) Render(ctx context.Context, with *Context, limits Limits) (string, error) {
+func (t *Template) Render(ctx context.Context, with *Context, limits Limits) (text string, err error) {
+	defer ownFault(&err)
 	ctx, cancel := context.WithTimeout(ctx, limits.Time)
 	defer cancel()
 	r := &run{ctx: ctx, limits: limits, with: with}
@@ -118,6 +119,13 @@ func (t *Template) Render(ctx context.Context, with *Context, limits Limits) (st
 		return "", with.NoTree
 	}
 	return out, err
+}
+
+// ownFault makes an error of a fault of this package: templates of one business must not end the server of all.
+func ownFault(err *error) {
+	if r := recover(); r != nil {
+		*err = &RenderError{Message: fmt.Sprintf("this template meets a fault of the program, please report it: %v", r)}
+	}
 }
 
 func (t *Template) render(r *run) (string, error) {

@@ -35,7 +35,8 @@ type piece struct {
 }
 
 // Compile reads a template. The error is a *RenderError.
-func Compile(text string, limits Limits) (*Template, error) {
+func Compile(text string, limits Limits) (_ *Template, err error) {
+	defer ownFault(&err)
 	if len(text) > limits.Text {
 		return nil, limits.tooLong(len(text))
 	}
