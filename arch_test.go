@@ -68,7 +68,7 @@ var mayImport = map[string][]string{
 	"internal/audit":       {"."},
 	"internal/auditexport": {".", "client", "internal/atomicfile", "internal/lease"},
 	"internal/control": {".", "internal/audit", "internal/delivery", "internal/fleet", "internal/pace",
-		"internal/record", "internal/topology", "internal/topology/index"},
+		"internal/record", "internal/taskname", "internal/topology", "internal/topology/index"},
 	"internal/delivery":       {".", "internal/pace", "internal/statelock", "internal/turns"},
 	"internal/fleet":          {".", "internal/statelock"},
 	"internal/lease":          {},

@@ -24,6 +24,8 @@ type home struct {
 	shape   uint8       // of the HELLO
 	todo    uint8       // operations that the HELLO has not decided yet
 	held    [maxOps]row // attempts in memory; state 0: not held
+	queued  uint8       // in worlds with callers that cancel: held as dispatched in the session, and not sent in it
+	recall  uint8       // a caller cancelled them while they were queued: they are not sent
 	frozen  bool
 }
 
@@ -47,6 +49,7 @@ func (m *model) homeSteps(w *world) {
 		for op := range m.ops {
 			m.decideAt(w, k, op)
 			m.resultAt(w, &fresh, k, op)
+			m.cancelAt(w, k, op)
 		}
 		m.stop(w, k)
 	}
@@ -138,7 +141,7 @@ func (m *model) reconcileAt(w *world, k int) {
 		}
 		read = true
 		next.servers[k].todo &^= 1 << op
-		next.servers[k].held[op] = w.rows[op].open()
+		next.servers[k].hold(op, w.rows[op].open())
 	}
 
 	if read {
@@ -233,7 +236,7 @@ func (m *model) homesSend(w *world, net *network) {
 				continue
 			}
 			do := asks[held.state]
-			if do.Has(delivery.Send) {
+			if do.Has(delivery.Send) && m.sends(h, op) {
 				net.op[op] |= 1 << held.session
 			}
 			if do.Has(delivery.Cancel) {

@@ -31,7 +31,7 @@ func (m *model) lookAt(w *world, k int) {
 		case gozzard.LookForget:
 			next.servers[k].held[op] = row{}
 		case gozzard.LookHold:
-			next.servers[k].held[op] = w.rows[op]
+			next.servers[k].hold(op, w.rows[op])
 		case gozzard.LookSettle:
 			m.settleLate(w, k, op, helpful)
 		}

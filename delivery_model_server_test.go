@@ -126,7 +126,7 @@ func (m *model) decideByRow(w *world, op int) {
 	case do.Has(delivery.Supersede) && m.superseded(op):
 		m.decide(w, "supersede", op, true, withdraw)
 	case do.Has(delivery.Withdraw):
-		m.decide(w, "expire", op, false, withdraw) // nothing that progress may rest on
+		m.decide(w, "expire or cancel", op, false, withdraw) // nothing that progress may rest on
 	}
 
 	if do.Has(delivery.GiveUp) {

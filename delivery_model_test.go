@@ -38,6 +38,7 @@ type config struct {
 	stops   int  // how often a server dies or freezes
 	lost    int  // how often the answer to the registration of a session or of an operation is lost
 	inOrder bool // no operation supersedes another
+	cancels bool // callers cancel, and a server may wait before it sends what it has recorded as dispatched
 
 	broken mechanism
 }
@@ -80,6 +81,10 @@ const (
 	lookInOneRead
 	numbersInOrder
 	lookAtHeld
+	// Of callers that cancel.
+	recalledIsNotSent
+	recallOnlyUnsent
+	recallFromSession
 )
 
 // Where an operation is on the agent: the phases of the package, split into the steps between which the
@@ -343,6 +348,7 @@ func (m *model) Done(w *world) bool {
 
 // normalise adds all messages that can be sent now, and removes what has no effect any more.
 func (m *model) normalise(w *world) {
+	m.forgetQueues(w)
 	m.send(w, &w.net)
 	m.forgetMessages(w)
 	m.forgetDecisions(w)

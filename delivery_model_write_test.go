@@ -88,11 +88,11 @@ func (w *world) learn(k int, d decision) {
 	switch d.kind {
 	case decideAccept:
 		if !open && h.session > 0 && (r.session == 0 || r.session == h.session) {
-			h.held[d.op] = r
+			h.hold(int(d.op), r)
 		}
 	case decideDispatch:
 		if !open && h.session == d.session {
-			h.held[d.op] = row{gozzard.AttemptDispatched, d.session}
+			h.hold(int(d.op), row{gozzard.AttemptDispatched, d.session})
 		}
 	default:
 		if d.to == gozzard.AttemptUnknown && h.held[d.op].state == 0 {
@@ -148,6 +148,7 @@ func (h *home) key() (key uint64) {
 		key = key<<6 | uint64(r.state)<<3 | uint64(r.session)
 	}
 
+	key = key<<6 | uint64(h.queued)<<3 | uint64(h.recall)
 	key <<= 1
 	if h.frozen {
 		key++

@@ -12,6 +12,8 @@ var (
 		{servers: 2, ops: 2, connects: 1, stops: 1, slots: 1, inOrder: true},
 		{servers: 2, ops: 1, connects: 2, stops: 1, slots: 1, lost: 1, journalFaults: 1},
 		{servers: 3, ops: 1, connects: 2, stops: 1, slots: 1, lost: 1},
+		{servers: 2, ops: 1, connects: 2, stops: 1, slots: 1, lost: 1, cancels: true},
+		{servers: 2, ops: 2, connects: 1, slots: 1, inOrder: true, cancels: true},
 	}
 
 	largeHomeWorlds = []config{
@@ -20,6 +22,7 @@ var (
 		{servers: 3, ops: 1, connects: 2, stops: 2, slots: 1, lost: 1},
 		{servers: 3, ops: 2, connects: 1, stops: 2, inOrder: true},
 		{servers: 2, ops: 3, connects: 1, stops: 1, inOrder: true},
+		{servers: 2, ops: 2, connects: 2, slots: 1, cancels: true},
 	}
 )
 
@@ -28,6 +31,9 @@ func (c config) homesString() string {
 		"%d lost answers, %d journal losses", c.servers, c.ops, c.connects, c.stops, c.slots, c.lost, c.journalFaults)
 	if c.inOrder {
 		s += ", in order"
+	}
+	if c.cancels {
+		s += ", callers cancel"
 	}
 	return s
 }
@@ -43,6 +49,7 @@ var (
 	oneStops   = config{servers: 2, ops: 1, connects: 2, stops: 1}
 	lostAnswer = config{servers: 2, ops: 1, connects: 1, lost: 1}
 	twoOps     = config{servers: 2, ops: 2, connects: 1, slots: 1}
+	cancelling = config{servers: 2, ops: 1, connects: 2, slots: 1, cancels: true}
 	ordered    = config{servers: 2, ops: 2, connects: 1, slots: 1, inOrder: true}
 )
 
@@ -64,6 +71,10 @@ var homeMutations = []mutation{
 	{"homes: recorded as sent while an older one waits", readyToBear, ordered, overtaken},
 	{"homes: dispatched from memory without a look", dispatchInOrder, ordered, overtaken},
 	{"homes: numbers not in the order of commits", numbersInOrder, ordered, overtaken},
+
+	{"homes: a cancelled attempt is sent", recalledIsNotSent, cancelling, afterward},
+	{"homes: cancelled though it was sent", recallOnlyUnsent, cancelling, afterward},
+	{"homes: cancelled whatever session the row has", recallFromSession, cancelling, afterward},
 
 	{"homes: session not durable at connect", durableSession, twoServers, afterward},
 	{"homes: session registered though not greater", registerIfGreater, twoServers, afterward},

@@ -24,6 +24,9 @@ type PeerNews struct {
 
 	Commands []PeerCommand // for agents of the receiver
 
+	Cancel    []PeerCancel    `json:",omitempty"` // callers cancel attempts on agents of the receiver
+	Cancelled []PeerCancelled `json:",omitempty"` // answers to that
+
 	Key *PeerKey `json:",omitempty"` // about the signing key; then there is nothing else in the message
 }
 
@@ -71,8 +74,21 @@ type PeerCommand struct {
 	Command *Command
 }
 
+// PeerCancel asks the home of agents to cancel those attempts of a task that it has not sent.
+type PeerCancel struct {
+	ID       OpID // of the request
+	Task     TaskSeq
+	Attempts []int32 // their indexes in the task
+}
+
+// PeerCancelled says that the record has the verdicts of all attempts of a request that were not sent.
+type PeerCancelled struct {
+	ID      OpID
+	Missing []int32 `json:",omitempty"` // the sender does not deliver these
+}
+
 // Empty reports whether the news say nothing beyond that the server lives.
 func (n *PeerNews) Empty() bool {
 	return !n.Want && !n.Snapshot && n.Key == nil && len(n.Reports)+len(n.Silent)+len(n.Seeds)+len(n.Removed)+len(n.Tasks)+len(n.Wake)+
-		len(n.Changed)+len(n.Commands) == 0
+		len(n.Changed)+len(n.Commands)+len(n.Cancel)+len(n.Cancelled) == 0
 }

@@ -23,6 +23,7 @@ const (
 	CodeInterrupted Code = "interrupted"
 	CodeSuperseded  Code = "superseded" // a newer operation on the same process replaced it
 	CodeExpired     Code = "expired"    // its time was over before the host had it
+	CodeCancelled   Code = "cancelled"  // its caller cancelled it before it was sent to the host
 	CodeBusy        Code = "busy"       // its time was over while it waited for other operations
 )
 

@@ -272,7 +272,7 @@ func codeLabel(code gozzard.Code) string {
 		gozzard.CodeCommandFailed, gozzard.CodeNoDefinition,
 		gozzard.CodeRefused, gozzard.CodeUnknownAction, gozzard.CodeAlreadyRegistered, gozzard.CodeUnreachable,
 		gozzard.CodeInterrupted,
-		gozzard.CodeSuperseded, gozzard.CodeExpired, gozzard.CodeBusy:
+		gozzard.CodeSuperseded, gozzard.CodeExpired, gozzard.CodeCancelled, gozzard.CodeBusy:
 		return string(code)
 	case "":
 		return "none"

@@ -42,6 +42,8 @@ type peers struct {
 	wakes chan gozzard.TaskSeq // tasks with attempts for agents of this server
 	asked chan string          // servers that want everything
 
+	cancels chan peerCancel // callers of other servers cancel what this one delivers
+
 	// Held while news are sent, and while a part of a snapshot is made and sent: no status in it may be older than one
 	// that was sent before.
 	telling sync.Mutex
@@ -55,6 +57,8 @@ type peers struct {
 	homes map[gozzard.AgentID]home // of agents whose home is another server
 	marks uint64                   // number of the newest snapshot
 	stale bool                     // registrations may have been missed
+
+	answers map[gozzard.OpID]chan gozzard.PeerCancelled // to requests of this server that wait for them
 }
 
 // peer is another server.
@@ -83,7 +87,7 @@ func newPeers(o *Options, p *Plane) *peers {
 		return nil
 	}
 	return &peers{o: o, p: p, run: rand.Uint64(), wake: make(chan struct{}, 1), wakes: make(chan gozzard.TaskSeq, 4096),
-		asked: make(chan string, 64), known: map[string]*peer{}, away: map[string]away{}, homes: map[gozzard.AgentID]home{}}
+		asked: make(chan string, 64), cancels: make(chan peerCancel, 64), answers: map[gozzard.OpID]chan gozzard.PeerCancelled{}, known: map[string]*peer{}, away: map[string]away{}, homes: map[gozzard.AgentID]home{}}
 }
 
 // loop tells the others what is new, until ctx ends.
@@ -97,6 +101,7 @@ func (s *peers) loop(ctx context.Context) {
 		wg.Go(func() { s.wakeLoop(ctx) })
 	}
 	wg.Go(func() { s.snapshotLoop(ctx) })
+	wg.Go(func() { s.cancelLoop(ctx) })
 	wg.Go(func() { s.sweepLoop(ctx) })
 	s.tellAll() // that it is there
 	for {

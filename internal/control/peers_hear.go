@@ -57,6 +57,7 @@ func (p *Plane) Hear(n *gozzard.PeerNews) {
 	for i := range n.Commands {
 		s.passDown(&n.Commands[i])
 	}
+	s.hearCancels(n)
 	if slices.Contains(n.Changed, eventFacts) {
 		p.NotifyEvents()
 	}

@@ -87,10 +87,11 @@ func (r recorder) forget(ctx context.Context, ids []gozzard.ProcID) {
 	}
 }
 
-// rejectedProcess is the process of an operation that its host rejected before it began: the host did not take a
-// definition that came with the operation.
+// rejectedProcess is the process of an operation that its host rejected before it began, or that was cancelled before its
+// host got it: the host did not take a definition that came with the operation.
 func rejectedProcess(s *delivery.Settlement) *gozzard.ProcID {
-	if s.To != gozzard.AttemptNotExecuted || s.Outcome.Code != gozzard.CodeRefused || s.Action == gozzard.ActionNone ||
+	never := s.Outcome.Code == gozzard.CodeRefused || s.Outcome.Code == gozzard.CodeCancelled
+	if s.To != gozzard.AttemptNotExecuted || !never || s.Action == gozzard.ActionNone ||
 		!registers(s.Action) {
 		return nil
 	}

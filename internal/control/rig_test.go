@@ -1,6 +1,7 @@
 package control_test
 
 import (
+	"cmp"
 	"context"
 	"path/filepath"
 	"sync"
@@ -22,6 +23,10 @@ type rig struct {
 	path  string
 	lease time.Duration
 	quota int
+	// window is how many operations are sent and not answered; 0 is the default.
+	window int
+	// slack and resend are times; 0 are those of most tests.
+	slack, resend time.Duration
 	// helloRate is how many sessions are opened in a second; 0 is the default.
 	helloRate float64
 
@@ -105,8 +110,8 @@ func (r *rig) start() {
 	}
 
 	plane, err := control.New(r.t.Context(), control.Options{
-		Store: given, Topology: store, Dispatch: r, Live: fleet.New(), Slack: 300 * time.Millisecond,
-		Resend: 50 * time.Millisecond, Lease: r.lease, Quota: r.quota,
+		Store: given, Topology: store, Dispatch: r, Live: fleet.New(), Slack: cmp.Or(r.slack, 300*time.Millisecond),
+		Resend: cmp.Or(r.resend, 50*time.Millisecond), Lease: r.lease, Quota: r.quota, Window: r.window,
 		HelloRate: r.helloRate, Joining: r.joining, Hold: func(ctx context.Context, _ *gozzard.Operation, _ []gozzard.Attempt) error {
 			if r.hold.Load() && !gozzard.IsApproved(ctx) {
 				return gozzard.Errorf(gozzard.ErrUserForbidden, "this needs a second person")

@@ -116,6 +116,9 @@ type Store interface {
 	// Audit lists audit rows, newest first, at most limit.
 	Audit(ctx context.Context, limit int) ([]gozzard.AuditRow, error)
 
+	// AddAudit adds audit rows.
+	AddAudit(ctx context.Context, rows []gozzard.AuditRow) error
+
 	// Prune removes at most limit finished tasks accepted before a time, with their attempts, idempotency keys and
 	// unused definitions. It returns how many tasks it removed; the caller repeats it until that is 0. Audit rows stay.
 	Prune(ctx context.Context, before time.Time, limit int) (int, error)

@@ -57,6 +57,8 @@ func (a *Attempt) dueEvent(now time.Time, keep time.Duration) EventKind {
 			return WaitDue
 		}
 		return ExpiryDue
+	case Recalled:
+		return RecallDue
 	case Unknown:
 		if now.Sub(a.deadline) > keep {
 			return KeepDue

@@ -22,6 +22,7 @@ const (
 	Acknowledged  // the agent reports that it has the operation
 	Requeued      // the record has it as pending again: a HELLO proved that it never began
 	AgentSilent   // the lease of the agent's session is over
+	CancelAsked   // its caller cancels it
 
 	ReleaseDue // it waits and its agent is online
 	WaitDue    // it waits, its agent is offline, and it may wait longer
@@ -30,6 +31,7 @@ const (
 	LateDue    // the agent has not answered as soon as most do
 	RepeatDue  // the agent has not answered
 	CheckDue   // there is nothing to do before the deadline
+	RecallDue  // its caller cancelled it before it was sent, and the record has not answered
 	GiveUpDue  // its deadline is over, or its agent is offline and may not have it
 	CancelDue  // it is unknown, and the agent has not answered
 	KeepDue    // it is unknown for longer than results are kept
@@ -44,7 +46,7 @@ const (
 
 var eventNames = [numEvents]string{"AddedPending", "AddedDispatched", "FoundDispatched", "FoundUnknown",
 	"Dispatched", "NotDispatched", "TurnToSend", "SessionEnded", "Returned", "NotReturned", "Acknowledged", "Requeued",
-	"AgentSilent", "ReleaseDue", "WaitDue", "ExpiryDue", "Superseded", "LateDue", "RepeatDue", "CheckDue", "GiveUpDue",
+	"AgentSilent", "CancelAsked", "ReleaseDue", "WaitDue", "ExpiryDue", "Superseded", "LateDue", "RepeatDue", "CheckDue", "RecallDue", "GiveUpDue",
 	"CancelDue", "KeepDue", "GivenUp", "NotGivenUp", "Settled", "NotSettled", "LetGo"}
 
 func (k EventKind) String() string { return eventNames[k] }
@@ -74,6 +76,7 @@ const (
 	Withdraw                      // record that it was not executed: the host did not come back in time
 	Supersede                     // record that it was not executed: a newer operation takes its place
 	Interrupt                     // record that it was interrupted: the host never came back
+	Recall                        // record that it was not executed: its caller cancelled it, and nothing was sent
 
 	ScheduleNow
 	ScheduleRelease  // now when the agent is online, else when it expires
@@ -88,7 +91,7 @@ const (
 	schedules = ScheduleNow | ScheduleRelease | ScheduleExpiry | ScheduleResend | ScheduleLate | ScheduleRepeat | ScheduleDeadline
 )
 
-var effectNames = []string{"send", "send back", "give up", "cancel", "release", "withdraw", "supersede", "interrupt",
+var effectNames = []string{"send", "send back", "give up", "cancel", "release", "withdraw", "supersede", "interrupt", "recall",
 	"look now", "look at release", "look at expiry", "look after a pause", "look when it is late", "look after a growing pause",
 	"look at deadline", "impossible"}
 

@@ -12,12 +12,15 @@ const (
 	noAnswer = "no answer from the host in time; the next contact shows whether it was done"
 	notSent  = "its time was over while it waited for other operations, and it was not sent; " +
 		"the host is asked to confirm that"
-	notDone = "the host has it and has not finished it in time; the host is asked to cancel it if it has not begun"
+	askedToCancel = "the caller cancelled it; it may have been sent before, so the next contact shows whether it was done"
+	notDone       = "the host has it and has not finished it in time; the host is asked to cancel it if it has not begun"
 )
 
 // giveUpReason is why an attempt is given up. The lock is held.
-func (a *Attempt) giveUpReason() string {
+func (a *Attempt) giveUpReason(event EventKind) string {
 	switch {
+	case event == CancelAsked:
+		return askedToCancel
 	case a.state == Queued && a.agent.online:
 		return notSent
 	case a.state == Received && a.agent.online:
@@ -63,6 +66,13 @@ var neverSent = gozzard.Outcome{Code: gozzard.CodeBusy,
 var notKnown = gozzard.Outcome{Code: gozzard.CodeInterrupted,
 	Message: "interrupted: the host lost its journal or the server its record, so it is not known whether this was done; " +
 		"it was done at most once and is not repeated by itself"}
+
+// Cancelled is the verdict of an attempt whose caller cancelled it before it was sent.
+var Cancelled = gozzard.Outcome{Code: gozzard.CodeCancelled,
+	Message: "not executed: the task was cancelled before this was sent to the host"}
+
+// AskedToCancel is the outcome of an attempt that may have been sent when its caller cancelled it, until its host is heard.
+var AskedToCancel = gozzard.Outcome{Code: gozzard.CodeUnreachable, Message: askedToCancel}
 
 // outcomeOf completes the outcome of a report whose phase carries none.
 func outcomeOf(r *gozzard.OpReport) gozzard.Outcome {

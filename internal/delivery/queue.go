@@ -59,6 +59,7 @@ type work struct {
 	withdraw  []claim
 	supersede []claim
 	interrupt []claim
+	recall    []claim
 	release   []gozzard.AgentID
 	mistakes  []mistake
 }
@@ -352,7 +353,7 @@ func (w *work) add(a *Attempt, event EventKind, do Effects) {
 	case do.Has(SendBack):
 		w.sendBack = append(w.sendBack, c)
 	case do.Has(GiveUp):
-		c.reason = a.giveUpReason()
+		c.reason = a.giveUpReason(event)
 		w.giveUp = append(w.giveUp, c)
 	case do.Has(Withdraw):
 		w.withdraw = append(w.withdraw, c)
@@ -360,6 +361,8 @@ func (w *work) add(a *Attempt, event EventKind, do Effects) {
 		w.supersede = append(w.supersede, c)
 	case do.Has(Interrupt):
 		w.interrupt = append(w.interrupt, c)
+	case do.Has(Recall):
+		w.recall = append(w.recall, c)
 
 	// the rest
 	case do.Has(Release):

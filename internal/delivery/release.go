@@ -103,7 +103,7 @@ type later struct {
 
 // add adds the changes of the record.
 func (l *later) add(w *work) {
-	if len(w.sendBack)+len(w.giveUp)+len(w.withdraw)+len(w.supersede)+len(w.interrupt) == 0 {
+	if len(w.sendBack)+len(w.giveUp)+len(w.withdraw)+len(w.supersede)+len(w.interrupt)+len(w.recall) == 0 {
 		return
 	}
 	l.mu.Lock()
@@ -113,6 +113,7 @@ func (l *later) add(w *work) {
 	l.work.withdraw = append(l.work.withdraw, w.withdraw...)
 	l.work.supersede = append(l.work.supersede, w.supersede...)
 	l.work.interrupt = append(l.work.interrupt, w.interrupt...)
+	l.work.recall = append(l.work.recall, w.recall...)
 	signal(l.wake)
 }
 

@@ -77,6 +77,7 @@ func (e *Engine) carryOut(ctx context.Context, w *work) (all bool) {
 	all = e.conclude(ctx, w.withdraw, expired) && all
 	all = e.conclude(ctx, w.supersede, superseded) && all
 	all = e.conclude(ctx, w.interrupt, lost) && all
+	all = e.recall(ctx, w.recall) && all
 
 	// What waits for agents that are online.
 	e.askRelease(w.release)

@@ -2,6 +2,7 @@ package delivery
 
 import (
 	"fmt"
+	"maps"
 	"math/rand/v2"
 	"slices"
 	"testing"
@@ -15,7 +16,7 @@ import (
 // the tables must be in line with the states, and the states with the record. In the end every attempt has its verdict.
 func TestSimulation(t *testing.T) {
 	seen := [numStates][numEvents]bool{}
-	for seed := range uint64(100) {
+	for seed := range uint64(150) {
 		s := newSimulation(t, seed, &seen)
 		for i := range 400 {
 			s.step()
@@ -33,11 +34,11 @@ func TestSimulation(t *testing.T) {
 	// The histories must have every external event in every state, except for those that need a hostile agent, a second
 	// server or a rare order of answers.
 	for _, state := range open {
-		for _, e := range []EventKind{Dispatched, Returned, NotReturned, Acknowledged, Requeued, AgentSilent, Superseded,
-			GivenUp, NotGivenUp, Settled} {
-			rare := e == Acknowledged && (state == Waiting || state == Queued || state == Stale) ||
+		for _, e := range []EventKind{Dispatched, Returned, NotReturned, Acknowledged, Requeued, AgentSilent, CancelAsked,
+			Superseded, GivenUp, NotGivenUp, Settled} {
+			rare := e == Acknowledged && (state == Waiting || state == Queued || state == Stale || state == Recalled) ||
 				e == Requeued && state == Waiting || e == Returned && state == Received ||
-				e == NotReturned && (state == Sent || state == Repeated || state == Received)
+				e == NotReturned && (state == Recalled || state == Sent || state == Repeated || state == Received)
 			if _, do := Next(state, e); !rare && !do.Has(Impossible) && !seen[state][e] {
 				t.Errorf("no history had %v in %v", e, state)
 			}
@@ -82,13 +83,15 @@ type simulation struct {
 	calmly bool // the record does not fail
 	// Attempts that were requeued after their session ended may be older than others that were sent. Their agents reject
 	// them.
-	returned map[*Attempt]bool
+	returned  map[*Attempt]bool
+	cancelled map[gozzard.OpID]bool // the record has that as the verdict
 }
 
 func newSimulation(t *testing.T, seed uint64, seen *[numStates][numEvents]bool) *simulation {
 	s := &simulation{t: t, r: rand.New(rand.NewPCG(seed, 1)), seen: seen, now: time.Unix(1_700_000_000, 0),
 		q:      newQueue(limits{resend: time.Second, keep: time.Hour, window: 8, random: func() float64 { return 0 }}),
-		record: map[gozzard.OpID]*simRow{}, returned: map[*Attempt]bool{}}
+		record: map[gozzard.OpID]*simRow{}, returned: map[*Attempt]bool{},
+		cancelled: map[gozzard.OpID]bool{}}
 	for i := range 2 {
 		s.agents = append(s.agents, &simAgent{id: gozzard.AgentID(fmt.Sprint("agent-", i)),
 			knows: map[gozzard.OpID]gozzard.Phase{}, newest: map[gozzard.Key]uint64{},
@@ -103,6 +106,8 @@ func (s *simulation) step() {
 	switch n := s.r.IntN(100); {
 	case n < 15:
 		s.accept(g)
+	case n < 17:
+		s.cancel()
 	case n < 35:
 		s.q.nextBatch(s.now)
 	case n < 60:
@@ -188,6 +193,42 @@ func (s *simulation) accept(g *simAgent) {
 	s.q.add(&a, app, kind, s.now)
 }
 
+// cancel is a caller that cancels an operation, or all of them.
+func (s *simulation) cancel() {
+	all := s.r.IntN(8) == 0
+	for _, seq := range slices.Sorted(maps.Keys(s.q.tasks)) {
+		for _, g := range s.agents {
+			k := s.q.agents[g.id]
+			if k == nil || !all && s.r.IntN(8) != 0 {
+				continue
+			}
+			for _, a := range slices.Clone(k.attempts) {
+				if a.ref.Task == seq {
+					s.apply(a, Event{Kind: CancelAsked})
+				}
+			}
+		}
+	}
+}
+
+// recall makes the record have, at a later time, that attempts were cancelled.
+func (s *simulation) recall(list []claim) {
+	for _, c := range list {
+		from := gozzard.AttemptPending
+		if c.session != 0 {
+			from = gozzard.AttemptDispatched
+		}
+		s.settleLate([]claim{c}, gozzard.AttemptNotExecuted, from, true, Event{Kind: Settled}, Event{Kind: NotSettled})
+		l := s.late[len(s.late)-1]
+		write := l.write
+		l.write = func() []bool {
+			changed := write()
+			s.cancelled[c.attempt.op.ID] = s.cancelled[c.attempt.op.ID] || changed[0]
+			return changed
+		}
+	}
+}
+
 // carryOut turns work into messages and late writes.
 func (s *simulation) carryOut() {
 	for w := s.q.drainWork(); ; w = s.q.drainWork() {
@@ -209,6 +250,7 @@ func (s *simulation) carryOut() {
 		s.settleLate(w.withdraw, expired.to, expired.from, false, Event{Kind: Settled}, Event{Kind: NotSettled})
 		s.settleLate(w.supersede, superseded.to, superseded.from, false, Event{Kind: Settled}, Event{Kind: NotSettled})
 		s.settleLate(w.interrupt, lost.to, lost.from, false, Event{Kind: Settled}, Event{Kind: NotSettled})
+		s.recall(w.recall)
 		for _, id := range w.release {
 			s.release(s.agent(id))
 		}
@@ -232,6 +274,9 @@ func (s *simulation) deliver(m message) {
 			s.t.Errorf("task %d is sent after %v", a.ref.Task, sends)
 		}
 		g.firstSends[m.op.Key] = append(sends, a.ref.Task)
+	}
+	if s.cancelled[m.op.ID] {
+		s.t.Errorf("task %d is sent after it was cancelled", a.ref.Task)
 	}
 	if row := s.record[m.op.ID]; row.state == gozzard.AttemptPending || row.session != m.session &&
 		row.state == gozzard.AttemptDispatched {

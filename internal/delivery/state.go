@@ -12,6 +12,7 @@ const (
 	Waiting                // waits until its agent is ready for it
 	Queued                 // recorded as sent in the agent's session; waits for its turn to be sent
 	Stale                  // recorded as sent in a session in which this server does not send it
+	Recalled               // its caller cancelled it before its turn: it is not sent, and its verdict is being recorded
 	Sent                   // just sent and not answered; counts in the window
 	Repeated               // sent more than once, or its answer is late; it makes no other attempt wait
 	Received               // the agent has it and works on it
@@ -21,7 +22,7 @@ const (
 	numStates
 )
 
-var stateNames = [numStates]string{"created", "waiting", "queued", "stale", "sent", "repeated", "received", "unknown",
+var stateNames = [numStates]string{"created", "waiting", "queued", "stale", "recalled", "sent", "repeated", "received", "unknown",
 	"final", "elsewhere"}
 
 func (s State) String() string { return stateNames[s] }
@@ -40,7 +41,7 @@ func (s State) Record() gozzard.AttemptState {
 	switch s {
 	case Waiting:
 		return gozzard.AttemptPending
-	case Queued, Stale, Sent, Repeated, Received:
+	case Queued, Stale, Recalled, Sent, Repeated, Received:
 		return gozzard.AttemptDispatched
 	case Unknown:
 		return gozzard.AttemptUnknown

@@ -19,12 +19,12 @@ const stay = numStates
 
 var (
 	added      = []EventKind{AddedPending, AddedDispatched, FoundDispatched, FoundUnknown}
-	open       = []State{Waiting, Queued, Stale, Sent, Repeated, Received, Unknown}
+	open       = []State{Waiting, Queued, Stale, Recalled, Sent, Repeated, Received, Unknown}
 	dispatched = []State{Queued, Stale, Sent, Repeated, Received}
 )
 
 // rules are the state machine of an attempt.
-var rules = slices.Concat(addRules, sendRules, dueRules, endRules)
+var rules = slices.Concat(addRules, sendRules, dueRules, recallRules, endRules)
 
 // How an attempt comes into the tables.
 var addRules = []rule{
@@ -41,30 +41,31 @@ var addRules = []rule{
 // How an attempt reaches its agent.
 var sendRules = []rule{
 	{on: []EventKind{Dispatched}, in: []State{Waiting}, to: Queued, do: ScheduleDeadline},
-	{on: []EventKind{Dispatched}, in: []State{Queued, Stale, Sent, Repeated, Received, Unknown}, to: stay,
+	{on: []EventKind{Dispatched}, in: []State{Queued, Stale, Recalled, Sent, Repeated, Received, Unknown}, to: stay,
 		do: Impossible, note: "the record dispatches pending attempts only"},
 	{on: []EventKind{NotDispatched}, in: []State{Waiting}, to: stay, do: ScheduleResend},
-	{on: []EventKind{NotDispatched}, in: []State{Queued, Stale, Sent, Repeated, Received, Unknown}, to: stay,
+	{on: []EventKind{NotDispatched}, in: []State{Queued, Stale, Recalled, Sent, Repeated, Received, Unknown}, to: stay,
 		note: "it does not wait any more"},
 
 	{on: []EventKind{TurnToSend}, in: []State{Queued}, to: Sent, do: Send | ScheduleLate},
 	{on: []EventKind{SessionEnded}, in: []State{Queued}, to: Stale, do: SendBack},
-	{on: []EventKind{TurnToSend, SessionEnded}, in: []State{Waiting, Stale, Sent, Repeated, Received, Unknown},
+	{on: []EventKind{TurnToSend, SessionEnded}, in: []State{Waiting, Stale, Recalled, Sent, Repeated, Received, Unknown},
 		to: stay, note: "it left the queue before its turn"},
 
 	{on: []EventKind{Returned}, in: []State{Stale, Received}, to: Waiting, do: ScheduleRelease},
-	{on: []EventKind{Returned}, in: []State{Waiting, Queued, Sent, Repeated, Unknown}, to: stay, do: Impossible,
+	{on: []EventKind{Returned}, in: []State{Waiting, Queued, Recalled, Sent, Repeated, Unknown}, to: stay, do: Impossible,
 		note: "the record returns what is dispatched in the session that ended only"},
 	{on: []EventKind{NotReturned}, in: []State{Stale}, to: stay, do: ScheduleResend},
-	{on: []EventKind{NotReturned}, in: []State{Waiting, Queued, Sent, Repeated, Received, Unknown}, to: stay,
+	{on: []EventKind{NotReturned}, in: []State{Waiting, Queued, Recalled, Sent, Repeated, Received, Unknown}, to: stay,
 		note: "a HELLO or the deadline came first"},
 
 	{on: []EventKind{Acknowledged}, in: []State{Stale, Sent, Repeated, Received}, to: Received},
-	{on: []EventKind{Acknowledged}, in: []State{Waiting, Queued}, to: stay,
+	{on: []EventKind{Acknowledged}, in: []State{Waiting, Queued, Recalled}, to: stay,
 		note: "it was not sent; the agent says so again when it gets it"},
 	{on: []EventKind{Acknowledged}, in: []State{Unknown}, to: stay, note: "CANCEL is repeated until the verdict"},
 
 	{on: []EventKind{Requeued}, in: dispatched, to: Waiting, do: ScheduleRelease},
+	{on: []EventKind{Requeued}, in: []State{Recalled}, to: Waiting, do: ScheduleRelease},
 	{on: []EventKind{Requeued}, in: []State{Waiting}, to: stay, note: "it waits already"},
 	{on: []EventKind{Requeued}, in: []State{Unknown}, to: stay, do: Impossible,
 		note: "the record requeues dispatched attempts only"},
@@ -74,6 +75,7 @@ var sendRules = []rule{
 var dueRules = []rule{
 	{on: []EventKind{AgentSilent}, in: []State{Queued, Stale, Sent, Repeated}, to: stay, do: ScheduleNow},
 	{on: []EventKind{AgentSilent}, in: []State{Waiting}, to: stay, note: "it waits until it expires"},
+	{on: []EventKind{AgentSilent}, in: []State{Recalled}, to: stay, note: "its verdict needs no agent"},
 	{on: []EventKind{AgentSilent}, in: []State{Received}, to: stay, note: "the agent works on it until the deadline"},
 	{on: []EventKind{AgentSilent}, in: []State{Unknown}, to: stay, note: "the next contact decides"},
 
@@ -81,39 +83,53 @@ var dueRules = []rule{
 	{on: []EventKind{WaitDue}, in: []State{Waiting}, to: stay, do: ScheduleExpiry},
 	{on: []EventKind{ExpiryDue}, in: []State{Waiting}, to: stay, do: Withdraw},
 	{on: []EventKind{Superseded}, in: []State{Waiting}, to: stay, do: Supersede},
-	{on: []EventKind{ReleaseDue, WaitDue, ExpiryDue, Superseded}, in: []State{Queued, Stale, Sent, Repeated, Received,
-		Unknown}, to: stay, do: Impossible, note: "it does not wait"},
+	{on: []EventKind{ReleaseDue, WaitDue, ExpiryDue, Superseded}, in: []State{Queued, Stale, Recalled, Sent, Repeated,
+		Received, Unknown}, to: stay, do: Impossible, note: "it does not wait"},
 
 	{on: []EventKind{LateDue}, in: []State{Sent}, to: Repeated, do: ScheduleRepeat},
-	{on: []EventKind{LateDue}, in: []State{Waiting, Queued, Stale, Repeated, Received, Unknown}, to: stay, do: Impossible,
+	{on: []EventKind{LateDue}, in: []State{Waiting, Queued, Stale, Recalled, Repeated, Received, Unknown}, to: stay, do: Impossible,
 		note: "only an operation that was just sent becomes late"},
 	{on: []EventKind{RepeatDue}, in: []State{Repeated}, to: stay, do: Send | ScheduleRepeat},
-	{on: []EventKind{RepeatDue}, in: []State{Waiting, Queued, Stale, Sent, Received, Unknown}, to: stay, do: Impossible,
+	{on: []EventKind{RepeatDue}, in: []State{Waiting, Queued, Stale, Recalled, Sent, Received, Unknown}, to: stay, do: Impossible,
 		note: "only an operation whose answer is late is repeated"},
 	{on: []EventKind{CheckDue}, in: []State{Queued, Stale, Received}, to: stay, do: ScheduleDeadline},
-	{on: []EventKind{CheckDue}, in: []State{Waiting, Sent, Repeated, Unknown}, to: stay, do: Impossible,
+	{on: []EventKind{CheckDue}, in: []State{Waiting, Recalled, Sent, Repeated, Unknown}, to: stay, do: Impossible,
 		note: "there is always something to do"},
 
 	{on: []EventKind{GiveUpDue}, in: dispatched, to: stay, do: GiveUp},
-	{on: []EventKind{GiveUpDue}, in: []State{Waiting, Unknown}, to: stay, do: Impossible,
-		note: "only dispatched attempts are given up"},
+	{on: []EventKind{GiveUpDue}, in: []State{Waiting, Recalled, Unknown}, to: stay, do: Impossible,
+		note: "only what is dispatched and not recalled is given up"},
 	{on: []EventKind{CancelDue}, in: []State{Unknown}, to: stay, do: Cancel | ScheduleRepeat},
 	{on: []EventKind{KeepDue}, in: []State{Unknown}, to: stay, do: Interrupt},
-	{on: []EventKind{CancelDue, KeepDue}, in: []State{Waiting, Queued, Stale, Sent, Repeated, Received}, to: stay,
+	{on: []EventKind{CancelDue, KeepDue}, in: []State{Waiting, Queued, Stale, Recalled, Sent, Repeated, Received}, to: stay,
 		do: Impossible, note: "it is not unknown"},
+}
+
+// What a caller that cancels leads to. What was sent runs on, and gets its true verdict.
+var recallRules = []rule{
+	{on: []EventKind{CancelAsked}, in: []State{Waiting}, to: stay, do: Recall},
+	{on: []EventKind{CancelAsked}, in: []State{Queued}, to: Recalled, do: Recall},
+	{on: []EventKind{CancelAsked}, in: []State{Stale}, to: stay, do: GiveUp}, // it may have been sent; it is not sent again
+	{on: []EventKind{CancelAsked}, in: []State{Recalled}, to: stay, note: "its verdict is on its way"},
+	{on: []EventKind{CancelAsked}, in: []State{Sent, Repeated, Received, Unknown}, to: stay, note: "it was sent"},
+
+	{on: []EventKind{RecallDue}, in: []State{Recalled}, to: stay, do: Recall},
+	{on: []EventKind{RecallDue}, in: []State{Waiting, Queued, Stale, Sent, Repeated, Received, Unknown}, to: stay,
+		do: Impossible, note: "it is not recalled"},
 }
 
 // How an attempt ends.
 var endRules = []rule{
 	{on: []EventKind{GivenUp}, in: dispatched, to: Unknown, do: ScheduleNow},
+	{on: []EventKind{GivenUp}, in: []State{Recalled}, to: Unknown, do: ScheduleNow}, // the deadline came first
 	{on: []EventKind{GivenUp}, in: []State{Waiting, Unknown}, to: stay, do: Impossible,
 		note: "the record gives up dispatched attempts only"},
 	{on: []EventKind{NotGivenUp}, in: []State{Sent}, to: Repeated, do: ScheduleResend},
 	{on: []EventKind{NotGivenUp}, in: []State{Queued, Stale, Repeated, Received}, to: stay, do: ScheduleResend},
-	{on: []EventKind{NotGivenUp}, in: []State{Waiting, Unknown}, to: stay, note: "a HELLO came first"},
+	{on: []EventKind{NotGivenUp}, in: []State{Waiting, Recalled, Unknown}, to: stay, note: "a HELLO or its caller came first"},
 
 	{on: []EventKind{Settled}, in: open, to: Final},
-	{on: []EventKind{NotSettled}, in: []State{Waiting, Unknown}, to: stay, do: ScheduleResend},
+	{on: []EventKind{NotSettled}, in: []State{Waiting, Recalled, Unknown}, to: stay, do: ScheduleResend},
 	{on: []EventKind{NotSettled}, in: dispatched, to: stay, note: "it was dispatched meanwhile"},
 	{on: []EventKind{LetGo}, in: open, to: Elsewhere},
 }
@@ -168,7 +184,7 @@ func (a *Attempt) transition(e Event) Effects {
 	case e.Kind == TurnToSend:
 		a.sentAt = e.Sent
 	case e.Kind == GivenUp:
-		a.tries, a.unsent = 0, a.state == Queued
+		a.tries, a.unsent = 0, a.state == Queued || a.state == Recalled
 	}
 
 	if e.Kind == RepeatDue || e.Kind == CancelDue {

@@ -127,6 +127,7 @@ func TestEffectsAgreeWithTheRecord(t *testing.T) {
 				Withdraw:  from == expired.from && may(expired.to),
 				Supersede: from == superseded.from && may(superseded.to),
 				Interrupt: from == lost.from && may(lost.to),
+				Recall:    may(gozzard.AttemptNotExecuted) && !wasSent(next) && next != Stale && next != Unknown,
 			} {
 				if do.Has(effect) && !ok {
 					t.Errorf("%v in %v: %v in %v", e, s, effect, next)
@@ -163,7 +164,7 @@ func TestTimerNeverLosesAnAttempt(t *testing.T) {
 					if do.Has(Impossible) {
 						t.Errorf("%v raised in %v", e, s)
 					}
-					if !do.Has(schedules | GiveUp | Withdraw | Interrupt) {
+					if !do.Has(schedules | GiveUp | Withdraw | Interrupt | Recall) {
 						t.Errorf("%v in %v: %v, and the timer does not look again", e, s, do)
 					}
 				}
@@ -173,7 +174,7 @@ func TestTimerNeverLosesAnAttempt(t *testing.T) {
 
 	// After a write that the record did not accept, the attempt is examined again.
 	for e, asked := range map[EventKind]Effects{NotReturned: SendBack, NotGivenUp: GiveUp,
-		NotSettled: Withdraw | Supersede | Interrupt} {
+		NotSettled: Withdraw | Supersede | Interrupt | Recall} {
 		for _, s := range open {
 			for _, raised := range Events() {
 				if next, do := Next(s, raised); do.Has(asked) {
