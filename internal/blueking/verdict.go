@@ -12,6 +12,7 @@ const (
 	EntryOK                = 0
 	EntryInWork            = 115
 	EntryAgentAbnormal     = 117
+	EntryTerminated        = 126
 	EntryAlreadyRunning    = 828
 	EntryNotRunning        = 829
 	EntryUnknownOpType     = 832
@@ -39,6 +40,8 @@ func EntryNumber(code gozzard.Code) int {
 		return EntryAlreadyRegistered
 	case gozzard.CodeUnreachable, gozzard.CodeExpired:
 		return EntryAgentAbnormal
+	case gozzard.CodeCancelled:
+		return EntryTerminated
 	}
 	return EntryFailed // command_failed, no_definition, refused, interrupted, superseded, busy and what is not known here
 }
@@ -102,6 +105,8 @@ func (w Words) textOf(a *gozzard.Attempt, procName string) string {
 		return w.notExecuted("a newer operation on the same process came first", message)
 	case gozzard.CodeExpired:
 		return w.notExecuted("the host did not come back in time", message)
+	case gozzard.CodeCancelled:
+		return w.notExecuted("the task was cancelled before this was sent to the host", message)
 	case gozzard.CodeBusy:
 		return w.notExecuted("its time was over while it waited for other operations", message)
 	}

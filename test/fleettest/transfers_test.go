@@ -113,6 +113,13 @@ func (c *tenant) transferred(task string) (rows []fileRow) {
 // transferFleet is a server with two hosts that allow files below one folder each, and an app with the right to transfer.
 func transferFleet(t *testing.T, code string, flags ...string) (s *ft.Server, c *tenant, from, to string) {
 	t.Helper()
+	s, _, c, from, to = transferHosts(t, code, flags...)
+	return s, c, from, to
+}
+
+// transferHosts is transferFleet with the agents of the hosts.
+func transferHosts(t *testing.T, code string, flags ...string) (s *ft.Server, agents []*ft.Program, c *tenant, from, to string) {
+	t.Helper()
 	s = ft.StartServer(t, "", flags...)
 	folders := []string{fileFolder(t, "nobody"), fileFolder(t, "nobody")}
 	for i, dir := range folders {
@@ -121,9 +128,9 @@ func transferFleet(t *testing.T, code string, flags ...string) (s *ft.Server, c 
 		if err := os.WriteFile(state+"/policy.yaml", []byte(rules), 0o600); err != nil {
 			t.Fatal(err)
 		}
-		s.StartAgentIn(t, i+1, state, "")
+		agents = append(agents, s.StartAgentIn(t, i+1, state, ""))
 	}
-	return s, newTenant(t, s, code, transferGrant(nil)), folders[0], folders[1]
+	return s, agents, newTenant(t, s, code, transferGrant(nil)), folders[0], folders[1]
 }
 
 // transferGrant is a grant to transfer files as nobody.

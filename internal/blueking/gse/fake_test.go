@@ -121,6 +121,22 @@ func (f *fake) Results(_ context.Context, caller gozzard.Caller, id gozzard.Task
 	return r, nil
 }
 
+// CancelTask records what is cancelled.
+func (f *fake) CancelTask(ctx context.Context, q *record.Cancel) (record.TaskResults, error) {
+	res, err := f.Results(ctx, q.Caller, q.Task)
+	if err != nil || res.Task.Door != q.Door {
+		return record.TaskResults{}, gozzard.Errorf(gozzard.ErrNotFound, "no such task")
+	}
+	c := call{Call: "cancel", Args: string(q.Task)}
+	for i := range res.Attempts {
+		if a := &res.Attempts[i]; q.Only == nil || q.Only(a) {
+			c.At = append(c.At, targetShown{Key: a.ResultKey})
+		}
+	}
+	f.calls = append(f.calls, c)
+	return res, nil
+}
+
 // Await ends the last operation: known hosts do what was requested, other results depend on the name.
 func (f *fake) Await(_ context.Context, caller gozzard.Caller, id gozzard.TaskID,
 	limit time.Duration) (record.TaskResults, error) {

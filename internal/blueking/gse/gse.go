@@ -18,6 +18,7 @@ type Plane interface {
 	Operate(ctx context.Context, op *gozzard.Operation) (gozzard.Task, error)
 	ReadFile(ctx context.Context, caller gozzard.Caller, q gozzard.FileRead) (gozzard.FileView, error)
 	WriteFiles(ctx context.Context, op *gozzard.FileOperation) (gozzard.Task, error)
+	CancelTask(ctx context.Context, q *record.Cancel) (record.TaskResults, error)
 	Results(ctx context.Context, caller gozzard.Caller, id gozzard.TaskID) (record.TaskResults, error)
 	Await(ctx context.Context, caller gozzard.Caller, id gozzard.TaskID, limit time.Duration) (record.TaskResults,
 		error)

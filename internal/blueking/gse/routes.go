@@ -57,6 +57,8 @@ func (s *server) routes() []blueking.Route {
 			Handle: s.transferFiles},
 		{Name: "get_transfer_file_result", Path: "extensions/get_transfer_file_result", Families: task, Access: user,
 			MaxBody: small, Read: true, Handle: s.transferResult},
+		{Name: "async_terminate_transfer_file", Path: "extensions/async_terminate_transfer_file", Families: task, Access: user,
+			MaxBody: small, Handle: s.terminateTransfer},
 		{Name: "get_task_state", Families: task, Access: user, MaxBody: small, Read: true, Handle: s.state},
 	}
 }

@@ -62,6 +62,7 @@ func tasks() map[gozzard.TaskID]record.TaskResults {
 		{"offline query", attempt(not, query, gozzard.Outcome{Code: gozzard.CodeUnreachable})},
 		{"expired", attempt(not, start, gozzard.Outcome{Code: gozzard.CodeExpired})},
 		{"superseded", attempt(not, start, gozzard.Outcome{Code: gozzard.CodeSuperseded})},
+		{"cancelled", attempt(not, start, gozzard.Outcome{Code: gozzard.CodeCancelled})},
 		{"interrupted", attempt(cut, start, gozzard.Outcome{Code: gozzard.CodeInterrupted})},
 		{"interrupted query", attempt(cut, query, gozzard.Outcome{})},
 		{"unknown", attempt(unknown, start, gozzard.Outcome{})},
