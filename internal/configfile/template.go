@@ -202,5 +202,18 @@ func checkTemplate(t *record.ConfigTemplate) error {
 		}
 	}
 	t.Path = path.Clean(t.Path)
+	return checkOwner(t)
+}
+
+// checkOwner rejects a mode, an owner and a group with which no host would write a file.
+func checkOwner(t *record.ConfigTemplate) error {
+	if _, err := gozzard.ParseFileMode(t.Mode); err != nil {
+		return fault(record.ConfigBadMode, t.Mode, gozzard.Errorf(gozzard.ErrInvalid, "%v", err))
+	}
+	for _, x := range []struct{ name, text string }{{"owner", t.Owner}, {"group", t.Group}} {
+		if err := gozzard.ValidateName(x.text); err != nil {
+			return fault(record.ConfigBadAccount, x.text, gozzard.Errorf(gozzard.ErrInvalid, "%s cannot be the name of an account or a group: %v", x.name, err))
+		}
+	}
 	return nil
 }

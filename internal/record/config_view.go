@@ -54,6 +54,8 @@ const (
 	ConfigHelpInside
 	ConfigBothStates // a version cannot be draft and active, or neither
 	ConfigBlank      // a name has a blank or another white space
+	ConfigBadMode    // Name cannot be the mode of a file
+	ConfigBadAccount // Name cannot be the name of an account or a group
 	ConfigNoActive
 	ConfigNoInclude
 	ConfigNoProcess

@@ -3,6 +3,8 @@ package topology
 import (
 	"fmt"
 	"strings"
+
+	"github.com/gozzard/gozzard"
 )
 
 // Limits of configuration templates. They are what BlueKing's clients can store.
@@ -64,11 +66,14 @@ func (c *checker) template(t *ConfigTemplate, path string) {
 	word("name", t.Name, maxTemplateName)
 	word("file_name", t.FileName, maxFileName)
 
-	if t.Owner != "" {
-		word("owner", t.Owner, maxShort)
-	}
-	if t.Group != "" {
-		word("group", t.Group, maxShort)
+	for _, x := range []struct{ key, name string }{{"owner", t.Owner}, {"group", t.Group}} {
+		if x.name == "" {
+			continue
+		}
+		word(x.key, x.name, maxShort)
+		if err := gozzard.ValidateName(x.name); err != nil {
+			c.fault(path+"."+x.key, "cannot be the name of an account or a group: %v", err)
+		}
 	}
 	if strings.ContainsAny(t.FileName, `/\`) {
 		c.fault(path+".file_name", "%q must be the name of a file, without folders", t.FileName)
@@ -83,13 +88,9 @@ func (c *checker) template(t *ConfigTemplate, path string) {
 		c.fault(path+".abs_path", "%q is not a clean absolute path", t.Path)
 	}
 
-	if t.Mode != "" && !octal(t.Mode) {
-		c.fault(path+".mode", `%+.40q is not three or four octal digits such as "0644"`, t.Mode)
+	if _, err := gozzard.ParseFileMode(t.Mode); t.Mode != "" && err != nil {
+		c.fault(path+".mode", `%+.40q is not three or four octal digits up to 0777, such as "0644"`, t.Mode)
 	}
-}
-
-func octal(mode string) bool {
-	return (len(mode) == 3 || len(mode) == 4) && strings.Trim(mode, "01234567") == ""
 }
 
 // bindings checks a list of ids. If problem is not nil, it says why a template cannot be bound to an id.

@@ -129,6 +129,10 @@ func configFault(w blueking.Words, c *record.ConfigFault) (blueking.Number, stri
 		return n, l.say(sayBothStates)
 	case record.ConfigBlank:
 		return n, l.say(sayWhiteSpace)
+	case record.ConfigBadMode:
+		return n, l.say(sayBadMode, c.Name)
+	case record.ConfigBadAccount:
+		return n, l.say(sayBadAccount, c.Name)
 	case record.ConfigNoActive:
 		n.Code = codeNoActive
 		return n, l.say(sayNoActive, c.Name)

@@ -83,6 +83,8 @@ const (
 	sayHelpInside
 	sayBothStates
 	sayWhiteSpace
+	sayBadMode
+	sayBadAccount
 	sayNoActive
 	sayNoInclude
 	sayNoProcess
@@ -204,6 +206,9 @@ var phrases = [...][2]string{
 		"the content has ${HELP}, which is for previews only: remove it before you save the content"},
 	sayBothStates: {"不允许同时保存为草稿和可用状态", "a version is either a draft or active"},
 	sayWhiteSpace: {"参数中不允许有空白字符", "blanks and other white space are not allowed here"},
+	sayBadMode: {"文件权限非法[%s]，应为三到四位八进制数，且不超过 0777，例如 0644",
+		"the mode %s must be three or four octal digits up to 0777, such as 0644"},
+	sayBadAccount: {"用户或用户组名称非法[%s]", "%s cannot be the name of a user or a group"},
 
 	sayNoActive: {"配置模板[%s]没有可用的版本，请对该模板进行保存操作",
 		"the configuration template %s has no active version: save one"},
