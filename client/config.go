@@ -201,9 +201,12 @@ func (c *Client) CreateConfigJob(ctx context.Context, r ConfigJobRequest) (out C
 	return out, c.write(ctx, http.MethodPost, "/api/v1/config/jobs", r, &out)
 }
 
-// ConfigJobs lists the jobs of a business, the newest first.
-func (c *Client) ConfigJobs(ctx context.Context, biz, start, limit int) (out ConfigJobs, err error) {
+// ConfigJobs lists the jobs of a business, the newest first: all, or with a template those that name it or none.
+func (c *Client) ConfigJobs(ctx context.Context, biz int, template int64, start, limit int) (out ConfigJobs, err error) {
 	q := url.Values{"biz": {strconv.Itoa(biz)}, "start": {strconv.Itoa(start)}, "limit": {strconv.Itoa(limit)}}
+	if template != 0 {
+		q.Set("template", strconv.FormatInt(template, 10))
+	}
 	return out, c.get(ctx, "/api/v1/config/jobs", q, &out)
 }
 

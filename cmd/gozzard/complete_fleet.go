@@ -90,7 +90,7 @@ func (env *cliEnv) namedFlags() map[string]cobra.CompletionFunc {
 		"biz": env.ask(listBusinesses), "cmdb-biz": env.ask(listBusinesses), "cloud": env.ask(listClouds),
 		"set": env.ask(listSets), "module": env.ask(listModules),
 		"app": env.ask(listApps), "for-app": env.ask(listApps), "user": env.ask(listUsers),
-		"group": env.ask(listGroups), "account": env.ask(listAccounts), "label": env.ask(listLabels),
+		"template": env.ask(listConfigs), "group": env.ask(listGroups), "account": env.ask(listAccounts), "label": env.ask(listLabels),
 		"allow-user": localNames("/etc/passwd"), "default-user": localNames("/etc/passwd"),
 	}
 }

@@ -16,26 +16,30 @@ import (
 // newConfigHistoryCommand is `gozzard config history`.
 func newConfigHistoryCommand(env *cliEnv) *cobra.Command {
 	var o configOptions
-	limit := 20
+	limit, template := 20, ""
 	cmd := &cobra.Command{
 		Use:   "history [JOB]",
 		Short: "List what was released, compared and rolled back, or show one job",
 		Long: `List the jobs on configuration files of a business, the newest first: releases, rollbacks, comparisons
 and renders, also those of other people and of GSEKit's pages. With the number of a job, show the state
-of each process instance.
+of each process instance. With --template only jobs on that template are listed, and those on all.
 
 Exit code of one job: 0 done everywhere, 1 failed, 5 there is none, 6 failed for some instances, 7 not
 done yet.`,
 		Example: `  gozzard config history
+  gozzard config history --template nginx
   gozzard config history 17`,
 		Args: cobra.MaximumNArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if limit < 1 || limit > client.MaxPage {
 				return usage("--limit %d: use 1 to %d", limit, client.MaxPage)
 			}
+			if len(args) > 0 && template != "" {
+				return usage("--template is for the list of jobs, not for one job")
+			}
 			return o.with(cmd.Context(), env, func(c *client.Client, biz int) error {
 				if len(args) == 0 {
-					return env.listConfigJobs(cmd.Context(), c, &o, biz, limit)
+					return env.listConfigJobs(cmd.Context(), c, &o, biz, template, limit)
 				}
 				return env.showConfigJob(cmd.Context(), c, &o, biz, args[0])
 			})
@@ -43,12 +47,20 @@ done yet.`,
 	}
 	o.register(cmd, "table", "json", "yaml")
 	cmd.Flags().IntVar(&limit, "limit", limit, "list at most this many jobs")
+	cmd.Flags().StringVar(&template, "template", "", "list only jobs on this `TEMPLATE`, by its name or id")
 	return cmd
 }
 
 // listConfigJobs prints the newest jobs of a business.
-func (env *cliEnv) listConfigJobs(ctx context.Context, c *client.Client, o *configOptions, biz, limit int) error {
-	page, err := c.ConfigJobs(ctx, biz, 0, limit)
+func (env *cliEnv) listConfigJobs(ctx context.Context, c *client.Client, o *configOptions, biz int, template string, limit int) error {
+	var only client.ConfigTemplate
+	if template != "" {
+		var err error
+		if only, err = findConfig(ctx, c, biz, template); err != nil {
+			return err
+		}
+	}
+	page, err := c.ConfigJobs(ctx, biz, only.ID, 0, limit)
 	if err != nil {
 		return err
 	}

@@ -112,7 +112,7 @@ func (a *api) getConfigJobs(w http.ResponseWriter, r *http.Request, caller gozza
 		return err
 	}
 	only := true
-	f := record.JobFilter{Biz: q.biz(), Configs: &only}
+	f := record.JobFilter{Biz: q.biz(), Configs: &only, Template: int64(q.number("template", 0, 1, math.MaxInt32))}
 	f.Start, f.Limit = q.page()
 	if err := q.faults.Err(); err != nil {
 		return err

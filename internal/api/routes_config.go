@@ -46,7 +46,9 @@ func configRoutes() []Route {
 			Answers: answers(http.StatusAccepted, client.ConfigJob{}, "The job is recorded."), Errors: conflict},
 
 		{Method: http.MethodGet, Path: "/api/v1/config/jobs", Access: AccessCaller, serve: (*api).getConfigJobs,
-			Summary: "List the jobs on configuration files of a business, the newest first.", Parameters: append([]Parameter{biz}, pageParams()...),
+			Summary: "List the jobs on configuration files of a business, the newest first.",
+			Parameters: append([]Parameter{biz, {In: InQuery, Name: "template", Type: TypeNumber,
+				Meaning: "Only jobs that name this template, by its id, and those that name none: they are about all."}}, pageParams()...),
 			Answers: answers(http.StatusOK, client.ConfigJobs{}, "The jobs.")},
 
 		{Method: http.MethodGet, Path: "/api/v1/config/jobs/{job}", Access: AccessCaller, serve: (*api).getConfigJob,

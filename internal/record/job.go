@@ -113,11 +113,13 @@ type JobFilter struct {
 	Apps    []string `json:",omitempty"` // only by the Runner
 	Users   []string
 	States  []JobState
-	Configs *bool     `json:",omitempty"` // only jobs on configuration files, or only those on processes
-	From    time.Time // of Started
-	Until   time.Time
-	Start   int
-	Limit   int // < 0: all
+	Configs *bool `json:",omitempty"` // only jobs on configuration files, or only those on processes
+	// Template is for jobs on configuration files: those that name this template, or none, which are about all that are bound.
+	Template int64     `json:",omitempty"`
+	From     time.Time // of Started
+	Until    time.Time
+	Start    int
+	Limit    int // < 0: all
 }
 
 // JobCount is the number of jobs of a business that began in the same quarter of an hour and have the same of everything

@@ -179,6 +179,10 @@ func (s *Store) jobsWhere(f *record.JobFilter) *where {
 			w.and("work = ''")
 		}
 	}
+	if f.Template != 0 { // a choice without templates does not have the key, and jobs on processes have no choice
+		w.and("(choice NOT LIKE '{\"templates\":%' OR " + w.arg(f.Template) + " IN (" +
+			s.d.jsonNumbers("CASE WHEN choice LIKE '{\"templates\":%' THEN "+s.d.named+" END") + "))")
+	}
 	if !f.From.IsZero() {
 		w.and("started >= " + w.arg(millis(f.From)))
 	}

@@ -79,6 +79,7 @@ func OpenPostgres(ctx context.Context, dsn string, o Options) (*Store, error) {
 		jsonNumbers: func(arg string) string {
 			return "SELECT CAST(value AS BIGINT) FROM json_array_elements_text(CAST(" + arg + " AS JSON))"
 		},
+		named: "CAST(choice AS JSON) -> 'templates'",
 		jsonTexts: func(arg string) string {
 			return "SELECT value FROM json_array_elements_text(CAST(" + arg + " AS JSON))"
 		},

@@ -53,6 +53,7 @@ func openLocked(ctx context.Context, path string, o Options, lock *databaseLock)
 		looseInsert: "INSERT OR FAIL",
 		placeholder: func(int) string { return "?" },
 		sessions:    selectSessions(""),
+		named:       "json_extract(choice, '$.templates')",
 		jsonNumbers: func(arg string) string { return "SELECT value FROM json_each(" + arg + ")" },
 		jsonTexts:   func(arg string) string { return "SELECT value FROM json_each(" + arg + ")" },
 		verdicts:    selectVerdicts(sqliteCode), taskVerdicts: selectTaskVerdicts(sqliteCode),

@@ -79,6 +79,7 @@ type dialect struct {
 	sessions     *bulk                   // made by selectSessions
 	jsonNumbers  func(arg string) string // a query for the integers of the JSON list in arg
 	jsonTexts    func(arg string) string // a query for the texts of the JSON list in arg
+	named        string                  // the list of templates in the choice of a job, as JSON
 	verdicts     *bulk                   // made by selectVerdicts
 	taskVerdicts *bulk                   // made by selectTaskVerdicts
 	bytes        string                  // the type BYTEA in a CAST

@@ -311,6 +311,12 @@ func jobWork(t *testing.T, s JobRecord) {
 	must(t, s.CreateJob(t.Context(), &process, jobTasks(1)))
 	tasks := jobTasks(2)
 	must(t, s.CreateJob(t.Context(), &config, tasks))
+	other, all := newJob(), newJob() // in another business
+	other.Action, other.Work, other.Biz, all.Action, all.Work, all.Biz = config.Action, config.Work, 5, config.Action, config.Work, 5
+	other.Choice = record.ConfigChoice{Templates: []int64{70}, Versions: map[int64][]int64{70: {7}}, Back: map[int64]int64{70: 7}}
+	all.Choice = record.ConfigChoice{Expect: true}
+	must(t, s.CreateJob(t.Context(), &other, nil))
+	must(t, s.CreateJob(t.Context(), &all, nil))
 	got, err := s.Job(t.Context(), 2, config.ID)
 	must(t, err)
 	equal(t, "the job", got, config)
@@ -327,6 +333,10 @@ func jobWork(t *testing.T, s JobRecord) {
 		"start":            {record.JobFilter{Biz: 2, Actions: []string{"start"}, Limit: -1}, []int64{process.ID}},
 		"start or release": {record.JobFilter{Biz: 2, Actions: []string{"start", "release"}, Limit: -1}, []int64{process.ID}},
 		"diff":             {record.JobFilter{Biz: 2, Actions: []string{"diff"}, Limit: -1}, nil},
+		"template":         {record.JobFilter{Biz: 2, Configs: &yes, Template: 8, Limit: -1}, []int64{config.ID}},
+		"other template":   {record.JobFilter{Biz: 2, Configs: &yes, Template: 1, Limit: -1}, nil},
+		"part of a number": {record.JobFilter{Biz: 5, Configs: &yes, Template: 7, Limit: -1}, []int64{all.ID}},
+		"named or all":     {record.JobFilter{Biz: 5, Configs: &yes, Template: 70, Limit: -1}, []int64{all.ID, other.ID}},
 	} {
 		_, jobs, err := s.Jobs(t.Context(), c.filter)
 		must(t, err)
