@@ -11,26 +11,27 @@ type Action uint8
 
 // The actions. Their numbers are sent and stored.
 const (
-	ActionNone       Action = iota
-	ActionStart             // start the process and supervise it
-	ActionStop              // stop the process; it is not started again
-	ActionQuery             // report the process and change nothing
-	ActionHost              // supervise the process
-	ActionUnhost            // stop supervising the process; it keeps running
-	ActionRestart           // stop and start the process, or run its restart command
-	ActionReload            // run the reload command
-	ActionKill              // end the process at once
-	ActionRegister          // record a definition for the host, unless it has one
-	ActionUpdate            // replace the definition that the host has
-	ActionUnregister        // remove the definition from the host
-	ActionConfigure         // write a file (FileSpec); it is about no process
-	ActionScript            // run a script (ScriptSpec); it is about no process
-	ActionTransfer          // write a file (FileSpec) that was read on another host
+	ActionNone         Action = iota
+	ActionStart               // start the process and supervise it
+	ActionStop                // stop the process; it is not started again
+	ActionQuery               // report the process and change nothing
+	ActionHost                // supervise the process
+	ActionUnhost              // stop supervising the process; it keeps running
+	ActionRestart             // stop and start the process, or run its restart command
+	ActionReload              // run the reload command
+	ActionKill                // end the process at once
+	ActionRegister            // record a definition for the host, unless it has one
+	ActionUpdate              // replace the definition that the host has
+	ActionUnregister          // remove the definition from the host
+	ActionConfigure           // write a file (FileSpec); it is about no process
+	ActionScript              // run a script (ScriptSpec); it is about no process
+	ActionTransfer            // write a file (FileSpec) that was read on another host
+	ActionRestartAgent        // restart the agent (RestartSpec); it is about no process
 )
 
 var actionNames = [...]string{"none", "start", "stop", "query", "manage", "unmanage", "restart", "reload", "kill",
 	"register", "update", "unregister", "configure", "script",
-	"transfer"}
+	"transfer", "restart-agent"}
 
 // The words of earlier versions, which are BlueKing's. They are accepted everywhere.
 const (
@@ -86,13 +87,19 @@ func (a Action) ReadOnly() bool { return a == ActionQuery }
 func (a Action) OnFile() bool { return a == ActionConfigure || a == ActionTransfer }
 
 // OnProcess reports whether the action is about a process, so that its definition is one of a process.
-func (a Action) OnProcess() bool { return !a.OnFile() && a != ActionScript }
+func (a Action) OnProcess() bool { return !a.OnFile() && a != ActionScript && !a.OnAgent() }
+
+// OnAgent reports whether the action is about the agent of a host. It runs as no account.
+func (a Action) OnAgent() bool { return a == ActionRestartAgent }
 
 // Listed reports whether only a grant that lists the action gives the right to it: no role has it, not even that of admins.
 func (a Action) Listed() bool { return a == ActionScript || a == ActionTransfer }
 
+// Named reports whether an operator has the right to the action only by a grant that lists it. Admins have it.
+func (a Action) Named() bool { return a == ActionConfigure || a.OnAgent() }
+
 // Valid reports whether the action exists.
-func (a Action) Valid() bool { return a > ActionNone && a <= ActionTransfer }
+func (a Action) Valid() bool { return a > ActionNone && a <= ActionRestartAgent }
 
 // RunsCommand reports whether the action may run a shell command. The definition must then have a user and paths.
 func (a Action) RunsCommand() bool {

@@ -43,7 +43,7 @@ var spoken = []struct {
 	{folder: "internal/sqlstore", files: []string{"accept.go", "business_read.go", "config_binding.go",
 		"config_instance.go", "config_template.go", "config_version.go", "job.go", "job_read.go", "presence.go",
 		"store.go", "task.go", "writer_error.go"}, calls: true},
-	{folder: ".", files: []string{"action.go", "key.go", "name.go"}},
+	{folder: ".", files: []string{"action.go", "key.go", "name.go", "restart.go"}},
 }
 
 // messageCalls make errors and faults.

@@ -290,11 +290,14 @@ func (g *Grant) may(a Action) bool {
 	if a.Listed() {
 		return g.Role == RoleOperator && slices.Contains(g.Actions, a)
 	}
+	if a.OnAgent() && !g.anySpace() { // an agent serves all namespaces of its host
+		return false
+	}
 	switch g.Role {
 	case RoleAdmin:
 		return true
 	case RoleOperator:
-		if a == ActionConfigure { // an operator of processes writes no files, unless the grant says so
+		if a.Named() { // an operator of processes writes no files and restarts no agents, unless the grant says so
 			return slices.Contains(g.Actions, a)
 		}
 		return len(g.Actions) == 0 || slices.Contains(g.Actions, a) || a.ReadOnly()

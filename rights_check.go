@@ -28,7 +28,7 @@ func (r *Rights) object(g *Grant, a Action, namespace string, h HostRef, account
 		return objectAddrs
 	case !r.reaches(g, namespace, h):
 		return objectAssigned
-	case !a.ReadOnly() && !g.runsAs(account):
+	case !a.ReadOnly() && !a.OnAgent() && !g.runsAs(account):
 		return objectAccount
 	}
 	return objectNothing
@@ -36,6 +36,19 @@ func (r *Rights) object(g *Grant, a Action, namespace string, h HostRef, account
 
 // EveryAccount reports whether the grant includes every account without a list: that of an admin of the whole fleet.
 func (g *Grant) EveryAccount() bool { return g.Role == RoleAdmin && g.wholeFleet() }
+
+// RunsNothing reports whether all actions of the grant run as no account, so that it needs none.
+func (g *Grant) RunsNothing() bool {
+	if g.Role != RoleOperator || len(g.Actions) == 0 {
+		return g.Role != RoleOperator && g.Role != RoleAdmin
+	}
+	for _, a := range g.Actions {
+		if !a.ReadOnly() && !a.OnAgent() {
+			return false
+		}
+	}
+	return true
+}
 
 // runsAs reports whether commands of an account may run by the grant.
 func (g *Grant) runsAs(account string) bool {
@@ -117,6 +130,9 @@ func (g *Grant) why(o objection, a Action, namespace, account string) string {
 	case objectNothing:
 		return ""
 	case objectAction:
+		if a.OnAgent() && !g.anySpace() {
+			return fmt.Sprintf("%s needs a grant for all namespaces, because an agent serves all of them", a)
+		}
 		if g.Role == RoleOperator {
 			return fmt.Sprintf("its actions do not include %s", a)
 		}

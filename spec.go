@@ -26,6 +26,8 @@ type Spec struct {
 	File *FileSpec `json:"file,omitempty"` // for actions on files: nothing else counts then but Identity.User
 
 	Script *ScriptSpec `json:"script,omitempty"` // for ActionScript: nothing else counts then but Identity.User
+
+	Restart *RestartSpec `json:"restart,omitempty"` // for ActionRestartAgent: nothing else counts then
 }
 
 // Identity says how the process is found on its host.
@@ -273,6 +275,11 @@ func (s *Spec) Budget(a Action) time.Duration {
 		if s.Script != nil {
 			secs += int(s.Script.Time() / time.Second)
 		}
+	case ActionRestartAgent:
+		secs = restartSeconds
+		if s.Restart != nil {
+			secs += s.Restart.Wait
+		}
 	}
 	if len(s.After) > 0 && (a == ActionStart || a == ActionRestart) {
 		secs += AfterPatience // what it waits for comes first
@@ -290,6 +297,9 @@ const (
 // scriptSeconds is what a script may take beside the time of its steps: it waits for other scripts, and what is killed takes
 // a moment to end.
 const scriptSeconds = 30
+
+// restartSeconds is what an agent may take to restart and to open a session again.
+const restartSeconds = 60
 
 // DefinitionForm is the form of definitions of this program. See HostInfo.Form.
 const DefinitionForm = 1

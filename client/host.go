@@ -4,6 +4,7 @@ import (
 	"context"
 	"net/http"
 	"net/url"
+	"time"
 
 	"github.com/gozzard/gozzard"
 )
@@ -50,6 +51,26 @@ type ForgottenHost struct {
 	Operations int             `json:"operations"` // that waited for the host or its answer, and have their verdicts now
 }
 
+// HostRestartRequest is the body of POST /api/v1/hosts/restart.
+type HostRestartRequest struct {
+	Hosts       []Host `json:"hosts"`
+	Version     string `json:"version,omitempty"`      // that the agents must have; any when missing
+	WaitSeconds *int   `json:"wait_seconds,omitempty"` // for operations in progress, up to 3600; 30 when missing
+	Force       bool   `json:"force,omitempty"`        // do not wait: operations in progress are interrupted
+	Remark      string `json:"remark,omitempty"`       // why, for the log of the hosts; at most 1000 bytes
+	Confirm     int    `json:"confirm,omitempty"`      // how many hosts are expected; needed when there are many
+}
+
+// HostRestart restarts the agents of hosts.
+type HostRestart struct {
+	Hosts   []Host
+	Version string        // that the agents must have; "" means any
+	Wait    time.Duration // for operations in progress
+	Force   bool          // do not wait: operations in progress are interrupted
+	Remark  string
+	Confirm int // on how many hosts; the server requires it for many
+}
+
 // HostAddr is an address inside a cloud area.
 type HostAddr struct {
 	Cloud int    `json:"cloud"`
@@ -70,6 +91,13 @@ type HostPage struct {
 	Hosts []HostInfo `json:"hosts"`
 	// when the backup was taken that the server was restored from, until ConfirmRestore
 	RestoredFrom Time `json:"restored_from,omitzero"`
+}
+
+// RestartHosts restarts the agents of hosts, as a task. Their processes keep running.
+func (c *Client) RestartHosts(ctx context.Context, h HostRestart) (Accepted, error) {
+	seconds := int(h.Wait / time.Second)
+	return c.change(ctx, http.MethodPost, "/api/v1/hosts/restart", "", HostRestartRequest{Hosts: h.Hosts, Version: h.Version,
+		WaitSeconds: &seconds, Force: h.Force, Remark: h.Remark, Confirm: h.Confirm})
 }
 
 // Hosts lists a page of at most MaxPage hosts, ordered by cloud and address.

@@ -101,7 +101,7 @@ var flagWords = map[string][]string{
 	"line-ends": {"lf", "crlf"},
 	"role":      {"viewer", "operator", "admin", "enroller"},
 	"action": {"start", "stop", "restart", "reload", "kill", "manage", "unmanage", "query", "register", "update",
-		"unregister", "configure", "script", "transfer"},
+		"unregister", "configure", "script", "transfer", "restart-agent"},
 	"restart":       {"always", "on-failure", "never"},
 	"require-totp":  {"admins", "all"},
 	"second-person": {"admin-grants", "revoked-hosts", "root-hosts="},
@@ -132,7 +132,7 @@ var freeFlags = map[string]string{
 	"add": "new addresses", "remove": "addresses", "ip": "addresses of this host",
 	"code": "changes every half minute", "expect": "is from an earlier output", "key": "a public key",
 	"mode": "a number", "sha256": "is from an earlier output",
-	"note": "a text", "since": "a time", "until": "a time", "name": "a new name", "cron": "a rule of times",
+	"note": "a text", "remark": "a text", "version": "a version of agents", "since": "a time", "until": "a time", "name": "a new name", "cron": "a rule of times",
 	"cpu": "a number with a unit", "mem": "a number with a unit", "expression": "a pattern over five fields",
 	"prefix": "the beginning of a path", "signer-command": "a command with arguments", "destructive-quota-of": "a name with a number",
 }

@@ -41,7 +41,8 @@ that never connected are listed too.
 
 	output.register(cmd, cmd.Flags(), "table", "wide", "json", "yaml")
 	cmd.AddCommand(newHostMemberCommands(env)...)
-	cmd.AddCommand(newHostAddressCommand(env), newHostForgetCommand(env), newConfirmRestoreCommand(env))
+	cmd.AddCommand(newHostAddressCommand(env), newHostForgetCommand(env), newHostRestartCommand(env),
+		newConfirmRestoreCommand(env))
 	return cmd
 }
 

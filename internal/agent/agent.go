@@ -81,6 +81,9 @@ type Options struct {
 	// is nil, the agent rejects such orders.
 	Update func(gozzard.UpdateOrder) gozzard.UpdateReport
 
+	// Restart restarts the agent for an operation. If it is nil, the agent rejects such operations.
+	Restart Restarter
+
 	// Welcomed is called for every session that the server opens. It may be nil.
 	Welcomed func()
 
@@ -141,6 +144,7 @@ type Agent struct {
 	tombstones map[gozzard.OpID]*operation // the acknowledged tombstones of this session
 	toSend     []*operation                // results for the next report
 	acks       pace.Estimate               // how long the server takes to acknowledge verdicts
+	restarting bool                        // no operation is accepted any more
 	announced  [16]byte                    // the journal id with which the newest session was opened
 	unsaved    []unsaved                   // ends of operations that found no room on the disk
 
@@ -160,6 +164,7 @@ type Agent struct {
 	fetches        fetches
 	files          fileQueue
 	scripts        scriptQueue
+	restarts       restartQueue
 
 	faultMu sync.Mutex
 	fault   string // why the state folder cannot be written; "" if it can
@@ -191,6 +196,7 @@ func New(o Options) (*Agent, error) {
 		historyQueries: make(chan *gozzard.HistoryQuery, maxHistoryQueries),
 		fileQueries:    make(chan *gozzard.FileQuery, maxFileQueries),
 		contentQueries: make(chan gozzard.ContentQuery, fileWorkers),
+		restarts:       restartQueue{turn: make(chan struct{}, 1)},
 	}
 
 	// Restore the state from the journal.
@@ -301,8 +307,8 @@ func (a *Agent) recover(records []journal.Record) error {
 		if phase == op.phase {
 			continue
 		}
-		if a.recoverFile(op) {
-			if err := a.recoverDone(op); err != nil {
+		if message := a.recoverMessage(op); message != "" {
+			if err := a.recoverDone(op, message); err != nil {
 				return err
 			}
 			continue
@@ -325,16 +331,28 @@ func (a *Agent) recover(records []journal.Record) error {
 	return nil
 }
 
+// recoverMessage is what is known about an operation in progress that was carried out although the agent died; "" if that is
+// not known.
+func (a *Agent) recoverMessage(op *operation) string {
+	switch {
+	case op.action.OnAgent(): // this run of the agent is its effect
+		return a.restarted()
+	case a.recoverFile(op):
+		return "the agent ended in the middle of the operation, and the file is as it must be"
+	}
+	return ""
+}
+
 // recoverDone records that an operation was carried out although the agent died before it could record that.
-func (a *Agent) recoverDone(op *operation) error {
-	e := entry{Op: op.entry(), Outcome: &gozzard.Outcome{Code: gozzard.CodeOK,
-		Message: "the agent ended in the middle of the operation, and the file is as it must be"}}
+func (a *Agent) recoverDone(op *operation, message string) error {
+	e := entry{Op: op.entry(), Outcome: &gozzard.Outcome{Code: gozzard.CodeOK, Message: message}}
 	lsn, err := a.journal.Write(true, e.encode(recordDone))
 	if err != nil && !errors.Is(err, journal.ErrNoSpace) {
 		return err
 	}
 	a.state.apply(recordDone, &e, lsn)
-	a.log.Warn("operation was carried out before the agent ended", "op", op.id, "ns", op.key.Namespace, "file", op.key.Name)
+	a.log.Info("operation was carried out before the agent ended", "op", op.id, "ns", op.key.Namespace, "name", op.key.Name,
+		"action", op.action)
 	return nil
 }
 
@@ -373,6 +391,7 @@ func (a *Agent) Run(ctx context.Context, link Link) error {
 	wg.Wait()
 	a.files.done.Wait()
 	a.scripts.done.Wait()
+	a.restarts.done.Wait()
 	a.saveEvents()
 	return errors.Join(err, supErr, a.Close())
 }

@@ -31,6 +31,8 @@ func (a *Agent) handleOperate(cmd *gozzard.Command) {
 			a.queueFile(op, &cmd.Ops[i])
 		case op.action == gozzard.ActionScript:
 			a.queueScript(op, &cmd.Ops[i])
+		case op.action.OnAgent():
+			a.queueRestart(op, &cmd.Ops[i])
 		default:
 			start = append(start, a.supervisorOp(op, &cmd.Ops[i]))
 		}
@@ -55,6 +57,12 @@ func (a *Agent) accept(session uint64, in *gozzard.Op) *operation {
 	}
 	if known != nil {
 		view.Phase = known.phase
+	}
+
+	// Leave what is new to the next run of the agent if this one is about to end.
+	if a.restarting && known == nil {
+		a.log.Debug("an operation waits for the restart of the agent", "op", in.ID)
+		return nil
 	}
 
 	// Decide.

@@ -71,15 +71,8 @@ func (a *Agent) queueScript(op *operation, in *gozzard.Op) {
 // runScript carries out a script. If the agent ends in the middle, nothing is recorded: the next run of the agent ends what
 // still runs, and the verdict is that the script was interrupted.
 func (a *Agent) runScript(w scriptWork) {
-	ctx, cancel := context.WithCancel(context.Background())
+	ctx, cancel := a.untilEnd()
 	defer cancel()
-	go func() {
-		select {
-		case <-a.ended:
-			cancel()
-		case <-ctx.Done():
-		}
-	}()
 	select {
 	case <-a.ended: // what has not begun is found absent by the next session
 		return

@@ -53,7 +53,8 @@ type Options struct {
 	Left func(running int)
 	Log  *slog.Logger
 
-	updates *selfupdate.Updater // nil: this program does not replace itself
+	updates  *selfupdate.Updater // nil: this program does not replace itself
+	restarts chan struct{}       // capacity 1: the agent must restart; nil: it cannot
 }
 
 // Agent is the agent of one host with all its parts.
@@ -238,7 +239,7 @@ func (a *Agent) openAgent() (err error) {
 		Dir: a.options.Data, Info: info, Host: a.host, Policy: a.rules, Log: a.options.Log, Fatal: a.options.Fatal,
 		SampleEvery: a.options.Sample, Failpoint: failpoint(), Acted: a.acts.acted, IsRoot: isRoot,
 		PolicyDigest: a.reportDigest, History: a.openHistory(), Usage: a.host.Usage, Servers: a.learnServers,
-		Files: a.openFiles(),
+		Files: a.openFiles(), Restart: restarter{&a.options, a.options.restarts},
 	}
 	if a.options.updates != nil {
 		o.Update, o.Welcomed = a.options.updates.Order, a.options.updates.Welcomed

@@ -11,9 +11,6 @@ import (
 	"sync"
 	"syscall"
 	"time"
-
-	"github.com/gozzard/gozzard/internal/journal"
-	"github.com/gozzard/gozzard/internal/selfupdate"
 )
 
 // errHandOver ends a run so that the program on disk can take over this process.
@@ -23,8 +20,8 @@ var errHandOver = errors.New("a new program takes over")
 // crash.
 const handOverGrace = 5 * time.Second
 
-// runUpgradable calls run until ctx ends. On SIGUSR2, or when the updater has put a release in place, the program file
-// takes over this very process with the same arguments. The pid and the children stay, so no supervised process
+// runUpgradable calls run until ctx ends. On SIGUSR2, when the updater has put a release in place, or when the server
+// restarts the agent, the program file takes over this very process with the same arguments. The pid and the children stay, so no supervised process
 // notices. A program file that is not trusted, or cannot print its version, is rejected and this program continues. A
 // program on trial that the server does not accept in time, or that fails, hands its process back to the one before.
 func runUpgradable(ctx context.Context, o Options, run func(context.Context) error) error {
@@ -99,6 +96,10 @@ func (w *handOverWatch) watch(ctx context.Context) {
 			}
 			trial, limit = false, nil
 			continue
+		case <-w.o.restarts: // restarter.Check has found that the program can take over, and the intent is on disk
+			w.o.Log.Info("the agent restarts, as the server ordered", "file", w.self, "running", w.o.Version)
+			w.end(errHandOver)
+			return
 		case <-w.asked:
 		case <-placed:
 		}
@@ -130,14 +131,7 @@ func (w *handOverWatch) goBack() bool {
 
 // handOverTo ends the run if the program on disk can take over.
 func (w *handOverWatch) handOverTo(ctx context.Context) bool {
-	var next string
-	err := journal.CheckFolder(w.o.Data) // else the new program could not start
-	if err == nil {
-		err = TrustProgram(w.self)
-	}
-	if err == nil { // it runs with all rights of this program
-		next, err = selfupdate.SaysVersion(ctx, w.self)
-	}
+	next, err := checkTakeOver(ctx, w.o.Data, w.self)
 	if err != nil {
 		w.o.Log.Error("hand-over rejected, this program continues", "file", w.self, "running", w.o.Version, "err", err)
 		return false

@@ -38,6 +38,7 @@ func Serve(ctx context.Context, o ServeOptions) error {
 		return err
 	}
 
+	o.restarts = make(chan struct{}, 1)
 	nats.Quiet() // an agent never starts the embedded broker
 
 	return runUpgradable(ctx, o.Options, func(ctx context.Context) error {

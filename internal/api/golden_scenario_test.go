@@ -49,6 +49,8 @@ func playFleet(_ *testing.T, r *recorder) {
 	r.send("GET", "/api/v1/files?namespace=shop&host=a1&path=/etc/shop/web.conf&account=shop&kept="+strings.Repeat("0", 64), "")
 	r.send("GET", "/api/v1/files?namespace=shop&path=etc&kept=1", "")
 	r.send("GET", "/api/v1/files/versions?namespace=shop&host=a1&path=/etc/shop/web.conf&account=shop", "")
+	r.send("POST", "/api/v1/hosts/restart", `{"hosts":[{"agent":"a1"},{"ip":"10.0.0.2"}],"version":"1.2.3","remark":"why","confirm":2}`)
+	r.send("POST", "/api/v1/hosts/restart", `{"hosts":[],"wait_seconds":4000,"force":1,"all":true}`)
 	r.send("GET", "/api/v1/logs?namespace=shop&name=web&host=a1", "")
 	r.send("GET", "/api/v1/history?namespace=shop&name=web&agent=a1&from=1700000000&to=1700000030&points=3", "")
 	r.send("GET", "/api/v1/history?namespace=shop&name=web&agent=a1&host=a1&from=7&to=5&points=0", "")

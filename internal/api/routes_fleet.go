@@ -146,6 +146,13 @@ func fleetRoutes() []Route {
 			Summary:    "List every host that the caller may see, ordered by cloud and address.",
 			Parameters: pageParams(), Answers: answers(http.StatusOK, client.HostPage{}, "One page of the hosts.")},
 
+		{Method: http.MethodPost, Path: "/api/v1/hosts/restart", Access: AccessCaller, serve: (*api).postHostRestart,
+			Summary: "Restart the agents of hosts, as a task. Their processes keep running. It needs the role admin for all " +
+				"namespaces, or a grant for them that lists restart-agent, and the policy of each host must allow it.",
+			Parameters: idempotency(), Body: jsonBody(client.HostRestartRequest{}),
+			Answers: answers(http.StatusAccepted, client.Accepted{},
+				"The task is recorded. Location is the path of the task."), Errors: taskErrors()},
+
 		{Method: http.MethodDelete, Path: "/api/v1/hosts/{agent}", Access: AccessCaller, serve: (*api).deleteHost,
 			Summary: "Forget a host that will never come back, with its processes and their definitions; operations that wait " +
 				"for it get their verdicts. This needs the role admin on all of its addresses.",

@@ -66,13 +66,13 @@ func lesser(a, b gozzard.Role) (gozzard.Role, bool) {
 }
 
 // actions is what the actions of two grants share. A grant without a list does not have the actions that must be listed, and
-// one of an operator not the right to configure either.
+// one of an operator not those that an operator must be given by name either.
 func actions(a, b *gozzard.Grant) (gozzard.Actions, bool) {
 	both, ok := common(a.Actions, b.Actions)
 	for _, g := range []*gozzard.Grant{a, b} {
 		if len(g.Actions) == 0 && len(both) > 0 {
 			both = slices.DeleteFunc(both, func(x gozzard.Action) bool {
-				return x.Listed() || x == gozzard.ActionConfigure && g.Role == gozzard.RoleOperator
+				return x.Listed() || x.Named() && g.Role == gozzard.RoleOperator
 			})
 			ok = ok && len(both) > 0
 		}

@@ -63,7 +63,7 @@ func (h *HeldGrant) NeedsHosts() bool {
 // NeedsAccounts reports whether the grant can run something and does not say as which accounts.
 func (h *HeldGrant) NeedsAccounts() bool {
 	g := &h.Grant
-	return (g.Role == gozzard.RoleOperator || g.Role == gozzard.RoleAdmin) && len(g.Accounts) == 0 && !g.EveryAccount()
+	return len(g.Accounts) == 0 && !g.EveryAccount() && !g.RunsNothing()
 }
 
 // carryOver fills in the hosts of grants of an older version whose meaning does not change, and returns the others.

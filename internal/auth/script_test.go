@@ -40,3 +40,45 @@ func mustBeListed(t *testing.T, action gozzard.Action) {
 		t.Error("a list gives the right for its accounts, and only for them")
 	}
 }
+
+// TestTT17RestartMustBeNamed: admins of all namespaces restart agents, and operators by a grant for all namespaces that lists the
+// action. What two lists of grants share has it only if both have it.
+func TestTT17RestartMustBeNamed(t *testing.T) {
+	const any, restart = gozzard.HostsAny, gozzard.ActionRestartAgent
+	listed := gozzard.Grant{Role: gozzard.RoleOperator, Hosts: any, Actions: gozzard.Actions{restart, gozzard.ActionStart}}
+	admin := gozzard.Grant{Role: gozzard.RoleAdmin, Hosts: any}
+	some := gozzard.Grant{Role: gozzard.RoleAdmin, Hosts: any, Namespaces: []string{"*"}, Accounts: []string{"*", "root"}}
+	business := gozzard.Grant{Role: gozzard.RoleAdmin, Businesses: []int{2}, Accounts: []string{"*", "root"}}
+	operator := gozzard.Grant{Role: gozzard.RoleOperator, Hosts: any, Accounts: []string{"*", "root"}}
+	viewer := gozzard.Grant{Role: gozzard.RoleViewer, Hosts: any}
+	narrow := listed
+	narrow.Namespaces = []string{"gozzard-agent"}
+
+	key := gozzard.AgentKey()
+	may := func(grants ...gozzard.Grant) bool {
+		r := gozzard.Rights{Grants: grants, Assigned: func(int, gozzard.HostRef) bool { return true }}
+		host := gozzard.HostRef{Agent: "a"}
+		if r.May(restart, key.Namespace, host, "") != r.MayOn(restart, key.Namespace, host) {
+			t.Errorf("%+v: the account matters", grants)
+		}
+		return r.MayOn(restart, key.Namespace, host)
+	}
+	for _, g := range []gozzard.Grant{listed, admin} {
+		if !may(g) {
+			t.Errorf("may not: %+v", g)
+		}
+		if !may(auth.Intersect([]gozzard.Grant{g}, []gozzard.Grant{admin})...) {
+			t.Errorf("may not together with an admin: %+v", g)
+		}
+	}
+	for _, g := range []gozzard.Grant{some, business, operator, viewer, narrow} {
+		if may(g) {
+			t.Errorf("may: %+v", g)
+		}
+		for _, other := range []gozzard.Grant{listed, admin} {
+			if may(auth.Intersect([]gozzard.Grant{g}, []gozzard.Grant{other})...) || may(auth.Intersect([]gozzard.Grant{other}, []gozzard.Grant{g})...) {
+				t.Errorf("may together with %+v: %+v", other, g)
+			}
+		}
+	}
+}

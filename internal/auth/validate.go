@@ -208,7 +208,7 @@ func validateAccounts(g *gozzard.Grant) error {
 	switch {
 	case !runs && len(g.Accounts) > 0:
 		return fmt.Errorf("accounts: only the roles operator and admin can have accounts")
-	case runs && len(g.Accounts) == 0 && !g.EveryAccount():
+	case runs && len(g.Accounts) == 0 && !g.EveryAccount() && !g.RunsNothing():
 		return fmt.Errorf("accounts: the grant must name the accounts that commands may run as (--account): " +
 			"names, * for every account but root, root only by its name")
 	}

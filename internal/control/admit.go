@@ -78,6 +78,10 @@ func (p *Plane) checkPermitted(op *gozzard.Operation) error {
 	}
 
 	p.o.Observe.rejected("not_permitted")
+	if first.Action.OnAgent() {
+		return gozzard.Errorf(gozzard.ErrAppForbidden, "not permitted: app %s may not restart agents: this needs the role "+
+			"admin for all namespaces, or a grant for them that lists restart-agent", op.Caller.App)
+	}
 	return gozzard.Errorf(gozzard.ErrAppForbidden,
 		"not permitted: app %s may not %s processes of %s, and nothing else of the request", op.Caller.App, first.Action,
 		first.Key.Namespace)

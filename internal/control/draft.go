@@ -200,7 +200,7 @@ func (d *draft) noteRegistered(now time.Time) {
 }
 
 // registers: the first operation with a definition records it. A query changes nothing, and callers send unhost with
-// half a definition. Files and scripts are no processes.
+// half a definition. Files, scripts and agents are no processes.
 func registers(a gozzard.Action) bool {
 	return !a.ReadOnly() && a.OnProcess() && a != gozzard.ActionUnregister && a != gozzard.ActionUnhost
 }
@@ -300,6 +300,10 @@ func tooOld(it *gozzard.Item, host fleet.Host) *gozzard.Outcome {
 // notPermitted is the verdict on what a caller sees and may not do.
 func (p *Plane) notPermitted(caller gozzard.Caller, a gozzard.Action, namespace string) *gozzard.Outcome {
 	p.o.Observe.rejected("not_permitted")
+	if a.OnAgent() {
+		return &gozzard.Outcome{Code: gozzard.CodeRefused,
+			Message: fmt.Sprintf("not permitted: app %s may not restart the agent of this host", caller.App)}
+	}
 	return &gozzard.Outcome{Code: gozzard.CodeRefused,
 		Message: fmt.Sprintf("not permitted: app %s may not %s processes of %s here", caller.App, a, namespace)}
 }

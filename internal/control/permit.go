@@ -20,7 +20,7 @@ func (p *Plane) permit(d *draft, caller gozzard.Caller, recs map[gozzard.ProcID]
 	known := definitions{}
 	for i := range d.task.Attempts {
 		a := &d.task.Attempts[i]
-		if a.State.Final() || all && !a.Action.Listed() {
+		if a.State.Final() || all && !a.Action.Listed() || a.Action.OnAgent() { // begin has judged it: it has no account
 			continue
 		}
 		q := judged{caller: caller, attempt: a, given: &d.given[i]}

@@ -64,7 +64,7 @@ func (p *Plane) stillMay(caller *gozzard.Caller, w *delivery.Waited, info *gozza
 	if !caller.Rights.SeesHost(host) || !caller.Rights.MayOn(w.Action, w.Key.Namespace, host) {
 		return false
 	}
-	if w.Action.ReadOnly() {
+	if w.Action.ReadOnly() || w.Action.OnAgent() {
 		return true
 	}
 

@@ -69,6 +69,8 @@ func (d *decoder) setting(n *yamldoc.Node) {
 		d.boolean(n, &d.p.TrustedPaths)
 	case setShell:
 		d.boolean(n, &d.p.Shell)
+	case setAgentRestart:
+		d.boolean(n, &d.p.AgentRestart)
 	case setDowngrade:
 		d.boolean(n, &d.p.AllowDowngrade)
 	case setReleaseKey:
@@ -104,7 +106,7 @@ func (d *decoder) setting(n *yamldoc.Node) {
 		d.fault(n, "%q is not a setting; the settings are %s", n.Key,
 			strings.Join([]string{setAllowRoot, setDefaultUser, setUsers, setDenyUIDs, setPathPrefixes,
 				setTrustedPaths, setShell, setOps, setMaxProcesses, setNamespaces, setPrograms, setEnv, setFiles,
-				setScripts, setReleaseKey, setDowngrade}, ", "))
+				setScripts, setAgentRestart, setReleaseKey, setDowngrade}, ", "))
 	}
 }
 

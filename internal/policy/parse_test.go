@@ -25,6 +25,7 @@ trusted_paths: false
 shell: false
 ops: [start, query]
 max_processes: 7
+agent_restart: false
 `))
 	if err != nil {
 		t.Fatal(err)
@@ -80,6 +81,7 @@ func TestParseRefusesWithLines(t *testing.T) {
 		{"allow_root: \"true\"\n", []string{"line 1: allow_root must be true or false"}},
 		{"shell:\n", []string{"line 1: shell must be true or false"}},
 		{"# a\nalow_root: true\n", []string{`line 2: "alow_root" is not a setting; the settings are allow_root, default_user, users,`}},
+		{"agent_restart: maybe\n", []string{"line 1: agent_restart must be true or false"}},
 		{"release_key: release.pub\nallow_downgrade: 1\n",
 			[]string{"line 1: release_key must be the clean absolute path of a file", "line 2: allow_downgrade must be true or false"}},
 		{"users: root\n", []string{"line 1: users must be a list, is a text"}},

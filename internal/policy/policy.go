@@ -29,6 +29,7 @@ const (
 	setDefaultUser  = "default_user"
 	setFiles        = "files"
 	setScripts      = "scripts"
+	setAgentRestart = "agent_restart"
 )
 
 // Limits of a policy.
@@ -59,6 +60,8 @@ type Policy struct {
 	Scripts      ScriptRules     // which scripts the server may run
 	Env          []string        // variables that definitions may set although they are loaders; a final * is any rest
 
+	AgentRestart bool // the server may restart the agent
+
 	// The agent's program may be replaced by releases that are signed with this key. An older release needs
 	// AllowDowngrade.
 	ReleaseKey     string // a file; "" means release.pub in the state folder
@@ -84,7 +87,7 @@ func Default() *Policy {
 	return &Policy{
 		Users: []string{"@gozzard"}, DenyUIDs: []UIDRange{{1, 999}}, PathPrefixes: defaultPrefixes(),
 		TrustedPaths: true, Shell: true,
-		Ops: slices.Clone(controlled), MaxProcesses: defaultProcesses, file: "no file", cache: &accountCache{},
+		Ops: slices.Clone(controlled), MaxProcesses: defaultProcesses, AgentRestart: true, file: "no file", cache: &accountCache{},
 	}
 }
 
@@ -92,7 +95,7 @@ func Default() *Policy {
 func Everything() *Policy {
 	return &Policy{
 		AllowRoot: true, Users: []string{anyone}, PathPrefixes: []string{rootFolder()}, Shell: true,
-		Ops: slices.Clone(controlled), MaxProcesses: maxProcesses,
+		Ops: slices.Clone(controlled), MaxProcesses: maxProcesses, AgentRestart: true,
 		Files: FileRules{Paths: []string{rootFolder()}, Owners: []string{anyone, "root"}, MaxSize: gozzard.MaxFileBytes},
 		Scripts: ScriptRules{Accounts: []string{anyone, "root"}, MaxSize: gozzard.MaxScriptBytes,
 			MaxSeconds: gozzard.MaxScriptSeconds},
@@ -130,6 +133,9 @@ func rootFolder() string {
 func (p *Policy) Action(a gozzard.Action) error {
 	if slices.Contains(controlled, a) && !slices.Contains(p.Ops, a) {
 		return allowedBy(p.reject(setOps, "operation %s", a), a.String())
+	}
+	if a.OnAgent() && !p.AgentRestart {
+		return allowedBy(p.reject(setAgentRestart, "operation %s", a), "true")
 	}
 	return nil
 }
@@ -198,8 +204,14 @@ func (p *Policy) String() string {
 		ops = "operations " + list(p.Ops, gozzard.Action.String)
 	}
 
-	return fmt.Sprintf("%s; other accounts: %s; folders: %s; %s; %s; at most %d processes%s%s%s",
-		root, list(p.Users, itself), list(p.PathPrefixes, itself), ops, shell, p.MaxProcesses, p.namespaceText(), p.fileText(), p.scriptText())
+	restart := ""
+	if !p.AgentRestart {
+		restart = "; the server may not restart the agent"
+	}
+
+	return fmt.Sprintf("%s; other accounts: %s; folders: %s; %s; %s; at most %d processes%s%s%s%s",
+		root, list(p.Users, itself), list(p.PathPrefixes, itself), ops, shell, p.MaxProcesses, p.namespaceText(), p.fileText(),
+		p.scriptText(), restart)
 }
 
 func itself(s string) string { return s }

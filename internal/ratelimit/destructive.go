@@ -9,7 +9,7 @@ import (
 const blastFloor = 50
 
 // Blast limits how many processes a caller may stop, kill, restart, reload, unmanage or unregister, how many files it may
-// write, and on how many hosts it may run scripts.
+// write, and on how many hosts it may run scripts or restart the agent.
 //
 // A caller of the native API must confirm the number of processes if they are more than Targets, or more than Percent
 // of all processes that it can see. Files and scripts are counted in the same way, one on each host, and compared with the
@@ -111,7 +111,7 @@ func textsOf(op *gozzard.Operation) *texts {
 		switch a := op.Items[i].Action; {
 		case a.OnFile():
 			return fileTexts
-		case a == gozzard.ActionScript:
+		case a == gozzard.ActionScript || a.OnAgent():
 			return scriptTexts
 		}
 	}
@@ -119,13 +119,13 @@ func textsOf(op *gozzard.Operation) *texts {
 }
 
 // destructiveActions are the actions that count: they end a process, interrupt it, leave it without supervision, replace a
-// file, or do whatever a script does.
+// file, do whatever a script does, or interrupt the agent.
 var destructiveActions = []gozzard.Action{gozzard.ActionStop, gozzard.ActionKill, gozzard.ActionRestart,
 	gozzard.ActionReload, gozzard.ActionUnhost, gozzard.ActionUnregister, gozzard.ActionConfigure,
-	gozzard.ActionScript, gozzard.ActionTransfer}
+	gozzard.ActionScript, gozzard.ActionTransfer, gozzard.ActionRestartAgent}
 
 // destructiveWords is what texts call them.
-const destructiveWords = "stop, kill, restart, reload, unmanage, unregister, configure, script or transfer"
+const destructiveWords = "stop, kill, restart, reload, unmanage, unregister, configure, script, transfer or restart-agent"
 
 // DestructiveActions are the actions that count against the quota.
 func DestructiveActions() []gozzard.Action { return destructiveActions }

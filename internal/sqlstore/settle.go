@@ -40,9 +40,9 @@ var (
 		SELECT a, ns, n FROM v WHERE NOT EXISTS (SELECT 1 FROM attempts o
 			JOIN items i ON i.task_seq = o.task_seq AND i.item = o.item
 			WHERE o.agent_id = v.a AND o.task_seq > v.t AND o.state < 4 AND i.namespace = v.ns AND i.name = v.n
-			AND i.spec_hash IS NOT NULL AND i.action NOT IN (%d, %d, %d, %d, %d, %d)))`,
+			AND i.spec_hash IS NOT NULL AND i.action NOT IN (%d, %d, %d, %d, %d, %d, %d)))`,
 		gozzard.ActionQuery, gozzard.ActionUnhost, gozzard.ActionUnregister, gozzard.ActionConfigure, gozzard.ActionScript,
-		gozzard.ActionTransfer),
+		gozzard.ActionTransfer, gozzard.ActionRestartAgent),
 		"a TEXT", "ns TEXT", "n TEXT", "t BIGINT")
 
 	// These two return processes to what their hosts have: only if the definition that a host rejected is still the

@@ -313,6 +313,7 @@ func (m *maker) gse() object {
 	body := one()
 	body["hosts"] = m.some(m.host)
 	body["task_id"] = m.task()
+	body["type"] = 1 // of operate_agent
 	body["page"] = object{"start": m.IntN(3), "limit": 1 + m.IntN(5)}
 	body["proc_operate_req"] = m.some(func() any { return one() })
 
@@ -402,6 +403,8 @@ func (m *maker) native(rt route, r *request) {
 	case rt.path == "/api/v1/files":
 		body = object{"namespace": m.namespace(), "hosts": m.some(hosts), "path": "/data/x.conf", "account": "root",
 			"content": "x"}
+	case rt.path == "/api/v1/hosts/restart":
+		body = object{"hosts": m.some(hosts), "force": m.IntN(2) == 0}
 	case rt.path == "/api/v1/config/templates":
 		body = object{"biz": m.biz(), "name": fmt.Sprintf("t%d", m.IntN(1000)), "file_name": "x.conf", "folder": "/data", "owner": "root",
 			"group": "root", "content": "x"}

@@ -26,7 +26,7 @@ func calls() map[string][]string {
 	proc := append(esbDirs[:2:2], "/api/v2/proc/", "/api/bk-gse/prod/api/v2/proc/")
 	cluster := []string{"/api/v2/cluster/", "/api/bk-gse/prod/api/v2/cluster/"}
 	out := map[string][]string{"get_agent_status": esbDirs, "get_agent_info": esbDirs, "list_agent_state": cluster,
-		"list_agent_info": cluster}
+		"list_agent_info": cluster, "operate_agent": cluster}
 	for _, n := range []string{"register_proc_info", "update_proc_info", "unregister_proc_info", "operate_proc",
 		"operate_proc_v2", "operate_proc_multi",
 		"get_proc_operate_result", "get_proc_operate_result_v2", "get_proc_status", "get_proc_status_v2",

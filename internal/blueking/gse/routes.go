@@ -49,6 +49,7 @@ func (s *server) routes() []blueking.Route {
 		{Name: "list_agent_state", Families: cluster, Access: user, MaxBody: small, Read: true,
 			Handle: s.listAgentState},
 		{Name: "list_agent_info", Families: cluster, Access: user, MaxBody: small, Read: true, Handle: s.listAgentInfo},
+		{Name: "operate_agent", Families: cluster, Access: user, MaxBody: small, Handle: s.operateAgent},
 		{Name: "async_execute_script", Path: "extensions/async_execute_script", Families: task, Access: user, MaxBody: small,
 			Handle: s.runScript},
 		{Name: "get_execute_script_result", Path: "extensions/get_execute_script_result", Families: task, Access: user,

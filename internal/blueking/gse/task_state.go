@@ -105,10 +105,10 @@ func timedOut(a *gozzard.Attempt) bool {
 	return false
 }
 
-// agentName is the name of the host of an attempt: as the caller of a script or a transfer named it, else the id of its agent.
+// agentName is the name of the host of an attempt: as the caller of a script, a transfer or a restart named it, else the id of its agent.
 func agentName(door string, a *gozzard.Attempt) string {
 	switch {
-	case door == doorScript || door == doorTransfer:
+	case door == doorScript || door == doorTransfer || door == doorRestart:
 		return a.ResultKey
 	case a.Agent != "":
 		return string(a.Agent)
