@@ -37,6 +37,7 @@ func TestPercentWithoutValues(t *testing.T) {
 	for text, want := range map[string]string{
 		"${'%(a)s' % ()}": "format requires a mapping", "${'%(a)s' % []}": "list indices must be integers or slices, not str",
 		"${'%(a)s' % 1}": "format requires a mapping", "${'%s %(a)s' % (1,)}": "format requires a mapping",
+		"${'é%s %y' % (1, 2)}": "unsupported format character 'y' (0x79) at index 5",
 	} {
 		if _, err := render(text, with); err == nil || !strings.HasSuffix(err.Error(), want) {
 			t.Errorf("%s: %v, want %s", text, err, want)

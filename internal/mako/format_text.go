@@ -28,6 +28,7 @@ func (r *run) percent(text string, values Value) (Value, error) {
 			i += n
 			continue
 		}
+		p.before = text[:i]
 		one, n, err := p.field(text[i:])
 		if err != nil {
 			return nil, err
@@ -56,6 +57,7 @@ type percents struct {
 	list    bool
 	mapping *starlark.Dict
 	at      int
+	before  string // the text before the field
 }
 
 func (p *percents) next() (Value, error) {
@@ -124,7 +126,7 @@ func (p *percents) field(text string) (string, int, error) {
 			return "", 0, err
 		}
 	}
-	one, err := s.percent(value, text[i:], i)
+	one, err := s.percent(value, text[i:], utf8.RuneCountInString(p.before)+utf8.RuneCountInString(text[:i]))
 	_, size := utf8.DecodeRuneInString(text[i:])
 	return one, i + size, err
 }
