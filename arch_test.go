@@ -29,6 +29,7 @@ var mayImport = map[string][]string{
 
 	// The program: flags, verbs and tables. Long-lived parts are in the composition roots, drivers behind them.
 	"cmd/gozzard": {".", "client", "internal/agentd", "internal/doctor", "internal/server",
+		"internal/adopt",            // keeps processes that another supervisor gives up
 		"internal/agentsock",        // the client of the agent's socket, as package client is of the API
 		"internal/atomicfile",       // checks that only the owner may read a secret
 		"internal/backup",           // keys and options of the verbs
@@ -128,6 +129,7 @@ var mayImport = map[string][]string{
 	"internal/wire": {"."},
 
 	// Small and finished.
+	"internal/adopt":      {},
 	"internal/atomicfile": {},
 	"internal/cron":       {},
 	"internal/expression": {},

@@ -201,7 +201,7 @@ var plainTexts = map[string]string{
 	"on record and alive": ruleName, "started and fits": ruleName, "started, nothing on record": ruleName,
 	"successor in the group": ruleName, "two candidates": ruleName, "younger than the pid file": ruleName,
 
-	"register %s": typed, "%snewest: %d:%s\n": typed,
+	"register %s": typed, "start %s": typed, "%snewest: %d:%s\n": typed,
 	"# opens backups of gozzard; made %s\n# public key: %s\n%s\n": typed, "gozzard: %v": typed, "gozzard: %s:": typed,
 	"gozzard %s %s %s/%s\n": typed, "%s %s --credentials %s": typed, "demo remove": typed,
 	"retire CODE": typed, "delete CODE": typed, "disable CODE": typed, "enable CODE": typed, "approve VERSION": typed,

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"io"
@@ -8,11 +9,13 @@ import (
 	"os"
 	"path"
 	"path/filepath"
+	"regexp"
 	"slices"
 	"strings"
 
 	"github.com/spf13/cobra"
 
+	"github.com/gozzard/gozzard/internal/agentd"
 	"github.com/gozzard/gozzard/internal/importer"
 	"github.com/gozzard/gozzard/internal/specjson"
 )
@@ -25,6 +28,12 @@ type importOptions struct {
 	namespace string
 	user      string
 	profile   string
+
+	adopt  bool
+	dryRun bool
+	yes    bool
+	data   string // state folder of the agent
+	socket string
 }
 
 // importFormat is a format that can be imported.
@@ -33,6 +42,11 @@ type importFormat struct {
 	read    func([]importer.File, importer.World) (*importer.Result, error)
 	profile bool // it has variables for several environments
 	units   bool // files may be given by the names of units
+
+	// Running processes of this format can be adopted: their pids by Process.Source, and the command line of their supervisor, if
+	// it must end.
+	pids   func(context.Context, []importer.File, *importer.Result) (map[string]int, error)
+	daemon *regexp.Regexp
 }
 
 func importFormats() []importFormat {
@@ -93,6 +107,7 @@ A configuration that cannot be read is an error, and nothing is printed.
 Exit code: 0 everything was imported, 6 some processes were left out, 2 a configuration cannot be read.`,
 	}
 	for _, f := range importFormats() {
+		adoptable(&f)
 		cmd.AddCommand(newImportFormatCommand(env, f))
 	}
 	return cmd
@@ -106,7 +121,7 @@ func newImportFormatCommand(env *cliEnv, format importFormat) *cobra.Command {
 		return nil, cobra.ShellCompDirectiveDefault // files
 	}
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
-		return env.imports(&o, format, args, cmd.InOrStdin())
+		return env.imports(cmd.Context(), &o, format, args, cmd.InOrStdin())
 	}
 
 	f := cmd.Flags()
@@ -118,11 +133,18 @@ func newImportFormatCommand(env *cliEnv, format importFormat) *cobra.Command {
 	if format.profile {
 		f.StringVar(&o.profile, "env", "", "also use the variables of env_`NAME`, such as production")
 	}
+	if format.pids != nil {
+		f.BoolVar(&o.adopt, "adopt", false, "register the processes that run, adopt them without a restart, and end the other supervisor")
+		f.BoolVar(&o.dryRun, "dry-run", false, "with --adopt: print what would be done, and do nothing")
+		f.BoolVarP(&o.yes, "yes", "y", false, "with --adopt: do not ask")
+		f.StringVar(&o.data, "data", "./agent", "with --adopt: state folder of the agent")
+		f.StringVar(&o.socket, "socket", agentd.SocketName, "with --adopt: `PATH` of the agent's socket; a name without a folder is in the state folder")
+	}
 	return cmd
 }
 
 // imports reads configurations and writes definitions and the report.
-func (env *cliEnv) imports(o *importOptions, format importFormat, args []string, in io.Reader) error {
+func (env *cliEnv) imports(ctx context.Context, o *importOptions, format importFormat, args []string, in io.Reader) error {
 	// Read the configurations.
 	if err := o.output.check(); err != nil {
 		return err
@@ -136,7 +158,13 @@ func (env *cliEnv) imports(o *importOptions, format importFormat, args []string,
 		return usage("cannot import: %w; nothing was imported", err)
 	}
 
-	// Write what became of them.
+	// Adopt what runs, or write what became of them.
+	if o.adopt {
+		if n := result.LeftOutProcesses(); n > 0 {
+			_, _ = io.WriteString(env.errs, env.reportText(result)) // stderr may be closed
+		}
+		return env.adopt(ctx, o, format, files, result, in)
+	}
 	if err := env.writeImport(o, result); err != nil {
 		return err
 	}

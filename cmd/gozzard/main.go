@@ -10,6 +10,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/gozzard/gozzard/internal/adopt"
 	"github.com/gozzard/gozzard/internal/agentd"
 	"github.com/gozzard/gozzard/internal/language"
 )
@@ -19,6 +20,7 @@ var version = "dev"
 
 // main runs the program until its end, or until SIGINT or SIGTERM.
 func main() {
+	adopt.Serve()
 	agentd.ServeGuard() // first: a guard needs nothing else of this program
 
 	ctx, stop := untilSignal(context.Background())

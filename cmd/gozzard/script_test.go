@@ -26,6 +26,7 @@ import (
 	"github.com/rogpeppe/go-internal/testscript"
 
 	"github.com/gozzard/gozzard/client"
+	"github.com/gozzard/gozzard/internal/adopt"
 	"github.com/gozzard/gozzard/internal/agentd"
 	"github.com/gozzard/gozzard/internal/release"
 	"github.com/gozzard/gozzard/test/fleettest"
@@ -34,6 +35,7 @@ import (
 
 // TestMain makes this test binary the program that scripts run. A script about updates gives it a version.
 func TestMain(m *testing.M) {
+	adopt.Serve()
 	agentd.ServeGuard()
 	testscript.Main(m, map[string]func(){"gozzard": func() {
 		if v := os.Getenv("SCRIPT_VERSION"); v != "" {
@@ -57,7 +59,7 @@ func TestScripts(t *testing.T) {
 	testscript.Run(t, testscript.Params{
 		Dir: filepath.Join("testdata", "script"),
 		Setup: func(e *testscript.Env) error {
-			e.Vars = append(e.Vars, "ME="+me.Username)
+			e.Vars = append(e.Vars, "ME="+me.Username, "HOMEDIR="+me.HomeDir)
 			e.Defer(func() { killLeftovers(t, e.WorkDir) })
 			return nil
 		},
@@ -70,6 +72,7 @@ func TestScripts(t *testing.T) {
 			"release":   makeRelease,
 			"oldgrants": oldGrants,
 			"totp":      totp,
+			"npm":       npm,
 			"postgres": func(ts *testscript.TestScript, _ bool, _ []string) {
 				ts.Setenv("POSTGRES", pgtest.Start(t, "off").URL("postgres"))
 			},
@@ -144,6 +147,17 @@ func expand(ts *testscript.TestScript, neg bool, args []string) {
 		ts.Check(err)
 		text := strings.NewReplacer("$WORK", ts.Getenv("WORK"), "$ME", ts.Getenv("ME")).Replace(string(b))
 		ts.Check(os.WriteFile(path, []byte(text), 0o600))
+	}
+}
+
+// npm installs a package into a folder, with the settings of this machine: npm PACKAGE@VERSION FOLDER.
+func npm(ts *testscript.TestScript, neg bool, args []string) {
+	if neg || len(args) != 2 {
+		ts.Fatalf("usage: npm PACKAGE@VERSION FOLDER")
+	}
+	out, err := exec.Command("npm", "install", "--silent", "--no-audit", "--no-fund", "--prefix", ts.MkAbs(args[1]), args[0]).CombinedOutput()
+	if err != nil {
+		ts.Fatalf("npm install %s: %v: %s", args[0], err, out)
 	}
 }
 

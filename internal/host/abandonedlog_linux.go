@@ -29,6 +29,7 @@ func (l *logs) manage(folder string, managed bool) {
 	if managed {
 		l.managed[folder] = true
 		delete(l.abandoned, folder)
+		_, _ = l.get(folder) // a process that was adopted may have a log that no command of ours has made
 		return
 	}
 	delete(l.managed, folder)

@@ -6,6 +6,7 @@ import (
 	"maps"
 	"math"
 	"path"
+	"regexp"
 	"slices"
 	"strconv"
 	"strings"
@@ -167,6 +168,12 @@ func (d *draft) finish(w *World) {
 		d.note(Check, d.from, "the program is a script, which may become another program",
 			"if it does, give the name of that program as proc_name: ps -o comm shows it")
 	}
+	for _, name := range slices.Sorted(maps.Keys(d.env)) {
+		if isSecret.MatchString(name) && d.env[name] != "" {
+			d.note(Security, entry{key: name}, "the server stores the variables of a definition, and people with rights can read them",
+				"if this is a secret, put it into a file on the host and name that file as env_file")
+		}
+	}
 	if len(d.env) > 0 {
 		d.dropOwnVariables()
 		d.set("env", maps.Clone(d.env))
@@ -197,6 +204,8 @@ func (d *draft) finish(w *World) {
 	}
 	d.res.Processes = append(d.res.Processes, d.proc)
 }
+
+var isSecret = regexp.MustCompile(`(?i)SECRET|PASSWORD|PASSWD|TOKEN|PRIVATE|_KEY$|^KEY$|CREDENTIAL`)
 
 // dropOwnVariables removes the variables that Gozzard sets.
 func (d *draft) dropOwnVariables() {

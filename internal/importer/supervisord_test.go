@@ -127,7 +127,7 @@ restart: on-failure
 	if diff := cmp.Diff(want, string(importer.WriteYAML(r.Processes))); diff != "" {
 		t.Error(diff)
 	}
-	if diff := cmp.Diff([]string{"check worker_01 exitcodes", "check worker_02 exitcodes", "left out memmon [eventlistener:memmon]"},
+	if diff := cmp.Diff([]string{"security web SECRET", "check worker_01 exitcodes", "check worker_02 exitcodes", "left out memmon [eventlistener:memmon]"},
 		notes(r, importer.LeftOut, importer.Security, importer.Check)); diff != "" {
 		t.Error(diff)
 	}
