@@ -32,6 +32,7 @@ type Plane interface {
 	Results(ctx context.Context, caller gozzard.Caller, id gozzard.TaskID) (record.TaskResults, error)
 	Await(ctx context.Context, caller gozzard.Caller, id gozzard.TaskID, max time.Duration) (record.TaskResults, error)
 	Tasks(ctx context.Context, caller gozzard.Caller, f record.TaskFilter, limit int) (record.TaskPage, error)
+	CancelTask(ctx context.Context, q *record.Cancel) (record.TaskResults, error)
 	FailedItems(ctx context.Context, caller gozzard.Caller, id gozzard.TaskID, only []int) ([]gozzard.Item, error)
 	Find(caller gozzard.Caller, f fleet.Filter, start, limit int) (int, []fleet.Row)
 	Hosts(caller gozzard.Caller) []fleet.Host

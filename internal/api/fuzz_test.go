@@ -149,6 +149,7 @@ func FuzzRequest(f *testing.F) {
 			`{"action":"start","biz":2,"env":3,"expression":"front*.[web,db].*.nginx.*","when_offline":"wait","wait_seconds":90}`},
 		{"/api/v1/tasks", "", "since=2026-01-02T15:04:05Z&action=start&host=0:10.0.0.1&name=w*&state=failed&before=17&mine=true", ""},
 		{"/api/v1/tasks/{id}/retry", "GSETASK:20240102030405:7", "", `{"confirm":2,"dry_run":true,"when_offline":"wait"}`},
+		{"/api/v1/tasks/{id}/cancel", "GSETASK:20240102030405:7", "", `{"attempts":[0,2]}`},
 		{"/api/v1/tasks/{id}", "GSETASK:20240102030405:7", "wait=1s", ""},
 		{"/api/v1/processes", "", "namespace=shop&name=w*&host=0:10.0.0.1&state=running&limit=10&start=0", ""},
 		{"/api/v1/processes", "", "biz=2&env=3&expression=*",

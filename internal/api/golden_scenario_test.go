@@ -107,6 +107,8 @@ func playOperations(_ *testing.T, r *recorder) {
 	r.send("POST", retry, `{"dry_run":true}`)
 	r.send("POST", retry, `{"confirm":1}`)
 	r.send("POST", "/api/v1/tasks/GSETASK:20240102030405:8/retry", "{}")
+	r.send("POST", "/api/v1/tasks/GSETASK:20240102030405:7/cancel", "{}")
+	r.send("POST", "/api/v1/tasks/GSETASK:20240102030405:8/cancel", `{"attempts":[]}`)
 }
 
 func playTopology(t *testing.T, r *recorder) {

@@ -8,6 +8,7 @@ import (
 	"net/http"
 	"net/http/httptest"
 	"net/netip"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -110,6 +111,21 @@ func (p *plane) FailedItems(ctx context.Context, caller gozzard.Caller, id gozza
 	p.repeated = only
 	_, err := p.Results(ctx, caller, id)
 	return p.failed, err
+}
+
+// CancelTask cancels what waits.
+func (p *plane) CancelTask(ctx context.Context, q *record.Cancel) (record.TaskResults, error) {
+	res, err := p.Results(ctx, q.Caller, q.Task)
+	if err != nil {
+		return res, err
+	}
+	res.Attempts = slices.Clone(res.Attempts)
+	for i := range res.Attempts {
+		if a := &res.Attempts[i]; a.State == gozzard.AttemptPending && q.Only(a) {
+			a.State, a.Outcome = gozzard.AttemptNotExecuted, gozzard.Outcome{Code: gozzard.CodeCancelled}
+		}
+	}
+	return res, nil
 }
 
 func (p *plane) Await(ctx context.Context, caller gozzard.Caller, id gozzard.TaskID,

@@ -82,6 +82,15 @@ func operationRoutes() []Route {
 				answers(http.StatusOK, client.Preview{},
 					"Nothing was done: nothing has failed, or with dry_run, what the request would do.")...),
 			Errors: taskErrors()},
+
+		{Method: http.MethodPost, Path: "/api/v1/tasks/{id}/cancel", Access: AccessCaller, serve: (*api).postCancel,
+			Summary: "Cancel the attempts of a task that were not sent to their hosts. Their verdicts are in the record when the answer " +
+				"comes, and they are never sent. What was sent runs on and gets its true verdict. The right is that of the operation, for " +
+				"each attempt; if it is missing for one of them, none is cancelled. A retry of the task is a new operation.",
+			Parameters: []Parameter{inPath("id", "The id of the task.")},
+			Body:       jsonBody(client.CancelRequest{}),
+			Answers:    answers(http.StatusOK, client.Cancelled{}, "What became of the attempts."),
+			Errors:     taskErrors()},
 	}
 }
 

@@ -36,6 +36,7 @@ var rowsElsewhere = map[string]string{
 	"PUT /api/v1/releases/{version}/files/{file}": "stores bytes whose digest the published manifest has: no change of what is known",
 	"POST /api/v1/rolls":                          "test/storetest releases",
 	"PUT /api/v1/rolls/{version}":                 "test/storetest releases",
+	"POST /api/v1/tasks/{id}/cancel":              "nothing waits here: test/fleettest TestCancelNative",
 	"DELETE /api/v1/config/templates/{template}":  "its templates have other ids: test/storetest config",
 }
 

@@ -170,6 +170,7 @@ var unproven = map[string]string{
 	"PUT /api/v1/rolls/{version}":                 "of a roll, see there",
 	"DELETE /api/v1/enrol/tokens/{id}":            "its tokens have other names: internal/enrol TestRightsOfEnrollers",
 	"DELETE /api/v1/users/{name}/tokens/{id}":     "its tokens have other names: internal/api",
+	"POST /api/v1/tasks/{id}/cancel":              "nothing waits here: test/fleettest TestTT4CancelNativeOfOthers",
 	"DELETE /api/v1/config/templates/{template}":  "its templates have other ids: test/fleettest TestConfigNative",
 }
 
