@@ -44,7 +44,7 @@ func pages() []page {
 	english, chinese := readme, readme
 	english.file, chinese.file = "README.md", "README.zh.md"
 
-	return []page{english, chinese, firstProcess(), compatibility(), examplesPage(), businesses(), configurationFiles(), install(), addHosts(),
+	return []page{english, chinese, firstProcess(), apiPage("docs/api.md"), apiPage("docs/zh/api.md"), compatibility(), examplesPage(), businesses(), configurationFiles(), install(), addHosts(),
 		monitor(), upgrade(), uninstall(), troubleshoot()}
 }
 
@@ -52,6 +52,12 @@ func firstProcess() page {
 	return page{file: "docs/first-process.md", replaced: []string{"USER", "root"}, rules: []rule{
 		{begins: "make build", how: elsewhere, why: built},
 		{begins: "bin/gozzard dev", how: background, then: "soon online bin/gozzard; cp /stage/example-0.yaml sleeper.yaml"},
+	}}
+}
+
+func apiPage(file string) page {
+	return page{file: file, rules: []rule{
+		{begins: "bin/gozzard dev", how: background, then: "soon online bin/gozzard"},
 	}}
 }
 
