@@ -48,7 +48,10 @@ func (b *bench) fanOut(ctx context.Context, s *testServer, m *measured, agents [
 		b.say("%s: %d targets accepted after %s, all verdicts read after %s, %s of CPU per operation", m, f.targets,
 			f.accepted.Round(time.Millisecond), f.whole.Round(time.Millisecond), f.cpu)
 	}
-	return b.fanFiles(ctx, s, m, agents)
+	if err := b.fanFiles(ctx, s, m, agents); err != nil {
+		return err
+	}
+	return b.fanRelease(ctx, s, m, agents)
 }
 
 // fanRounds measures some equal tasks.

@@ -38,6 +38,8 @@ type measured struct {
 	fan, fanLarge fanned
 
 	files, filesLarge fanned
+
+	generated, released fanned
 }
 
 func (m *measured) String() string { return fmt.Sprintf("%d agents, %s", m.agents, m.way) }
@@ -58,6 +60,7 @@ type results struct {
 	memory  *sheet.Table
 	fan     *sheet.Table
 	files   *sheet.Table
+	release *sheet.Table
 	back    *sheet.Table
 	costs   *sheet.Table
 }
@@ -71,6 +74,7 @@ func newResults(o options) *results {
 	r.memory = r.Table("Memory of the server for each agent", "server", "bare NATS")
 	r.fan = r.Table("One task on all hosts, all verdicts durable and read", "time", "server CPU per operation")
 	r.files = r.Table("One file written on all hosts, one content for all, all verdicts durable and read", "time", "server CPU per host")
+	r.release = r.Table("A configuration file from a template of 20 KB, another content for each host, the end of the job read", "time", "server CPU per host")
 	r.back = r.Table("From kill -9 of the server until the status of all processes is known again", "time", "until the server answers")
 	r.costs = r.Table("The three largest costs, in shares of the server's CPU", "costs", "")
 	return r
@@ -125,6 +129,7 @@ func (r *results) addFigures(m *measured) {
 		fmt.Sprintf("≤ %.0f KB with TLS", goalMemory))
 	r.addFan(m)
 	r.addFiles(m)
+	r.addRelease(m)
 	r.back.Add(m.String(), fmt.Sprintf("%.1f s, %.1f s of server CPU; the simulated hosts take %.0f %% of the CPU of both", m.back.Seconds(),
 		m.backCPU.Seconds(), 100*m.backAgents),
 		fmt.Sprintf("%.1f s", m.serving.Seconds()), "", fmt.Sprintf("< %.0f s at %d", m.goalBack().Seconds(), goalAgents))
