@@ -160,7 +160,7 @@ func (w *writer) code() string {
 	case 8:
 		return "<%\ndef outer(x):\n    n = [x]\n    c = 0\n    def inner(y):\n        " + w.pick("nonlocal c\n        c += 1", "n.append(y)", "return (n, c, y)") + "\n        return (n, c)\n    inner(1)\n    return inner(2), c\n%>${outer(" + w.any() + ")}"
 	default:
-		return "<%\nv = " + w.any() + "\nv " + w.pick("+=", "-=", "*=", "//=", "%=", "|=", "&=") + " " + w.any() + "\n%>${v}"
+		return "<%\nv = " + w.any() + "\nv " + w.pick("+=", "-=", "*=", "//=", "%=", "|=", "&=") + " " + w.any() + "\n%>${sorted(map(repr, v)) if isinstance(v, set) else v}"
 	}
 }
 

@@ -38,6 +38,8 @@ func TestPercentWithoutValues(t *testing.T) {
 		"${'%(a)s' % ()}": "format requires a mapping", "${'%(a)s' % []}": "list indices must be integers or slices, not str",
 		"${'%(a)s' % 1}": "format requires a mapping", "${'%s %(a)s' % (1,)}": "format requires a mapping",
 		"${'é%s %y' % (1, 2)}": "unsupported format character 'y' (0x79) at index 5",
+		"${'%c' % (2**70,)}":   "%c arg not in range(0x110000)", "${'{:c}'.format(2**70)}": "Python int too large to convert to C long",
+		"${chr(2**70)}": "Python int too large to convert to C int", "${chr(-1)}": "chr() arg not in range(0x110000)",
 	} {
 		if _, err := render(text, with); err == nil || !strings.HasSuffix(err.Error(), want) {
 			t.Errorf("%s: %v, want %s", text, err, want)

@@ -177,7 +177,10 @@ func (s spec) integer(i starlark.Int) (string, error) {
 	bases := map[byte]int{0: 10, 'd': 10, 'n': 10, 'x': 16, 'X': 16, 'o': 8, 'b': 2}
 	if s.kind == 'c' {
 		code, ok := i.Int64()
-		if !ok || code < 0 || code > utf8.MaxRune {
+		if !ok {
+			return "", raise("OverflowError", "Python int too large to convert to C long")
+		}
+		if code < 0 || code > utf8.MaxRune {
 			return "", raise("OverflowError", "%%c arg not in range(0x110000)")
 		}
 		return s.pad("", string(rune(code))), nil

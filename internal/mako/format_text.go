@@ -210,6 +210,9 @@ func (s spec) percent(v Value, rest string, at int) (string, error) {
 		if !ok {
 			return "", raise("TypeError", "%%c requires int or char")
 		}
+		if !fits(i) {
+			return "", raise("OverflowError", "%%c arg not in range(0x110000)")
+		}
 		return s.integer(i)
 	}
 

@@ -1,6 +1,7 @@
 package mako
 
 import (
+	"math"
 	"strings"
 	"unicode/utf8"
 
@@ -19,13 +20,25 @@ func (c *call) shown(f func(Value) string) (Value, error) {
 	return starlark.String(text), c.run.spend(len(text))
 }
 
+// fits reports whether a number is one of 64 bits.
+func fits(i starlark.Int) bool {
+	_, ok := i.Int64()
+	return ok
+}
+
 func pyChr(c *call) (Value, error) {
 	if err := c.count(1, 1); err != nil {
 		return nil, err
 	}
+	if i, ok := c.args[0].(starlark.Int); ok && !fits(i) {
+		return nil, raise("OverflowError", "Python int too large to convert to C int")
+	}
 	n, err := asInt(c.args[0])
 	if err != nil {
 		return nil, err
+	}
+	if n > math.MaxInt32 || n < math.MinInt32 {
+		return nil, raise("OverflowError", "Python int too large to convert to C int")
 	}
 	if n < 0 || n > utf8.MaxRune || !utf8.ValidRune(rune(n)) {
 		return nil, raise("ValueError", "chr() arg not in range(0x110000)")
