@@ -78,8 +78,11 @@ func (s *testServer) makeTemplate(ctx context.Context, hosts int) (id int64, err
 
 // work starts a job on the files of all hosts and waits for its end.
 func (s *testServer) work(ctx context.Context, template int64, hosts int, what string) (accepted time.Duration, err error) {
-	r := client.ConfigJobRequest{Work: what, Templates: []int64{template}, Confirm: hosts}
-	r.Biz = releaseBiz
+	r := client.ConfigJobRequest{Work: what, Templates: []int64{template}}
+	r.Biz, r.Expression = releaseBiz, "*.*.*.*.*"
+	if what == "release" {
+		r.Confirm = hosts
+	}
 	began := time.Now()
 	text, err := s.Call(ctx, http.MethodPost, "/api/v1/config/jobs", r)
 	if err != nil {
@@ -91,7 +94,7 @@ func (s *testServer) work(ctx context.Context, template int64, hosts int, what s
 	if err := json.Unmarshal(text, &job); err != nil || job.ID == 0 {
 		return 0, fmt.Errorf("the job was not accepted: %.300s", text)
 	}
-	path := fmt.Sprintf("/api/v1/config/jobs/%d", job.ID)
+	path := fmt.Sprintf("/api/v1/config/jobs/%d?biz=%d", job.ID, releaseBiz)
 	for !job.Done() {
 		select {
 		case <-ctx.Done():
