@@ -113,8 +113,8 @@ func TestTD25EventsOfAFloodAreRemoved(t *testing.T) {
 	ft.Until(t, time.Minute, func() string { return "the events of another host are not recorded" },
 		func() bool { return ft.ListFailures(t, c).Has(want) == len(want) })
 	refused := func() float64 { return metric(t, s, `gozzard_security_refused_total{rule="event_rate"}`) }
-	ft.Until(t, 2*time.Minute, func() string { return fmt.Sprintf("%d events of one host are recorded", f.acked.Load()) },
-		func() bool { return refused() > 0 })
+	ft.Until(t, 5*time.Minute, func() string { return fmt.Sprintf("%d events of one host are recorded", f.acked.Load()) },
+		func() bool { return refused() > 0 }) // on a busy machine a flood is hardly faster than what is allowed
 	time.Sleep(2 * time.Second)
 	close(stop)
 	<-poured
