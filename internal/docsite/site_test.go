@@ -110,7 +110,6 @@ func TestLanguages(t *testing.T) {
 
 // TestAnswers: methods, unknown pages, headers and compression.
 func TestAnswers(t *testing.T) {
-	var routes []string
 	site := docsite.New(nil)
 	for path, want := range map[string]int{
 		"/docs/en/install": 200, "/docs/en/nope": 404, "/docs/xx/install": 404, "/docs/pictures/task-light.png": 200,
@@ -123,12 +122,7 @@ func TestAnswers(t *testing.T) {
 		if csp := w.Header().Get("Content-Security-Policy"); !strings.Contains(csp, "default-src 'none'") || strings.Contains(csp, "script") {
 			t.Errorf("%s: a browser may %q", path, csp)
 		}
-		routes = append(routes, path)
 	}
-	if len(routes) == 0 {
-		t.Fatal("nothing was asked")
-	}
-
 	w := httptest.NewRecorder()
 	site.ServeHTTP(w, httptest.NewRequest(http.MethodPost, "/docs/en/", nil))
 	if w.Code != http.StatusMethodNotAllowed {

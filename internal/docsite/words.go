@@ -19,7 +19,6 @@ var words = map[string]map[string]string{
 		"%d places":                         "找到 %d 处",
 		"%d places, the first %d are shown": "找到 %d 处，显示前 %d 处",
 		"Nothing was found. Try fewer or other words": "没有找到。请减少关键词，或换一个词",
-		"Only in English": "仅有英文",
 	},
 }
 
