@@ -20,8 +20,12 @@ type command struct {
 
 // prints is the text that the page promises as output, "" if it promises none.
 func (c command) prints() string {
-	_, text, _ := strings.Cut(c.says, "prints: ")
-	return text
+	for _, mark := range []string{"prints: ", "输出："} {
+		if _, text, found := strings.Cut(c.says, mark); found {
+			return text
+		}
+	}
+	return ""
 }
 
 var (
@@ -104,5 +108,8 @@ func TestReadPage(t *testing.T) {
 	}
 	if p := all[0].prints(); p != "x y" {
 		t.Errorf("it prints %q", p)
+	}
+	if p := (command{says: "输出：x y"}).prints(); p != "x y" {
+		t.Errorf("in Chinese it prints %q", p)
 	}
 }

@@ -18,8 +18,9 @@ import (
 
 func TestMain(m *testing.M) { ft.Main(m) }
 
-// TestCommandsOfPages runs every command of the pages, page by page, each on a machine of its own. What a table of
-// rules leaves out has a reason there. A rule that fits no command fails, so the tables do not rot.
+// TestCommandsOfPages runs every command of the pages, page by page, each on a machine of its own. The commands of a page in
+// Chinese run as in a Chinese shell. What a table of rules leaves out has a reason there. A rule that fits no command fails, so
+// the tables do not rot.
 func TestCommandsOfPages(t *testing.T) {
 	if os.Getuid() != 0 {
 		t.Skip("needs root for a machine of its own")
@@ -34,7 +35,7 @@ func TestCommandsOfPages(t *testing.T) {
 	}
 }
 
-// run runs the commands of a page by its rules. programs are further files for /stage, by name.
+// run runs the commands of a page by its rules. programs are further files and folders for /stage, by name.
 func (p page) run(t *testing.T, limit time.Duration, programs map[string]string) {
 	t.Helper()
 	stage := t.TempDir()
@@ -47,12 +48,12 @@ func (p page) run(t *testing.T, limit time.Duration, programs map[string]string)
 	all := map[string]string{"gozzard": ft.Binary(t)}
 	maps.Copy(all, programs)
 	for name, from := range all {
-		if out, err := exec.Command("cp", from, filepath.Join(stage, name)).CombinedOutput(); err != nil {
+		if out, err := exec.Command("cp", "-r", from, filepath.Join(stage, name)).CombinedOutput(); err != nil {
 			t.Fatalf("%v: %s", err, out)
 		}
 	}
 
-	out := inWorld(t, stage, limit)
+	out := inWorld(t, stage, p.locale(), limit)
 	t.Logf("%d commands were run, %d are left to other tests:\n%s", run, left, out)
 }
 
@@ -63,8 +64,16 @@ func write(t *testing.T, file, text string) {
 	}
 }
 
+// locale is the environment that chooses the language of the programs: that of the page.
+func (p page) locale() string {
+	if strings.HasPrefix(p.file, "docs/zh/") || strings.HasSuffix(p.file, ".zh.md") {
+		return "LANG=zh_CN.UTF-8"
+	}
+	return "LC_ALL=C"
+}
+
 // inWorld runs the script of a page on a machine of its own.
-func inWorld(t *testing.T, stage string, limit time.Duration) string {
+func inWorld(t *testing.T, stage, locale string, limit time.Duration) string {
 	t.Helper()
 	testdata, err := filepath.Abs("testdata")
 	if err != nil {
@@ -75,7 +84,7 @@ func inWorld(t *testing.T, stage string, limit time.Duration) string {
 	defer cancel()
 	cmd := exec.CommandContext(ctx, "unshare", "--mount", "--pid", "--net", "--ipc", "--fork", "--kill-child",
 		"--propagation", "private", "bash", filepath.Join(testdata, "world.sh"), t.TempDir(), testdata, stage, "page.sh")
-	cmd.Env = []string{"PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin:/usr/local/go/bin", "LC_ALL=C",
+	cmd.Env = []string{"PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin:/usr/local/go/bin", locale,
 		"HOME=/root", "GORACE=atexit_sleep_ms=50"} // else each program waits for a second at its end
 	out, err := cmd.CombinedOutput()
 	if err != nil {

@@ -2,6 +2,8 @@
 
 package pages_test
 
+import "strings"
+
 // page is a page with the rules for its commands.
 type page struct {
 	file     string
@@ -44,8 +46,18 @@ func pages() []page {
 	english, chinese := readme, readme
 	english.file, chinese.file = "README.md", "README.zh.md"
 
-	return []page{english, chinese, firstProcess(), apiPage("docs/api.md"), apiPage("docs/zh/api.md"), compatibility(), examplesPage(), businesses(), configurationFiles(), install(), addHosts(),
-		monitor(), upgrade(), uninstall(), troubleshoot()}
+	all := []page{english, chinese, examplesPage()}
+	for _, p := range []page{firstProcess(), apiPage(), compatibility(), businesses(), configurationFiles(), install(), addHosts(),
+		monitor(), upgrade(), uninstall(), troubleshoot()} {
+		all = append(all, p, p.inChinese())
+	}
+	return all
+}
+
+// inChinese is the same page in Chinese, with the same rules.
+func (p page) inChinese() page {
+	p.file = strings.Replace(p.file, "docs/", "docs/zh/", 1)
+	return p
 }
 
 func firstProcess() page {
@@ -55,8 +67,8 @@ func firstProcess() page {
 	}}
 }
 
-func apiPage(file string) page {
-	return page{file: file, rules: []rule{
+func apiPage() page {
+	return page{file: "docs/api.md", rules: []rule{
 		{begins: "bin/gozzard dev", how: background, then: "soon online bin/gozzard"},
 	}}
 }
