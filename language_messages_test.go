@@ -39,7 +39,8 @@ var spoken = []struct {
 	{folder: "internal/delivery", files: []string{"outcome.go", "backlog.go", "quota.go"}},
 	{folder: "internal/waves", calls: true},
 	{folder: "internal/configfile", calls: true},
-	{folder: "internal/waves", files: []string{"create.go", "plan.go", "read.go"}},
+	{folder: "internal/configfile", files: []string{"rollout.go"}},
+	{folder: "internal/waves", files: []string{"create.go", "plan.go", "read.go", "retry.go", "stop.go"}},
 	{folder: "internal/sqlstore", files: []string{"accept.go", "business_read.go", "config_binding.go",
 		"config_instance.go", "config_template.go", "config_version.go", "job.go", "job_read.go", "presence.go",
 		"store.go", "task.go", "writer_error.go"}, calls: true},
@@ -85,6 +86,7 @@ var wordless = map[string]string{
 	"claimed user %s":                       "for the audit",
 	"claimed a user by an unknown token":    "for the audit",
 	"retry:%s job %d":                       "for the audit",
+	"stop:%s job %d":                        "for the audit",
 	"group %s: cpu %g %%, memory %g %%, weights %d and %d\n": "for the audit",
 	"%q is not the address of a login service, such as https://paas.example.com/login/accounts/is_login/": "an error of the " +
 		"server's start",

@@ -112,7 +112,20 @@ type ConfigJobRequest struct {
 	Then      string  `json:"then,omitempty"`      // reload or restart the instances that get another file
 	Confirm   int     `json:"confirm,omitempty"`   // how many processes are expected; required to release many
 	BusinessSelection
-	Names []string `json:"names,omitempty"` // aliases
+	Names   []string `json:"names,omitempty"`   // aliases
+	Rollout *Rollout `json:"rollout,omitempty"` // release from batch to batch; all hosts at once when missing
+}
+
+// Rollout says how a release goes on from host to host.
+type Rollout struct {
+	Batch     int `json:"batch"`                   // hosts at a time
+	Watch     int `json:"watch_seconds,omitempty"` // how long each batch is watched before the next one begins
+	MaxFailed int `json:"max_failed,omitempty"`    // process instances that may fail before the rest is left as it is
+}
+
+// ConfigStopRequest is the body of POST /api/v1/config/jobs/{job}/stop.
+type ConfigStopRequest struct {
+	Biz int `json:"biz"`
 }
 
 // ConfigJob is work on the files of process instances.
@@ -122,6 +135,8 @@ type ConfigJob struct {
 	Templates []int64        `json:"templates"`         // empty: all that were bound
 	Version   int64          `json:"version,omitempty"` // of a rollback
 	Then      string         `json:"then,omitempty"`    // what follows a release: reload or restart
+	Rollout   *Rollout       `json:"rollout,omitempty"` // of a release that goes from batch to batch
+	Stopped   bool           `json:"stopped,omitempty"` // somebody has stopped it
 	State     string         `json:"state"`             // pending, running, succeeded or failed
 	Message   string         `json:"message,omitempty"`
 	User      string         `json:"user"`
@@ -199,6 +214,11 @@ func (c *Client) RenderConfig(ctx context.Context, r ConfigRenderRequest) (out C
 // CreateConfigJob starts work on files.
 func (c *Client) CreateConfigJob(ctx context.Context, r ConfigJobRequest) (out ConfigJob, err error) {
 	return out, c.write(ctx, http.MethodPost, "/api/v1/config/jobs", r, &out)
+}
+
+// StopConfigJob ends a job early: what has begun is completed, the rest is left as it is.
+func (c *Client) StopConfigJob(ctx context.Context, biz int, id int64) (out ConfigJob, err error) {
+	return out, c.write(ctx, http.MethodPost, fmt.Sprintf("/api/v1/config/jobs/%d/stop", id), ConfigStopRequest{Biz: biz}, &out)
 }
 
 // ConfigJobs lists the jobs of a business, the newest first: all, or with a template those that name it or none.

@@ -31,7 +31,7 @@ size (files in policy.yaml); by default it allows no file.`,
 	}
 	cmd.AddCommand(newConfigApplyCommand(env), newConfigListCommand(env), newConfigShowCommand(env), newConfigRemoveCommand(env),
 		newConfigRenderCommand(env), newConfigDiffCommand(env), newConfigReleaseCommand(env), newConfigRollbackCommand(env),
-		newConfigHistoryCommand(env))
+		newConfigHistoryCommand(env), newConfigStopCommand(env))
 	return cmd
 }
 

@@ -97,9 +97,9 @@ func (env *cliEnv) listConfigJobs(ctx context.Context, c *client.Client, o *conf
 
 // showConfigJob prints one job. Its error is the exit code.
 func (env *cliEnv) showConfigJob(ctx context.Context, c *client.Client, o *configOptions, biz int, given string) error {
-	id, err := strconv.ParseInt(given, 10, 64)
-	if err != nil || id < 1 {
-		return usage("%q is not the number of a job, such as 17; see gozzard config history", printable(given))
+	id, err := configJobID(given)
+	if err != nil {
+		return err
 	}
 	job, err := c.ConfigJob(ctx, biz, id)
 	if err != nil {
@@ -111,4 +111,45 @@ func (env *cliEnv) showConfigJob(ctx context.Context, c *client.Client, o *confi
 		return &exitError{exitTimedOut, nil}
 	}
 	return err
+}
+
+// configJobID reads the number of a job.
+func configJobID(given string) (int64, error) {
+	id, err := strconv.ParseInt(given, 10, 64)
+	if err != nil || id < 1 {
+		return 0, usage("%q is not the number of a job, such as 17; see gozzard config history", printable(given))
+	}
+	return id, nil
+}
+
+// newConfigStopCommand is `gozzard config stop`.
+func newConfigStopCommand(env *cliEnv) *cobra.Command {
+	var o configOptions
+	cmd := &cobra.Command{
+		Use:   "stop JOB",
+		Short: "Stop a release or another job before it has reached all hosts",
+		Long: `Stop a job on configuration files, such as a rollout. Hosts that it has begun with are completed, and
+the time for which they are watched ends; no other file is written. The instances of the other hosts
+fail with that reason. "gozzard config rollback" takes back what was written.
+
+Exit code: 0 it stops, 1 it had ended, 4 not allowed, 5 there is none.`,
+		Example: `  gozzard config stop 17`,
+		Args:    cobra.ExactArgs(1),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			id, err := configJobID(args[0])
+			if err != nil {
+				return err
+			}
+			return o.with(cmd.Context(), env, func(c *client.Client, biz int) error {
+				job, err := c.StopConfigJob(cmd.Context(), biz, id)
+				if err != nil {
+					return err
+				}
+				env.remark("job %d stops; look at it with: gozzard config history %[1]d", job.ID)
+				return nil
+			})
+		},
+	}
+	o.register(cmd)
+	return cmd
 }

@@ -4,10 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"path"
 	"slices"
-	"strconv"
-	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -37,6 +34,8 @@ type configJobOptions struct {
 	output  outputFlag
 	force   bool
 	then    string
+	rollout client.Rollout
+	watch   time.Duration
 	confirm int
 	detach  bool
 	timeout time.Duration
@@ -53,6 +52,9 @@ func (o *configJobOptions) registerWrite(cmd *cobra.Command) {
 	f.BoolVar(&o.force, "force", false, "also replace files that were changed by hand on their hosts")
 	f.StringVar(&o.then, "then", "", "`ACTION` for process instances that get another file: reload or restart")
 	completeFixed(cmd, "then", configActions...)
+	f.IntVar(&o.rollout.Batch, "batch", 0, "write to this `NUMBER` of hosts at a time (default: to all at once)")
+	f.DurationVar(&o.watch, "watch", 0, "with --batch: watch the processes of each batch this long, such as 30s, before the next")
+	f.IntVar(&o.rollout.MaxFailed, "max-failed", 0, "with --batch: stop when more than this `NUMBER` of process instances has failed")
 	f.IntVar(&o.confirm, "confirm", 0, "the `NUMBER` of process instances that you expect; the server asks for it when there are "+
 		"many, and says how many there are")
 	f.BoolVar(&o.detach, "detach", false, "print the number of the job and do not wait")
@@ -68,6 +70,9 @@ func (o *configJobOptions) with(ctx context.Context, env *cliEnv, named []string
 	}
 	if o.then != "" && !slices.Contains(configActions, o.then) {
 		return usage("--then %q: use %s", printable(o.then), words(configActions))
+	}
+	if err := o.checkRollout(); err != nil {
+		return err
 	}
 	return env.withClient(func(c *client.Client) error {
 		s := o.scopeFlags
@@ -92,6 +97,29 @@ func (o *configJobOptions) with(ctx context.Context, env *cliEnv, named []string
 	})
 }
 
+// checkRollout checks the flags of a rollout.
+func (o *configJobOptions) checkRollout() error {
+	r := &o.rollout
+	switch {
+	case r.Batch < 0 || r.MaxFailed < 0:
+		return usage("--batch and --max-failed cannot be negative")
+	case r.Batch == 0 && (o.watch != 0 || r.MaxFailed != 0):
+		return usage("--watch and --max-failed need --batch: how many hosts at a time")
+	case o.watch < 0 || o.watch > time.Hour || o.watch%time.Second != 0:
+		return usage("--watch %s: use whole seconds, at most 1h", o.watch)
+	}
+	r.Watch = int(o.watch / time.Second)
+	return nil
+}
+
+// write completes a request that writes files.
+func (o *configJobOptions) write(r *client.ConfigJobRequest) {
+	r.Confirm, r.Then = o.confirm, o.then
+	if o.rollout.Batch > 0 {
+		r.Rollout = &o.rollout
+	}
+}
+
 // newConfigReleaseCommand is `gozzard config release`.
 func newConfigReleaseCommand(env *cliEnv) *cobra.Command {
 	var o configJobOptions
@@ -105,12 +133,19 @@ A file that was changed by hand since the last release is not replaced: that ins
 
 With --then, process instances whose file has really changed are reloaded or restarted afterwards, if
 all their files were written. You need the right to do that. If it fails, the instance has failed; its
-file stays released.` + configWriteHelp,
+file stays released.
+
+With --batch, the release is a rollout: files are written to that many hosts, with what should follow,
+then to the next ones. With --watch, processes that got another file are looked at twice, this long
+apart: one that does not run any more, was started again or is not healthy has failed. When more than
+--max-failed instances have failed, the rest of the hosts is left as it is. "gozzard config stop" does
+the same by hand.` + configWriteHelp,
 		Example: `  gozzard config release nginx
   gozzard config release nginx --module web
   gozzard config release nginx limits --env formal --confirm 1200
   gozzard config release nginx -e 'front.*.*.nginx.*' --force
-  gozzard config release nginx --then reload`,
+  gozzard config release nginx --then reload
+  gozzard config release nginx --then restart --batch 10 --watch 30s --max-failed 2`,
 		Args: cobra.MinimumNArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			return o.with(cmd.Context(), env, args, func(c *client.Client, r client.ConfigJobRequest, _ []client.ConfigTemplate) error {
@@ -139,7 +174,8 @@ func (env *cliEnv) releaseConfigs(ctx context.Context, c *client.Client, o *conf
 		return &exitError{exitFailed, nil}
 	}
 
-	r.Work, r.Confirm, r.Then = "release", o.confirm, o.then
+	r.Work = "release"
+	o.write(&r)
 	return env.writeConfigs(ctx, c, o, r)
 }
 
@@ -183,7 +219,8 @@ versions. A file that was changed by hand is not replaced, unless you give --for
 				return usage("--version is required: a version of the template, see gozzard config show")
 			}
 			return o.with(cmd.Context(), env, args, func(c *client.Client, r client.ConfigJobRequest, _ []client.ConfigTemplate) error {
-				r.Work, r.Version, r.Confirm, r.Then = "rollback", version, o.confirm, o.then
+				r.Work, r.Version = "rollback", version
+				o.write(&r)
 				return env.writeConfigs(cmd.Context(), c, &o, r)
 			})
 		},
@@ -191,127 +228,4 @@ versions. A file that was changed by hand is not replaced, unless you give --for
 	o.registerWrite(cmd)
 	cmd.Flags().Int64Var(&version, "version", 0, "`VERSION` of the template, as \"gozzard config show\" lists it (required)")
 	return cmd
-}
-
-// configJob starts a job, waits for its end and shows its progress on stderr. Its error has the exit code.
-func (env *cliEnv) configJob(ctx context.Context, c *client.Client, o *configJobOptions, r client.ConfigJobRequest) (
-	job client.ConfigJobDetail, err error) {
-	made, err := c.CreateConfigJob(ctx, r)
-	if err != nil {
-		return job, env.printFaults(err)
-	}
-
-	wait, cancel := context.WithCancel(ctx)
-	if o.timeout > 0 {
-		wait, cancel = context.WithTimeout(ctx, o.timeout)
-	}
-	defer cancel()
-	p := &progress{env: env, what: r.Work}
-	defer p.clear()
-	for pause := 50 * time.Millisecond; ; pause = min(2*pause, 2*time.Second) {
-		if job, err = c.ConfigJob(wait, r.Biz, made.ID); err == nil {
-			p.show(client.Task{Counts: configCounts(&job), Final: job.Done()})
-			if job.Done() {
-				break
-			}
-		}
-		select {
-		case <-wait.Done():
-			err = wait.Err()
-		case <-time.After(pause):
-		}
-		if err != nil {
-			return job, env.notWaited(ctx, o, made.ID, err)
-		}
-	}
-	if len(job.List) == 0 {
-		return job, &exitError{exitNoMatch, errors.New("no process instance that you may see fits: the template is bound to none of them")}
-	}
-	return job, nil
-}
-
-// notWaited says how to follow a job whose end was not awaited. The result has the exit code.
-func (env *cliEnv) notWaited(ctx context.Context, o *configJobOptions, id int64, err error) error {
-	again := "gozzard config history " + strconv.FormatInt(id, 10)
-	switch {
-	case ctx.Err() != nil:
-		env.remark("the job continues; follow it with: %s", again)
-		return &exitError{exitDetached, nil}
-	case errors.Is(err, context.DeadlineExceeded):
-		env.remark("not done within %s; the job continues; follow it with: %s", o.timeout, again)
-		return &exitError{exitTimedOut, nil}
-	}
-	env.remark("the job continues; follow it with: %s", again)
-	return withExitCode(err)
-}
-
-// configCounts counts the instances of a job. Those without a file count as done.
-func configCounts(job *client.ConfigJobDetail) client.Counts {
-	n := client.Counts{Targets: len(job.List), Done: job.Tasks["succeeded"] + job.Tasks["ignored"], Failed: job.Tasks["failed"]}
-	n.Running = n.Targets - n.Done - n.Failed
-	return n
-}
-
-// printConfigJob prints a line for each instance of a job, and its counts. Its error is the exit code.
-func (env *cliEnv) printConfigJob(o *configJobOptions, job *client.ConfigJobDetail) error {
-	n := configCounts(job)
-	if o.output.structured() {
-		if err := o.output.write(env.out, job); err != nil {
-			return err
-		}
-		return configExitCode(n)
-	}
-
-	if err := env.configTable(job).write(env.out); err != nil {
-		return err
-	}
-	line := env.text("%s: %d done", job.Work, n.Done)
-	if n.Failed > 0 {
-		line += env.text(", %d failed", n.Failed)
-	}
-	if n.Running > 0 {
-		line += env.text(", %d running", n.Running)
-	}
-	line += env.text(" of %d", n.Targets) + env.text("\njob %d", job.ID)
-	if err := checkWrite(fmt.Fprintln(env.out, line)); err != nil {
-		return err
-	}
-	return configExitCode(n)
-}
-
-// configTable has a line for each instance, or for each that failed of many.
-func (env *cliEnv) configTable(job *client.ConfigJobDetail) *textTable {
-	t := newTable("HOST", "NAME", "PROCESS", "INSTANCE", "STATE", "MESSAGE")
-	for i := range job.List {
-		x := &job.List[i]
-		if len(job.List) > maxAttempts && x.State == "succeeded" {
-			continue
-		}
-		text := env.said(x.Message)
-		if text == "" && x.State == "succeeded" {
-			var paths []string
-			changed := false
-			for _, f := range x.Files {
-				paths, changed = append(paths, path.Clean(f.Path)), changed || f.Changed
-			}
-			if text = strings.Join(paths, " "); changed && job.Then != "" {
-				text += ", " + job.Then
-			}
-		}
-		if text == "" || x.Reason != "" && x.Reason != "config_write" {
-			text = strings.TrimSpace(x.Reason + " " + text)
-		}
-		t.add(refName(x.Host), x.Name, strconv.Itoa(x.Process), strconv.Itoa(x.Instance), x.State, text)
-	}
-	return t
-}
-
-func configExitCode(n client.Counts) error {
-	switch {
-	case n.Failed == 0:
-		return nil
-	case n.Done > 0:
-		return &exitError{exitPartly, nil}
-	}
-	return &exitError{exitFailed, nil}
 }

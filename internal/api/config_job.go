@@ -6,7 +6,9 @@ import (
 	"math"
 	"net/http"
 	"path"
+	"reflect"
 	"slices"
+	"strconv"
 	"strings"
 
 	"github.com/gozzard/gozzard"
@@ -18,6 +20,7 @@ import (
 // ConfigJobs has the jobs on configuration files.
 type ConfigJobs interface {
 	Create(ctx context.Context, r record.JobRequest) (record.Job, error)
+	Stop(ctx context.Context, caller gozzard.Caller, biz int, id int64) (record.Job, error)
 	Job(ctx context.Context, caller gozzard.Caller, biz int, id int64) (record.Job, error)
 	Jobs(ctx context.Context, caller gozzard.Caller, f record.JobFilter) (total int, jobs []record.Job, err error)
 	Tasks(ctx context.Context, caller gozzard.Caller, biz int, f record.JobTaskFilter) (record.JobTaskPage, error)
@@ -84,6 +87,7 @@ func (a *api) readConfigJob(caller gozzard.Caller, root *strictjson.Value) recor
 			then.Fault("is for release and rollback")
 		}
 	}
+	req.Choice.Rollout = readRollout(root, writes)
 	id := version.OptInt(0, 1, 1<<53)
 	switch {
 	case req.Work != rollback && id != 0:
@@ -96,9 +100,49 @@ func (a *api) readConfigJob(caller gozzard.Caller, root *strictjson.Value) recor
 	return req
 }
 
+// readRollout reads how a release goes on; nil: all hosts at once.
+func readRollout(root *strictjson.Value, writes bool) *record.Rollout {
+	v := root.Get("rollout")
+	if !v.OptObject() {
+		return nil
+	}
+	if !writes {
+		v.Fault("is for release and rollback")
+	}
+	v.Only(fieldNames(reflect.TypeFor[client.Rollout]())...)
+	batch, watch, failed := v.Get("batch"), v.Get("watch_seconds"), v.Get("max_failed")
+	return &record.Rollout{Batch: int(batch.Int(1, record.MaxRolloutBatch)), Watch: int(watch.OptInt(0, 0, record.MaxRolloutWatch)),
+		MaxFailed: int(failed.OptInt(0, 0, record.MaxRolloutFailed))}
+}
+
+// postConfigStop ends a job early.
+func (a *api) postConfigStop(w http.ResponseWriter, r *http.Request, caller gozzard.Caller) error {
+	id, err := strconv.ParseInt(r.PathValue("job"), 10, 64)
+	if err != nil || id < 1 {
+		return gozzard.Errorf(gozzard.ErrNotFound, "there is no job %q", clip(r.PathValue("job")))
+	}
+	var biz int
+	err = readConfigFields[client.ConfigStopRequest](a, w, r, func(root *strictjson.Value) {
+		v := root.Get("biz")
+		biz = int(v.Int(1, math.MaxInt32))
+	})
+	if err != nil {
+		return err
+	}
+	job, err := a.Jobs.Stop(r.Context(), caller, biz, id)
+	if err != nil {
+		return err
+	}
+	return answer(w, http.StatusOK, configJob(&job))
+}
+
 func configJob(j *record.Job) client.ConfigJob {
 	out := client.ConfigJob{ID: j.ID, Work: string(j.Work), Templates: append([]int64{}, j.Choice.Templates...), Then: j.Choice.Then, State: string(j.State),
 		Message: j.Message, User: j.Caller.User, App: j.Caller.App, Started: client.At(j.Started), Ended: client.At(j.Ended)}
+	out.Stopped = j.Choice.Stopped != nil
+	if r := j.Choice.Rollout; r != nil {
+		out.Rollout = &client.Rollout{Batch: r.Batch, Watch: r.Watch, MaxFailed: r.MaxFailed}
+	}
 	for _, v := range j.Choice.Back {
 		out.Work, out.Version = rollback, v
 	}

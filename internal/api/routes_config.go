@@ -45,6 +45,12 @@ func configRoutes() []Route {
 			Body:    jsonBody(client.ConfigJobRequest{}),
 			Answers: answers(http.StatusAccepted, client.ConfigJob{}, "The job is recorded."), Errors: conflict},
 
+		{Method: http.MethodPost, Path: "/api/v1/config/jobs/{job}/stop", Access: AccessCaller, serve: (*api).postConfigStop,
+			Summary: "Stop a job, such as a rollout: hosts that it has begun with are completed, and no other file is written. " +
+				"It needs the right configure.",
+			Parameters: []Parameter{job}, Body: jsonBody(client.ConfigStopRequest{}),
+			Answers: answers(http.StatusOK, client.ConfigJob{}, "It is recorded."), Errors: conflict},
+
 		{Method: http.MethodGet, Path: "/api/v1/config/jobs", Access: AccessCaller, serve: (*api).getConfigJobs,
 			Summary: "List the jobs on configuration files of a business, the newest first.",
 			Parameters: append([]Parameter{biz, {In: InQuery, Name: "template", Type: TypeNumber,

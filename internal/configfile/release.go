@@ -99,6 +99,9 @@ func (w *work) release(ctx context.Context, tasks []*record.JobTask) error {
 	if err := w.then(ctx, tasks, done); err != nil {
 		return err
 	}
+	if err := w.watch(ctx, tasks, done); err != nil {
+		return err
+	}
 	return w.finish(tasks, done)
 }
 

@@ -136,8 +136,9 @@ func (r *rig) work(work record.JobWork, c record.ConfigChoice) record.JobTask {
 	r.t.Helper()
 	r.job++
 	task := record.JobTask{ID: r.job, Job: r.job, Biz: 2, Process: 41, Local: 1, Inst: 1, Agent: "web-1"}
+	steps := record.JobSteps{Save: func([]*record.JobTask) error { return nil }, Renew: func() error { return nil }}
 	j := &record.Job{ID: r.job, Biz: 2, Action: gozzard.ActionConfigure, Work: work, Choice: c, Caller: admin}
-	if err := r.files.Work(r.t.Context(), j, []*record.JobTask{&task}, func([]*record.JobTask) error { return nil }); err != nil {
+	if err := r.files.Work(r.t.Context(), j, []*record.JobTask{&task}, steps); err != nil {
 		r.t.Fatal(err)
 	}
 	return task

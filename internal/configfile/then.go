@@ -24,18 +24,28 @@ func (w *work) then(ctx context.Context, tasks []*record.JobTask, done map[*reco
 	if err != nil {
 		return err
 	}
-	var changed []*record.JobTask
+	return w.operate(ctx, action, changed(tasks, done), "then", w.thenFailed, func(*record.JobTask, gozzard.Outcome) {})
+}
+
+// changed are the tasks of instances that have got another file, and of which no file failed.
+func changed(tasks []*record.JobTask, done map[*record.JobTask][]record.ConfigDone) (list []*record.JobTask) {
 	for _, t := range tasks {
 		got := slices.ContainsFunc(done[t], func(d record.ConfigDone) bool { return d.Changed || t.Round > 0 })
 		if t.State == record.JobRunning && got {
-			changed = append(changed, t)
+			list = append(list, t)
 		}
 	}
-	if len(changed) == 0 {
+	return list
+}
+
+// operate does something with the processes of some tasks, waits for it, and hands over each outcome that is a success; the message of
+// each other one goes to fail. After a restart of the server the same operation is found again, by the word for its turn.
+func (w *work) operate(ctx context.Context, action gozzard.Action, tasks []*record.JobTask, turn string,
+	fail func(*record.JobTask, string), take func(*record.JobTask, gozzard.Outcome)) error {
+	if len(tasks) == 0 {
 		return nil
 	}
-
-	op, of, err := w.thenOperation(ctx, action, changed)
+	op, of, err := w.operation(ctx, action, tasks, turn, fail)
 	if err != nil || len(of) == 0 {
 		return err
 	}
@@ -43,7 +53,7 @@ func (w *work) then(ctx context.Context, tasks []*record.JobTask, done map[*reco
 	var known *gozzard.Error
 	if errors.As(err, &known) && known.Kind != gozzard.ErrUnavailable {
 		for _, t := range of {
-			w.thenFailed(t, known.Error())
+			fail(t, known.Error())
 		}
 		return nil
 	}
@@ -51,8 +61,10 @@ func (w *work) then(ctx context.Context, tasks []*record.JobTask, done map[*reco
 		return err
 	}
 	return w.await(ctx, task.ID, len(of), func(i int, ok bool, out gozzard.Outcome) {
-		if !ok {
-			w.thenFailed(of[i], out.Message)
+		if ok {
+			take(of[i], out)
+		} else {
+			fail(of[i], out.Message)
 		}
 	})
 }
@@ -63,9 +75,10 @@ func (w *work) thenFailed(t *record.JobTask, message string) {
 	failWith(t, record.ReasonThen, err.Error())
 }
 
-// thenOperation is the operation on the instances of some tasks, and the tasks that it has. It has the same key after a restart of the
+// operation is the operation on the instances of some tasks, and the tasks that it has. It has the same key after a restart of the
 // server, so it is carried out at most once.
-func (w *work) thenOperation(ctx context.Context, action gozzard.Action, tasks []*record.JobTask) (*gozzard.Operation, []*record.JobTask, error) {
+func (w *work) operation(ctx context.Context, action gozzard.Action, tasks []*record.JobTask, turn string, fail func(*record.JobTask, string)) (
+	*gozzard.Operation, []*record.JobTask, error) {
 	// Find the definitions.
 	type instance struct{ process, local int }
 	var ids []int
@@ -85,7 +98,7 @@ func (w *work) thenOperation(ctx context.Context, action gozzard.Action, tasks [
 
 	// Make the items.
 	op := &gozzard.Operation{Caller: w.j.Caller, Door: releaseDoor,
-		IdempotencyKey: fmt.Sprintf("config·%d:%d:%d:then", w.j.ID, tasks[0].Round, tasks[0].ID)}
+		IdempotencyKey: fmt.Sprintf("config·%d:%d:%d:%s", w.j.ID, tasks[0].Round, tasks[0].ID, turn)}
 	hash := sha256.New()
 	enc := json.NewEncoder(hash)
 	var of []*record.JobTask
@@ -93,13 +106,13 @@ func (w *work) thenOperation(ctx context.Context, action gozzard.Action, tasks [
 		it := found[instance{t.Process, t.Local}]
 		switch {
 		case it == nil:
-			w.thenFailed(t, "the process is not in the business any more")
+			fail(t, "the process is not in the business any more, or may not be seen")
 			continue
 		case len(it.Missing) > 0:
-			w.thenFailed(t, "the process has no "+strings.Join(it.Missing, ", "))
+			fail(t, "the process has no "+strings.Join(it.Missing, ", "))
 			continue
 		case it.Template != "":
-			w.thenFailed(t, it.Template)
+			fail(t, it.Template)
 			continue
 		}
 		item := it.Item

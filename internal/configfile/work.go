@@ -8,53 +8,76 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"time"
 
 	"github.com/gozzard/gozzard"
 	"github.com/gozzard/gozzard/internal/record"
 	"github.com/gozzard/gozzard/internal/topology"
 )
 
-// tasksAtOnce is how many tasks of a job are done and recorded together.
-const tasksAtOnce = 200
-
 // Work implements waves.Worker.
-func (f *Files) Work(ctx context.Context, j *record.Job, tasks []*record.JobTask, save func([]*record.JobTask) error) error {
-	// Reject the work of a creator that has lost the right since.
-	if !j.Caller.Rights.MaySpace(gozzard.ActionConfigure, topology.Namespace(j.Biz)) {
-		return f.failAll(tasks, save, record.ReasonRefused, fmt.Sprintf("app %s may not configure business %d any more", j.Caller.App, j.Biz))
+func (f *Files) Work(ctx context.Context, j *record.Job, tasks []*record.JobTask, steps record.JobSteps) error {
+	open := slices.DeleteFunc(slices.Clone(tasks), func(t *record.JobTask) bool { return t.State.Final() })
+	if len(open) == 0 {
+		return nil
 	}
-	w, err := f.newWork(ctx, j, tasks)
+	if text := withdrawn(j); text != "" {
+		return f.failAll(open, steps.Save, record.ReasonRefused, text)
+	}
+	w, err := f.newWork(ctx, j, open)
 	if err != nil {
 		if gozzard.KindOf(err) == gozzard.ErrNotFound {
-			return f.failAll(tasks, save, record.ReasonGone, "the business is not there any more")
+			return f.failAll(open, steps.Save, record.ReasonGone, "the business is not there any more")
 		}
 		return err
 	}
+	w.steps = steps
 
-	for part := range slices.Chunk(tasks, tasksAtOnce) {
-		for _, t := range part {
-			t.State, t.Started = record.JobRunning, f.o.Now()
-		}
-		switch j.Work {
-		case record.WorkGenerate:
-			err = w.generate(ctx, part)
-		case record.WorkRelease:
-			if err = save(part); err == nil { // hosts may take their time
-				err = w.release(ctx, part)
-			}
-		case record.WorkDiff:
-			err = w.diff(ctx, part)
-		default:
-			err = f.failAll(part, func([]*record.JobTask) error { return nil }, record.ReasonInternal, "unknown work")
-		}
-		if err != nil {
+	for _, part := range partsOf(j.Work, open, j.Choice.Rollout) {
+		// What has happened since decides whether this part is done, too.
+		if err := steps.Renew(); err != nil {
 			return err
 		}
-		if err := save(part); err != nil {
+		if reason, message := w.halted(tasks, part[0]); message != "" {
+			if err := f.failAll(part, steps.Save, reason, message); err != nil {
+				return err
+			}
+			continue
+		}
+
+		begin(part, f.o.Now())
+		if err := w.do(ctx, part); err != nil {
+			begin(part, f.o.Now()) // all of it is done again
+			return err
+		}
+		if err := steps.Save(part); err != nil {
 			return err
 		}
 	}
 	return nil
+}
+
+// begin makes tasks running.
+func begin(tasks []*record.JobTask, now time.Time) {
+	for _, t := range tasks {
+		t.State, t.Reason, t.Message, t.Started = record.JobRunning, record.ReasonNone, "", now
+	}
+}
+
+// do does tasks of a job together. The caller records how they ended.
+func (w *work) do(ctx context.Context, part []*record.JobTask) error {
+	switch w.j.Work {
+	case record.WorkGenerate:
+		return w.generate(ctx, part)
+	case record.WorkRelease:
+		if err := w.steps.Save(part); err != nil { // hosts may take their time
+			return err
+		}
+		return w.release(ctx, part)
+	case record.WorkDiff:
+		return w.diff(ctx, part)
+	}
+	return w.f.failAll(part, func([]*record.JobTask) error { return nil }, record.ReasonInternal, "unknown work")
 }
 
 // failAll ends tasks with one reason.
@@ -69,6 +92,7 @@ func (f *Files) failAll(tasks []*record.JobTask, save func([]*record.JobTask) er
 type work struct {
 	f         *Files
 	j         *record.Job
+	steps     record.JobSteps
 	rec       record.Business
 	templates []record.ConfigListed
 	active    map[int64]int64

@@ -153,6 +153,26 @@ type ConfigChoice struct {
 
 	// Then is what a release does with the process instances that got another file: reload, restart, or "" for nothing.
 	Then string `json:"then,omitempty"`
+
+	// Rollout makes a release go from batch to batch; nil: all hosts at once.
+	Rollout *Rollout `json:"rollout,omitempty"`
+
+	// Stopped is the round of tasks that somebody has stopped; nil: nobody has.
+	Stopped *int `json:"stopped,omitempty"`
+}
+
+// The limits of a rollout.
+const (
+	MaxRolloutBatch  = 100_000
+	MaxRolloutWatch  = 3600
+	MaxRolloutFailed = MaxJobTasks
+)
+
+// Rollout says how a release goes on from host to host.
+type Rollout struct {
+	Batch     int `json:"batch"`                   // hosts at a time
+	Watch     int `json:"watch_seconds,omitempty"` // how long each batch is watched before the next one begins
+	MaxFailed int `json:"max_failed,omitempty"`    // process instances that may fail before the rest is left as it is
 }
 
 // ConfigWanted is a template as a document has it.
@@ -214,4 +234,6 @@ const (
 	ReasonDiffers  JobReason = "config_differs"  // the host has another content
 	ReasonRead     JobReason = "config_read"     // the file on the host could not be read: Message
 	ReasonThen     JobReason = "config_then"     // the file was released, and what should follow failed: Message
+	ReasonWatch    JobReason = "config_watch"    // the file was released, and the process did not stay well: Message
+	ReasonStopped  JobReason = "config_stopped"  // a rollout stopped before it reached the host: Message
 )

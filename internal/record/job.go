@@ -53,6 +53,13 @@ type Job struct {
 	Ended       time.Time // zero while it is not final
 }
 
+// JobSteps is what the work of a job calls between its steps.
+type JobSteps struct {
+	Save  func(tasks []*JobTask) error // records the state of tasks
+	Renew func() error                 // brings the job up to date: the rights of its creator, and whether somebody has stopped it
+	Pause func(d time.Duration) error  // waits, and keeps no other job from being done meanwhile
+}
+
 // JobTask is one process instance of a job.
 type JobTask struct {
 	ID       int64 // unique among all jobs

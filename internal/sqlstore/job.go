@@ -187,6 +187,43 @@ func (s *Store) Reopen(ctx context.Context, j *record.Job, tasks []record.JobTas
 		}})
 }
 
+// StopJob implements waves.Store.
+func (s *Store) StopJob(ctx context.Context, biz int, id int64, round int, audit gozzard.AuditRow) (err error) {
+	defer s.timed("stop_job", &err)()
+	audit = withOrigin(ctx, audit)
+
+	return s.w.submit(ctx, &job{op: "the stop of a job", rows: 1, grows: true,
+		run: func(ctx context.Context, c *conn) error {
+			// Read which round was stopped before.
+			var text string
+			found, err := c.one(ctx, `SELECT choice FROM jobs WHERE id = $1 AND biz = $2 AND state NOT IN ('succeeded', 'failed')`,
+				[]any{id, biz}, &text)
+			if err != nil {
+				return err
+			}
+			if !found {
+				return gozzard.Errorf(gozzard.ErrConflict, "job %d has ended, or was removed: there is nothing to stop", id)
+			}
+			var choice record.ConfigChoice
+			if err := json.Unmarshal([]byte(text), &choice); err != nil {
+				return fmt.Errorf("the choice of job %d: %w", id, err)
+			}
+			if choice.Stopped != nil && *choice.Stopped == round {
+				return nil
+			}
+
+			choice.Stopped = &round
+			b, err := json.Marshal(choice)
+			if err != nil {
+				return fmt.Errorf("cannot encode the choice of a job: %w", err)
+			}
+			if _, err := c.change(ctx, `UPDATE jobs SET choice = $2 WHERE id = $1`, id, string(b)); err != nil {
+				return err
+			}
+			return addAudit(ctx, c, audit)
+		}})
+}
+
 // updateJob writes the state of a job and returns how many rows it changed. and is a further condition.
 func updateJob(ctx context.Context, c *conn, j *record.Job, and string) (int64, error) {
 	return c.change(ctx,

@@ -5,8 +5,10 @@ import (
 	"errors"
 	"slices"
 	"sync"
+	"time"
 
 	"github.com/gozzard/gozzard/internal/lease"
+	"github.com/gozzard/gozzard/internal/pace"
 	"github.com/gozzard/gozzard/internal/record"
 )
 
@@ -82,20 +84,36 @@ func (r *Runner) load(ctx context.Context, ref jobRef) (j record.Job, tasks []re
 
 // runWork does the tasks of a job on configuration files. The job has the rights that its creator has now.
 func (r *Runner) runWork(ctx context.Context, j *record.Job, tasks []record.JobTask) error {
+	all := make([]*record.JobTask, len(tasks))
+	for i := range tasks {
+		all[i] = &tasks[i]
+	}
+
 	return r.retryUntilDone(ctx, "work on configuration files", func() error {
-		var open []*record.JobTask
-		for i := range tasks {
-			if !tasks[i].State.Final() {
-				open = append(open, &tasks[i])
-			}
-		}
-		if len(open) == 0 {
-			return nil
-		}
 		now := *j
 		now.Caller.Rights = r.o.Rights(j.Caller)
-		return r.o.Worker.Work(ctx, &now, open, func(done []*record.JobTask) error { return r.save(ctx, nil, done) })
+		return r.o.Worker.Work(ctx, &now, all, record.JobSteps{
+			Save:  func(done []*record.JobTask) error { return r.save(ctx, nil, done) },
+			Renew: func() error { return r.renew(ctx, &now) },
+			Pause: func(d time.Duration) error { return r.pause(ctx, d) },
+		})
 	})
+}
+
+// renew reads what may have changed about a job while it runs.
+func (r *Runner) renew(ctx context.Context, j *record.Job) error {
+	now, err := r.o.Store.Job(ctx, j.Biz, j.ID)
+	if err == nil {
+		j.Choice, j.Caller.Rights = now.Choice, r.o.Rights(j.Caller)
+	}
+	return err
+}
+
+// pause waits. Another job has the place of this one meanwhile, so that jobs that wait long do not hold up the others.
+func (r *Runner) pause(ctx context.Context, d time.Duration) error {
+	<-r.jobs
+	defer func() { r.jobs <- struct{}{} }()
+	return pace.Sleep(ctx, d)
 }
 
 // runGroups runs the groups concurrently. A failure in one group does not affect the others.

@@ -30,9 +30,9 @@ type Worker interface {
 	// Choose returns the processes that a job has tasks for: of rows those that have the files.
 	Choose(ctx context.Context, biz int, c record.ConfigChoice, rows []topology.Row) ([]topology.Row, error)
 
-	// Work does tasks of a job. It sets their state, reason, message, result and times, and calls save for some when they are done.
-	// After an error it is called again for those that are not done.
-	Work(ctx context.Context, j *record.Job, tasks []*record.JobTask, save func([]*record.JobTask) error) error
+	// Work does the tasks of a job that have not ended. It sets their state, reason, message, result and times, and saves some when
+	// they are done. After an error it is called again.
+	Work(ctx context.Context, j *record.Job, tasks []*record.JobTask, steps record.JobSteps) error
 }
 
 // Options are the parts and settings of a Runner. Zero settings get their defaults.

@@ -37,6 +37,10 @@ type Store interface {
 	// final: another caller was faster.
 	Reopen(ctx context.Context, j *record.Job, tasks []record.JobTask, audit gozzard.AuditRow) error
 
+	// StopJob records that the tasks of a round that have not begun are not to be done, with its audit row. It returns ErrConflict and
+	// changes nothing if the job is final.
+	StopJob(ctx context.Context, biz int, id int64, round int, audit gozzard.AuditRow) error
+
 	// PruneJobs removes at most limit final jobs that ended before a time, with their tasks.
 	PruneJobs(ctx context.Context, before time.Time, limit int) (int, error)
 

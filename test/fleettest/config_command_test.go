@@ -15,19 +15,21 @@ import (
 	ft "github.com/gozzard/gozzard/test/fleettest"
 )
 
-// configRig is a fleet of two agents with a folder for files each may write, and a business with a process on each.
+// configRig is a fleet of agents with a folder for files each may write, and a business with a process on each.
 type configRig struct {
 	t    *testing.T
 	s    *ft.Server
-	conf string // the folder on the hosts
-	dir  string // of the person
+	conf string   // the folder on the hosts
+	dir  string   // of the person
+	ids  []string // of the processes, one on each host
 }
 
-func newConfigRig(t *testing.T, process string) *configRig {
+func newConfigRig(t *testing.T, hosts int, process string) *configRig {
 	t.Helper()
 	c := &configRig{t: t, s: ft.StartServer(t, ""), conf: fileFolder(t, "nobody"), dir: t.TempDir()}
 	var places []string
-	for n := 1; n <= 2; n++ {
+	for n := 1; n <= hosts; n++ {
+		c.ids = append(c.ids, fmt.Sprintf("4%d", n))
 		state := t.TempDir()
 		c.write(state+"/policy.yaml", filesRules(c.conf)+fmt.Sprintf("path_prefixes: [%s]\n", c.conf))
 		c.s.StartAgentIn(t, n, state, "")
@@ -76,7 +78,7 @@ func (c *configRig) apply(port int) {
 	c.t.Helper()
 	c.write(filepath.Join(c.dir, "nginx.tpl"), fmt.Sprintf("listen ${bk_host_innerip}:%d;\n", port))
 	c.write(filepath.Join(c.dir, "nginx.yaml"), fmt.Sprintf("biz: 2\nname: nginx\nfile_name: ${bk_host_innerip}.conf\nfolder: %s\nowner: nobody\n"+
-		"group: nogroup\nmode: \"0640\"\ncontent_file: nginx.tpl\nbind: {processes: [41, 42]}\n", c.conf))
+		"group: nogroup\nmode: \"0640\"\ncontent_file: nginx.tpl\nbind: {processes: [%s]}\n", c.conf, strings.Join(c.ids, ", ")))
 	c.run(0, "^applied: ", "apply", "-f", "nginx.yaml")
 }
 
@@ -88,6 +90,39 @@ func (c *configRig) has(n int, want string) {
 	if got, err := os.ReadFile(c.file(n)); err != nil || string(got) != want {
 		c.t.Errorf("host %d has %q, %v, want %q", n, got, err, want)
 	}
+}
+
+// read reads a file of the hosts, "" if there is none.
+func (c *configRig) read(name string) string {
+	c.t.Helper()
+	b, err := os.ReadFile(filepath.Join(c.conf, name))
+	if err != nil && !os.IsNotExist(err) {
+		c.t.Fatal(err)
+	}
+	return string(b)
+}
+
+// credentials writes a file with which the program runs as somebody.
+func (c *configRig) credentials(as *tenant) string {
+	c.t.Helper()
+	file := filepath.Join(c.t.TempDir(), as.Cred.AppCode+".json")
+	c.write(file, fmt.Sprintf(`{"url": %q, "bk_app_code": %q, "bk_app_secret": %q, "bk_username": "x"}`, as.Cred.URL, as.Cred.AppCode, as.Cred.Secret))
+	if err := os.Chmod(file, 0o600); err != nil {
+		c.t.Fatal(err)
+	}
+	return file
+}
+
+// startAll starts the processes, and stops them at the end of the test.
+func (c *configRig) startAll() {
+	c.t.Helper()
+	all := func(verb string) *exec.Cmd {
+		return exec.Command(ft.Binary(c.t), verb, "--biz", "2", "-e", "*.*.*.*.*", "--credentials", filepath.Join(c.s.Data, "credentials.json"))
+	}
+	if out, err := all("start").CombinedOutput(); err != nil {
+		c.t.Fatalf("start: %v\n%s", err, out)
+	}
+	c.t.Cleanup(func() { _ = all("stop").Run() })
 }
 
 // version finds the newest version of the template.
@@ -103,7 +138,7 @@ const idleProcess = "work_path: /data, pid_file: /run/nginx.pid, start_cmd: ./st
 // hand, and back.
 func TestConfigCommand(t *testing.T) {
 	t.Parallel() // it mostly waits
-	c := newConfigRig(t, idleProcess)
+	c := newConfigRig(t, 2, idleProcess)
 	c.apply(80)
 	first := c.version()
 	c.run(0, `^listen 127\.0\.0\.2:80;$`, "render", "nginx", "--process", "42")
@@ -163,25 +198,11 @@ const servingProcess = `func_name: sleep, work_path: CONF, pid_file: CONF/HOST.p
 // callers that may do that.
 func TestConfigThen(t *testing.T) {
 	t.Parallel() // it mostly waits
-	c := newConfigRig(t, servingProcess)
-	start := exec.Command(ft.Binary(t), "start", "--biz", "2", "-e", "*.*.*.*.*", "--credentials", filepath.Join(c.s.Data, "credentials.json"))
-	if out, err := start.CombinedOutput(); err != nil {
-		t.Fatalf("start: %v\n%s", err, out)
-	}
-	t.Cleanup(func() {
-		_ = exec.Command(ft.Binary(t), "stop", "--biz", "2", "-e", "*.*.*.*.*", "--credentials", filepath.Join(c.s.Data, "credentials.json")).Run()
-	})
-	read := func(name string) string {
-		t.Helper()
-		b, err := os.ReadFile(filepath.Join(c.conf, name))
-		if err != nil && !os.IsNotExist(err) {
-			t.Fatal(err)
-		}
-		return string(b)
-	}
+	c := newConfigRig(t, 2, servingProcess)
+	c.startAll()
 	reloaded := func(what string, one, two int) {
 		t.Helper()
-		if a, b := strings.Count(read("1.reloads"), "r"), strings.Count(read("2.reloads"), "r"); a != one || b != two {
+		if a, b := strings.Count(c.read("1.reloads"), "r"), strings.Count(c.read("2.reloads"), "r"); a != one || b != two {
 			t.Errorf("%s: %d and %d reloads, want %d and %d", what, a, b, one, two)
 		}
 	}
@@ -202,12 +223,7 @@ func TestConfigThen(t *testing.T) {
 
 	// Somebody that may configure and not restart writes nothing with --then.
 	configurer := newTenant(t, c.s, "configurer", ft.J{"role": "operator", "businesses": []int{2}, "accounts": []string{"*"}, "actions": []string{"configure"}})
-	own := filepath.Join(t.TempDir(), "configurer.json")
-	c.write(own, fmt.Sprintf(`{"url": %q, "bk_app_code": %q, "bk_app_secret": %q, "bk_username": "x"}`, configurer.Cred.URL, configurer.Cred.AppCode,
-		configurer.Cred.Secret))
-	if err := os.Chmod(own, 0o600); err != nil {
-		t.Fatal(err)
-	}
+	own := c.credentials(configurer)
 	c.runAs(own, 4, "may not restart", "release", "nginx", "--force", "--then", "restart")
 	c.has(1, "by hand\n")
 	c.runAs(own, 0, "^release: 2 done of 2$", "release", "nginx", "--force")
@@ -215,10 +231,10 @@ func TestConfigThen(t *testing.T) {
 	reloaded("release without more", 1, 2)
 
 	// A rollback restarts, and the verdict is that of the restart, too.
-	before := read("1.pid")
+	before := c.read("1.pid")
 	c.run(0, "^rollback: 1 done of 1$", "rollback", "nginx", "--version", first, "-e", "*.*.*.*.41", "--then", "restart")
 	c.has(1, "listen 127.0.0.1:80;\n")
-	if now := read("1.pid"); now == before || now == "" {
+	if now := c.read("1.pid"); now == before || now == "" {
 		t.Errorf("the process is %q, and was %q before the restart", now, before)
 	}
 	c.write(filepath.Join(c.conf, "2.broken"), "")

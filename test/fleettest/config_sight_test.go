@@ -20,7 +20,7 @@ const peers = "% for h in cc.findall('.//Host'):\npeer ${h.attrib['InnerIP']}\n%
 // of a business gets the whole of it into stored templates, and by texts of its own nothing of hosts that it may not see.
 func TestConfigOfSomeHosts(t *testing.T) {
 	t.Parallel() // it mostly waits
-	c := newConfigRig(t, idleProcess)
+	c := newConfigRig(t, 2, idleProcess)
 	applyTopology(t, c.s.API, 3, "biz: 3\nname: other\nsets:\n  - {id: 6, name: o, env: 3, modules: [{id: 22, name: web, instances: ["+
 		"{id: 9, name: s9, host: {ip: 127.0.0.9, cloud: 0}, processes: [{id: 49, name: nginx, user: nobody, "+idleProcess+"}]}]}]}\n")
 	admin := &tenant{API: c.s.API, t: t}

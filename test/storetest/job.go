@@ -38,6 +38,7 @@ func RunJobs(t *testing.T, open func(t *testing.T) JobRecord) {
 		{"save: not over a newer round", saveOldRound},
 		{"reopen", reopen},
 		{"reopen: 20 at once", reopenConcurrent},
+		{"stop", stopJob},
 		{"open jobs", openJobs},
 		{"prune: jobs", pruneJobs},
 		{"prune: many tasks", pruneManyTasks},

@@ -231,6 +231,7 @@ func jobContext(t *testing.T, s JobRecord) {
 		"open":   func() error { _, err := s.OpenJobs(ended); return err },
 		"save":   func() error { return s.SaveTasks(ended, &j, nil) },
 		"reopen": func() error { return s.Reopen(ended, &j, nil, retryAudit()) },
+		"stop":   func() error { return s.StopJob(ended, j.Biz, j.ID, 0, retryAudit()) },
 		"prune":  func() error { _, err := s.PruneJobs(ended, start, 1); return err },
 		"count":  func() error { _, err := s.CountJobs(ended, record.JobFilter{Biz: 2}); return err },
 		"has":    func() error { _, err := s.HasJobs(ended, 2); return err },

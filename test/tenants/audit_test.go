@@ -37,6 +37,7 @@ var rowsElsewhere = map[string]string{
 	"POST /api/v1/rolls":                          "test/storetest releases",
 	"PUT /api/v1/rolls/{version}":                 "test/storetest releases",
 	"POST /api/v1/tasks/{id}/cancel":              "nothing waits here: test/fleettest TestCancelNative",
+	"POST /api/v1/config/jobs/{job}/stop":         "no job runs long enough here: test/storetest stop",
 	"DELETE /api/v1/config/templates/{template}":  "its templates have other ids: test/storetest config",
 }
 

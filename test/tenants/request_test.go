@@ -413,6 +413,8 @@ func (m *maker) native(rt route, r *request) {
 	case rt.path == "/api/v1/config/jobs":
 		body = object{"work": pick(m, "generate", "release", "diff")}
 		maps.Copy(body, scope)
+	case strings.HasSuffix(rt.path, "/stop"):
+		body = object{"biz": m.biz()}
 	case strings.HasSuffix(rt.path, "/cancel"):
 		body = object{}
 	case strings.HasSuffix(rt.path, "/retry"):

@@ -200,7 +200,7 @@ func (l speech) configReason(reason record.JobReason, message string) string {
 		return l.rendering(message)
 	case record.ReasonUnsafe:
 		return message
-	case record.ReasonThen:
+	case record.ReasonThen, record.ReasonWatch, record.ReasonStopped:
 		return l.Message(message)
 	case record.ReasonInclude:
 		return l.say(sayNoInclude, message)

@@ -66,7 +66,7 @@ func reasonCode(reason record.JobReason, code gozzard.Code) int {
 		return codeNoProcess
 	case record.ReasonNotMade:
 		return codeNotMade
-	case record.ReasonWrite, record.ReasonRead, record.ReasonThen:
+	case record.ReasonWrite, record.ReasonRead, record.ReasonThen, record.ReasonWatch, record.ReasonStopped:
 		return codeHostFile
 	case record.ReasonAbsent:
 		return codeAbsent

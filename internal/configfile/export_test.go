@@ -1,0 +1,4 @@
+package configfile
+
+// PartsOf is for the tests.
+var PartsOf = partsOf
