@@ -14,6 +14,7 @@ import (
 type taskOptions struct {
 	taskFlags
 	retry       bool
+	cancel      bool
 	confirm     int
 	preview     bool
 	waitOffline time.Duration
@@ -24,7 +25,7 @@ func newTaskCommand(env *cliEnv) *cobra.Command {
 	var o taskOptions
 	cmd := &cobra.Command{
 		Use:   "task ID",
-		Short: "Follow a task until it is done, or repeat what failed",
+		Short: "Follow a task until it is done, repeat what failed, or cancel what waits",
 		Long: `Follow a task that the same app started before, and list the verdict of each target. Of a task with
 more than 100 targets only failures are listed. "gozzard tasks" lists the newest tasks.
 
@@ -35,20 +36,31 @@ server checks rights and confirmations as for a new operation.
 
 "interrupted" counts as failed: the agent ended in the middle, and the operation was carried out once or
 not at all. Nothing repeats such an operation on its own; whether a second time does harm is your
-decision.` + exitHelp,
+decision.
+
+With --cancel the operations that were not sent to their hosts, such as those that wait for hosts that
+are offline, are cancelled: they get the code "cancelled" and are never carried out. What was sent is
+carried out as a whole. You need the right for the operation itself.` + exitHelp,
 		Example: `  gozzard task 20240102030405:17
   gozzard task 20240102030405:17 --detach             how it is now, without waiting
   gozzard task 20240102030405:17 -o json
   gozzard task 20240102030405:17 --retry-failed --dry-run
-  gozzard task 20240102030405:17 --retry-failed`,
+  gozzard task 20240102030405:17 --retry-failed
+  gozzard task 20240102030405:17 --cancel`,
 		Args:              cobra.ExactArgs(1),
 		ValidArgsFunction: env.completeTasks,
 		RunE: func(cmd *cobra.Command, args []string) error {
+			if o.cancel && (o.retry || o.detach) {
+				return usage("--cancel goes with neither --retry-failed nor --detach")
+			}
 			if o.retry {
 				return env.retryTask(cmd.Context(), &o, args[0])
 			}
 			if o.preview || o.confirm != 0 || o.waitOffline != 0 {
 				return usage("--dry-run, --confirm and --wait-offline are for --retry-failed")
+			}
+			if o.cancel {
+				return env.cancelTask(cmd.Context(), &o, args[0])
 			}
 			return env.showTask(cmd.Context(), &o, args[0])
 		},
@@ -56,6 +68,7 @@ decision.` + exitHelp,
 
 	f := cmd.Flags()
 	f.BoolVar(&o.retry, "retry-failed", false, "repeat the failed attempts as a new task")
+	f.BoolVar(&o.cancel, "cancel", false, "cancel what was not sent to its host")
 	f.BoolVar(&o.preview, "dry-run", false, "with --retry-failed: list what would be repeated, and do nothing")
 	f.IntVar(&o.confirm, "confirm", 0, "with --retry-failed: the `NUMBER` of processes that you expect; the server asks for "+
 		"it when there are many")
