@@ -120,7 +120,7 @@ func (r *run) slice(v, start, stop, step Value) (Value, error) {
 	case *element:
 		n = x.Len()
 	default:
-		return nil, raise("TypeError", "'%s' object is not subscriptable", typeName(v))
+		return nil, notSliced(v)
 	}
 
 	from, count, by, err := sliceRange(n, start, stop, step)
@@ -151,6 +151,19 @@ func (r *run) slice(v, start, stop, step Value) (Value, error) {
 		return starlark.Tuple(out), nil
 	}
 	return starlark.NewList(out), nil
+}
+
+// notSliced is the fault of a slice of something that has none. For a dict a slice is a key, for a match the name of a group.
+func notSliced(v Value) error {
+	switch x := v.(type) {
+	case *starlark.Dict:
+		return raise("TypeError", "unhashable type: 'slice'")
+	case *object:
+		if _, ok := x.attr("__getitem__"); ok {
+			return raise("IndexError", "no such group")
+		}
+	}
+	return raise("TypeError", "'%s' object is not subscriptable", typeName(v))
 }
 
 // sliceRange is where a slice begins, how many items it has, and the step.

@@ -11,6 +11,10 @@ func TestNotANumber(t *testing.T) {
 		"<% n = float('nan') %>${max(1, n)} ${min(n, 1)} ${sorted([3, n, 1])} ${float('inf') > n} ${(1, n) <= (1, 2)}": "1 nan [3, nan, 1] False False",
 		"${'%.*f' % (-3, 10)} ${'%.*s|' % (-1, 'abc')} ${'%*d' % (-4, 7)}|":                                            "10 | 7   |",
 		"% try:\n<% x = 1.5\ndel x[0] %>\n% except TypeError as e:\n${e}\n% endtry\n":                                  "'float' object does not support item deletion\n",
+		"% try:\n${{}['a'][::2]}\n% except KeyError as e:\n${e}\n% endtry\n":                                           "'a'\n",
+		"% try:\n${{1: 2}[1:'x']}\n% except TypeError as e:\n${e}\n% endtry\n":                                         "unhashable type: 'slice'\n",
+		"<% import re %>\n% try:\n${re.match('a', 'a')[0:1]}\n% except IndexError as e:\n${e}\n% endtry\n":             "\nno such group\n",
+		"% try:\n${{1}[0:1]}\n% except TypeError as e:\n${e}\n% endtry\n":                                              "'set' object is not subscriptable\n",
 		"% try:\n<% x = (1,)\ndel x[0] %>\n% except TypeError as e:\n${e}\n% endtry\n":                                 "'tuple' object doesn't support item deletion\n",
 	} {
 		if got, err := render(text, with); err != nil || got != want {
