@@ -46,7 +46,7 @@ var mayImport = map[string][]string{
 		"test/sim"},                 // the fleet of `gozzard sim` is the one of the tests
 
 	// Composition roots.
-	"internal/agentd": {".", "internal/agent", "internal/agentsock", "internal/atomicfile", "internal/enrol",
+	"internal/agentd": {".", "internal/agent", "internal/agentmetrics", "internal/agentsock", "internal/atomicfile", "internal/enrol",
 		"internal/history", "internal/host", "internal/journal", "internal/kept", "internal/nats", "internal/policy", "internal/release",
 		"internal/selfupdate", "internal/signing"},
 	"internal/blueking/conform": {},
@@ -84,18 +84,19 @@ var mayImport = map[string][]string{
 	// The core of the agent.
 	"internal/agent": {".", "internal/fairlist", "internal/history", "internal/journal", "internal/pace",
 		"internal/supervise"},
-	"internal/agentsock":  {".", "internal/policy"},
-	"internal/host":       {".", "internal/identity", "internal/procfs", "internal/supervise"},
-	"internal/fairlist":   {},
-	"internal/history":    {"."},
-	"internal/identity":   {},
-	"internal/journal":    {"internal/atomicfile"},
-	"internal/kept":       {".", "internal/atomicfile"},
-	"internal/policy":     {".", "internal/atomicfile", "internal/yamldoc"},
-	"internal/pace":       {},
-	"internal/procfs":     {},
-	"internal/selfupdate": {".", "internal/atomicfile", "internal/release"},
-	"internal/supervise":  {".", "internal/cron", "internal/identity"},
+	"internal/agentmetrics": {".", "internal/supervise"},
+	"internal/agentsock":    {".", "internal/policy"},
+	"internal/host":         {".", "internal/identity", "internal/procfs", "internal/supervise"},
+	"internal/fairlist":     {},
+	"internal/history":      {"."},
+	"internal/identity":     {},
+	"internal/journal":      {"internal/atomicfile"},
+	"internal/kept":         {".", "internal/atomicfile"},
+	"internal/policy":       {".", "internal/atomicfile", "internal/yamldoc"},
+	"internal/pace":         {},
+	"internal/procfs":       {},
+	"internal/selfupdate":   {".", "internal/atomicfile", "internal/release"},
+	"internal/supervise":    {".", "internal/cron", "internal/identity"},
 
 	// Doors.
 	"internal/api": {".", "client", "internal/approval", "internal/audit", "internal/auth", "internal/enrol",

@@ -64,3 +64,11 @@ func (r LabelRule) Match(labels map[string]string) bool {
 	}
 	return false
 }
+
+// The labels with which operations on processes of businesses name where a process belongs: the number of its business and
+// the names of its set and module when the operation was made.
+const (
+	LabelBusiness = "business"
+	LabelSet      = "set"
+	LabelModule   = "module"
+)

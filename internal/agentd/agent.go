@@ -15,6 +15,7 @@ import (
 
 	"github.com/gozzard/gozzard"
 	"github.com/gozzard/gozzard/internal/agent"
+	"github.com/gozzard/gozzard/internal/agentmetrics"
 	"github.com/gozzard/gozzard/internal/agentsock"
 	"github.com/gozzard/gozzard/internal/enrol"
 	"github.com/gozzard/gozzard/internal/history"
@@ -70,6 +71,7 @@ type Agent struct {
 	host       *host.Host
 	acts       *actLog
 	agent      *agent.Agent
+	metrics    *agentmetrics.Metrics
 	renewer    *enrol.Renewer // nil: the host is not enrolled
 	link       *nats.Link
 	servers    []gozzard.ServerAddress // as the server named them; only the goroutine of agent uses it
@@ -90,6 +92,7 @@ func New(o Options) (_ *Agent, err error) {
 		a.openPolicy, // what this account can do and what the owner of the host allows
 		a.openHost,   // the machine
 		a.openAgent,  // the journal and the processes in it
+		a.openMetrics,
 		a.openLink,   // the way to the server
 		a.openSocket, // the way for people on this host
 	} {

@@ -44,7 +44,7 @@ func (t *businesses) TopologyItems(ctx context.Context, biz int, rows []topology
 		if def != nil {
 			missing = topology.Missing(def, a)
 		}
-		labels := map[string]string{processNameLabel: r.Name, processLabel: strconv.Itoa(r.Process)}
+		labels := labelsOf(biz, r)
 		for j, in := range r.Instances {
 			it := record.TopologyItem{Row: r, Instance: j, Process: def, Missing: missing,
 				Item: gozzard.Item{Action: a, Key: topology.Key(biz, r.Name, in.Local), Labels: labels}}
@@ -62,6 +62,18 @@ func (t *businesses) TopologyItems(ctx context.Context, biz int, rows []topology
 	}
 
 	return items, nil
+}
+
+// labelsOf are the labels of all instances of a row. A name that cannot be the value of a label is left out.
+func labelsOf(biz int, r *topology.Row) map[string]string {
+	labels := map[string]string{processNameLabel: r.Name, processLabel: strconv.Itoa(r.Process),
+		gozzard.LabelBusiness: strconv.Itoa(biz)}
+	for label, name := range map[string]string{gozzard.LabelSet: r.SetName, gozzard.LabelModule: r.ModuleName} {
+		if name != "" && len(name) <= gozzard.MaxProcessNameBytes {
+			labels[label] = name
+		}
+	}
+	return labels
 }
 
 // define gives an item the definition of its instance. If a template in it cannot be rendered, an action that brings a

@@ -144,7 +144,8 @@ func TestTopologyItems(t *testing.T) {
 
 	want := gozzard.Item{
 		Action: gozzard.ActionStop, Key: gozzard.Key{Namespace: "GSEKIT_BIZ_2", Name: "java_2"},
-		Labels:  map[string]string{"bk_process_name": "java", "bk_process_id": "46"},
+		Labels: map[string]string{"bk_process_name": "java", "bk_process_id": "46", "business": "2", "set": "管控平台",
+			"module": "gse"},
 		Targets: []gozzard.Target{{Agent: me, ResultKey: "0:127.0.0.1:GSEKIT_BIZ_2:java_2"}},
 		Spec: &gozzard.Spec{
 			Identity: gozzard.Identity{ProcName: "java", SetupPath: "/data/管控平台", PIDPath: "/run/java_2.pid",

@@ -68,10 +68,23 @@ type socketOf struct {
 	inode uint64
 }
 
+// tally is a sum that never falls, of a tree whose members come and go.
+type tally struct{ last, total uint64 }
+
+// add counts what is new since the last value.
+func (t *tally) add(now uint64) {
+	if now > t.last {
+		t.total += now - t.last
+	}
+	t.last = now
+}
+
 type rootSample struct {
 	at    time.Time
 	ticks uint64
 	cpu   float32
+	user  tally
+	sys   tally
 	disk  int64
 	net   int64
 	round uint64
@@ -120,7 +133,7 @@ func (h *Host) Sample(procs []supervise.Proc) []supervise.Usage {
 		u, used, looked := s.tree(place, i, &budget, h.pageSize, h.logs.owns)
 		u.Mem = float32(100 * float64(u.MemKB) * 1024 / float64(h.mem))
 		r := s.share(p, used, now, now.Sub(boot.Add(ticks(p.Start))), h.cpus)
-		u.CPU = r.cpu
+		u.CPU, u.UserTime, u.SystemTime = r.cpu, ticks(r.user.total), ticks(r.sys.total)
 		u.Cores = u.CPU / 100 * float32(h.cpus)
 		if !looked {
 			u.Disk, u.Net = r.disk, r.net
@@ -213,10 +226,13 @@ func (s *sampler) readAll() (err error) {
 	return nil
 }
 
+// treeTicks is the processor time of a tree.
+type treeTicks struct{ user, system uint64 }
+
 // tree sums up a process and its descendants. looked reports whether their descriptors were examined too, which the
 // budget must allow.
 func (s *sampler) tree(root int32, index int, budget *int, pageSize int64, ours func(fileID) bool) (u supervise.Usage,
-	used uint64, looked bool) {
+	used treeTicks, looked bool) {
 	// Begin with the root.
 	clear(s.seen)
 	from, all := len(s.sockets), *budget == lookedPerSample
@@ -228,7 +244,8 @@ func (s *sampler) tree(root int32, index int, budget *int, pageSize int64, ours 
 		place := s.todo[len(s.todo)-1]
 		s.todo = s.todo[:len(s.todo)-1]
 		st := &s.stats[place]
-		used += st.Ticks()
+		used.user += st.UTime + st.CUTime
+		used.system += st.STime + st.CSTime
 		u.MemKB += st.RSS * pageSize >> 10
 		u.Procs++
 		looked = looked && *budget > 0
@@ -305,17 +322,22 @@ func (s *sampler) descriptors(st *procfs.Stat, root int, look bool, budget *int,
 
 // share computes the CPU usage since the previous sample of the same process; the first value is since its start.
 // Right after a member left the tree it can be too low, but never negative.
-func (s *sampler) share(p supervise.Proc, used uint64, now time.Time, age time.Duration, cpus int) *rootSample {
+func (s *sampler) share(p supervise.Proc, of treeTicks, now time.Time, age time.Duration, cpus int) *rootSample {
 	// Compute the first value since the start of the process.
+	used := of.user + of.system
 	r := s.roots[p]
 	if r == nil {
 		r = &rootSample{at: now, ticks: used, cpu: percent(used, age, cpus), round: s.round}
+		r.user.add(of.user)
+		r.sys.add(of.system)
 		s.roots[p] = r
 		return r
 	}
 
 	// Compute later values since the last one, if it is long enough ago.
 	r.round = s.round
+	r.user.add(of.user)
+	r.sys.add(of.system)
 	if elapsed := now.Sub(r.at); elapsed >= minWindow {
 		r.cpu = 0
 		if used > r.ticks {

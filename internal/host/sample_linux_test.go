@@ -262,3 +262,24 @@ func BenchmarkSampleTrees(b *testing.B) {
 
 	b.ReportMetric(float64(b.Elapsed().Nanoseconds())/float64(b.N*n), "ns/tree")
 }
+
+// Processor time grows with what a process uses, in user mode and in the system, and never falls.
+func TestSampleProcessorTime(t *testing.T) {
+	f := newHost(t)
+	procs := []supervise.Proc{self(t, f.Host)}
+	last := f.Sample(procs)[0]
+	first := last.UserTime + last.SystemTime
+	for end := time.Now().Add(20 * time.Second); last.UserTime+last.SystemTime < first+300*time.Millisecond; {
+		if time.Now().After(end) {
+			t.Fatalf("from %v to %v in 20 s of work", first, last.UserTime+last.SystemTime)
+		}
+		for begun := time.Now(); time.Since(begun) < 20*time.Millisecond; { // work
+			_, _ = os.Stat("/")
+		}
+		now := f.Sample(procs)[0]
+		if now.UserTime < last.UserTime || now.SystemTime < last.SystemTime {
+			t.Fatalf("fell from %+v to %+v", last, now)
+		}
+		last = now
+	}
+}

@@ -45,10 +45,26 @@ type sampler struct {
 	todo  []int32
 }
 
+// treeTime is the processor time of a tree.
+type treeTime struct{ user, system time.Duration }
+
+// tally is a sum that never falls, of a tree whose members come and go.
+type tally struct{ last, total time.Duration }
+
+// add counts what is new since the last value.
+func (t *tally) add(now time.Duration) {
+	if now > t.last {
+		t.total += now - t.last
+	}
+	t.last = now
+}
+
 type rootSample struct {
 	at    time.Time
 	used  time.Duration
 	cpu   float32
+	user  tally
+	sys   tally
 	round uint64
 }
 
@@ -81,7 +97,8 @@ func (h *Host) Sample(procs []supervise.Proc) []supervise.Usage {
 		}
 		u, used := s.tree(place)
 		u.Mem = float32(100 * float64(u.MemKB) * 1024 / float64(h.mem))
-		u.CPU = s.share(p, used, now, h.cpus)
+		r := s.share(p, used, now, h.cpus)
+		u.CPU, u.UserTime, u.SystemTime = r.cpu, r.user.total, r.sys.total
 		u.Cores = u.CPU / 100 * float32(h.cpus)
 		usage[i] = u
 	}
@@ -166,13 +183,14 @@ func (s *sampler) fillList() error {
 }
 
 // tree sums up a process and its descendants.
-func (s *sampler) tree(root int32) (u supervise.Usage, used time.Duration) {
+func (s *sampler) tree(root int32) (u supervise.Usage, used treeTime) {
 	s.todo = append(s.todo[:0], root)
 	for len(s.todo) > 0 && int(u.Procs) <= len(s.stats) {
 		place := s.todo[len(s.todo)-1]
 		s.todo = s.todo[:len(s.todo)-1]
 		st := &s.stats[place]
-		used += st.user + st.kernel
+		used.user += st.user
+		used.system += st.kernel
 		u.MemKB += st.memory >> 10
 		u.FD += st.handles
 		u.Procs++
@@ -186,7 +204,8 @@ func (s *sampler) tree(root int32) (u supervise.Usage, used time.Duration) {
 
 // share computes the CPU usage since the previous sample of the same process; the first value is since its start.
 // Right after a member left the tree it can be too low, but never negative.
-func (s *sampler) share(p supervise.Proc, used time.Duration, now time.Time, cpus int) float32 {
+func (s *sampler) share(p supervise.Proc, of treeTime, now time.Time, cpus int) *rootSample {
+	used := of.user + of.system
 	r := s.roots[p]
 	if r == nil {
 		r = &rootSample{at: now, used: used, cpu: percent(used, now.Sub(startTime(p.Start)), cpus)}
@@ -194,11 +213,13 @@ func (s *sampler) share(p supervise.Proc, used time.Duration, now time.Time, cpu
 	}
 
 	r.round = s.round
+	r.user.add(of.user)
+	r.sys.add(of.system)
 	if elapsed := now.Sub(r.at); elapsed >= minWindow {
 		r.cpu = percent(max(0, used-r.used), elapsed, cpus)
 		r.at, r.used = now, used
 	}
-	return r.cpu
+	return r
 }
 
 // percent converts to percent of the whole machine.

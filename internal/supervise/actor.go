@@ -4,6 +4,7 @@ import (
 	"context"
 	"log/slog"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/gozzard/gozzard"
@@ -24,6 +25,8 @@ type actor struct {
 	ops    []Op
 	doing  gozzard.Action // of the operation in progress; ActionNone if there is none
 	view   view
+
+	exceeded atomic.Uint32 // Life.Exceeded
 
 	// The goroutine owns everything below. The next goroutine takes it over through mu.
 

@@ -222,4 +222,8 @@ type Usage struct {
 	Procs int32
 	Disk  int64 // bytes of the regular files that it has open for writing, each file once
 	Net   int64 // TCP bytes in and out since its open sockets were opened
+
+	// UserTime and SystemTime are the processor time since the process started. Of the children that it has not
+	// collected, only what was measured counts. Neither falls while an agent runs.
+	UserTime, SystemTime time.Duration
 }

@@ -10,6 +10,12 @@ import (
 type Life struct {
 	gozzard.Status
 	Since int64 // Unix seconds: when it started, or was first seen not running; 0 before the first look
+
+	Measured bool  // Usage is of the process that runs now
+	Usage    Usage // as of the last sample
+	// Exceeded counts how often the process was over a limit in as many samples as its definition allows, since the agent
+	// started.
+	Exceeded uint32
 }
 
 // Lives returns the first processes in the order of their keys, at most the given number, and how many there are in
@@ -21,7 +27,10 @@ func (s *Supervisor) Lives(most int) (lives []Life, total int) {
 		if !v.managed {
 			continue
 		}
-		l := Life{Status: v.report(now)}
+		l := Life{Status: v.report(now), Exceeded: a.exceeded.Load()}
+		if v.sampled && !v.proc.IsZero() && v.usage.Procs > 0 {
+			l.Measured, l.Usage = true, v.usage
+		}
 		if !v.since.IsZero() {
 			l.Since = v.since.Unix()
 		}

@@ -161,6 +161,9 @@ func (a *actor) recordUsage(p Proc, u Usage, regular bool) (report bool, over *b
 		v.limitCounts = next
 		if due {
 			b.proc = p
+			if b.over {
+				a.exceeded.Add(1)
+			}
 			over = new(breach)
 			*over = b
 		}
