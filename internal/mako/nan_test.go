@@ -14,6 +14,7 @@ func TestNotANumber(t *testing.T) {
 		"% try:\n${{}['a'][::2]}\n% except KeyError as e:\n${e}\n% endtry\n":                                           "'a'\n",
 		"% try:\n${{1: 2}[1:'x']}\n% except TypeError as e:\n${e}\n% endtry\n":                                         "unhashable type: 'slice'\n",
 		"<% import re %>\n% try:\n${re.match('a', 'a')[0:1]}\n% except IndexError as e:\n${e}\n% endtry\n":             "\nno such group\n",
+		"% try:\n${int('管' * 300)}\n% except ValueError as e:\n${len(str(e))}\n% endtry\n":                             "240\n",
 		"% try:\n${{1}[0:1]}\n% except TypeError as e:\n${e}\n% endtry\n":                                              "'set' object is not subscriptable\n",
 		"% try:\n<% x = (1,)\ndel x[0] %>\n% except TypeError as e:\n${e}\n% endtry\n":                                 "'tuple' object doesn't support item deletion\n",
 	} {

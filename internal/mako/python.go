@@ -127,7 +127,7 @@ func floatToInt(f float64) (Value, error) {
 }
 
 func textToInt(s string, base int) (Value, error) {
-	fail := raise("ValueError", "invalid literal for int() with base %d: %s", base, quote(s))
+	fail := raise("ValueError", "invalid literal for int() with base %d: %s", base, firstRunes(quote(s), 200))
 	if base != 0 && (base < 2 || base > 36) {
 		return nil, raise("ValueError", "int() base must be >= 2 and <= 36, or 0")
 	}
