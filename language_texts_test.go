@@ -199,7 +199,7 @@ var plainTexts = map[string]string{
 	"main process ended, its group lives": ruleName, "name or owner differ": ruleName, "named by the pid file": ruleName,
 	"never a managed process": ruleName, "of another definition": ruleName, "older than the process on record": ruleName,
 	"on record and alive": ruleName, "started and fits": ruleName, "started, nothing on record": ruleName,
-	"successor in the group": ruleName, "two candidates": ruleName, "younger than the pid file": ruleName,
+	"successor in the group": ruleName, "started, and no name is written": ruleName, "two candidates": ruleName, "younger than the pid file": ruleName,
 
 	"register %s": typed, "start %s": typed, "%snewest: %d:%s\n": typed,
 	"# opens backups of gozzard; made %s\n# public key: %s\n%s\n": typed, "gozzard: %v": typed, "gozzard: %s:": typed,

@@ -67,7 +67,11 @@ func (h *Host) Find(q supervise.Query) (supervise.Found, error) {
 	}
 	e.MainEnded = hint != 0 && h.namesEnded(q, hint, e.PIDFileAt)
 	if h.Alive(q.Held.Proc) {
-		if c, reason := h.describe(q.Held.PID, w); reason == "" && c.Proc == q.Held.Proc {
+		of := w
+		if q.Held.Unnamed == w.name { // it may have executed another program since, and nobody wrote its name
+			of.name = ""
+		}
+		if c, reason := h.describe(q.Held.PID, of); reason == "" && c.Proc == q.Held.Proc {
 			e.Alive = &c
 		}
 	}
@@ -82,6 +86,7 @@ func (h *Host) Find(q supervise.Query) (supervise.Found, error) {
 			continue
 		}
 		if c, reason := h.describeMember(pid, w); reason == "" && c.Barred == "" && !h.isTaken(q, c.Proc) {
+			c.Misnamed = q.Starting && h.isMisnamed(q, c, w)
 			e.Members = append(e.Members, c)
 		}
 	}
@@ -140,6 +145,9 @@ func found(e identity.Evidence) supervise.Found {
 	f := supervise.Found{Verdict: d.Verdict, Orphans: d.Orphans, Reason: d.Reason, Against: d.Against}
 	if d.Verdict == identity.Ours || d.Verdict == identity.Adopted {
 		f.Proc, f.StartedAt, f.How, f.Misfit = d.Main.Proc, d.Main.StartedAt, d.How, d.Main.Misfit
+		if d.Main.Misnamed { // nobody wrote the name that differs
+			f.Misfit = ""
+		}
 	} else {
 		f.PIDFileAt, f.Near = e.PIDFileAt, d.Near
 	}

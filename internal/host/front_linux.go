@@ -9,6 +9,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/gozzard/gozzard"
+	"github.com/gozzard/gozzard/internal/identity"
 	"github.com/gozzard/gozzard/internal/supervise"
 )
 
@@ -99,22 +100,70 @@ func (h *Host) findFront(c *command) supervise.Proc {
 		hint, _, _ = h.readPIDFile(id.PIDPath, w.owner)
 	}
 
-	var best supervise.Proc
+	var best, misnamed identity.Candidate
 	for _, pid := range h.startedBy(c) {
 		if id.ProcName == "" && pid != hint || pid == c.cmd.Process.Pid && h.shellImage(c) != imageOther ||
 			h.isCopy(c, pid) {
 			continue
 		}
 		x, reason := h.compare(pid, w)
-		if reason != "" || x.Misfit != "" || x.Barred != "" {
-			continue
-		}
-		if best.IsZero() || pid == hint || best.PID != hint && x.Start < best.Start {
-			best = x.Proc
+		switch {
+		case reason != "" || x.Barred != "":
+		case x.Misfit != "":
+			q := supervise.Query{Key: c.run.Key, Spec: c.run.Spec}
+			if (misnamed.IsZero() || x.Start < misnamed.Start) && h.isMisnamed(q, x, w) {
+				misnamed = x
+			}
+		case best.IsZero() || pid == hint || best.PID != hint && x.Start < best.Start:
+			best = x
 		}
 	}
+	if best.IsZero() {
+		best = misnamed
+	}
+	return best.Proc
+}
 
-	return best
+// isMisnamed reports whether nothing but a name that nobody wrote speaks against a process: a start command in the
+// foreground became this process, or its shell waits for it.
+func (h *Host) isMisnamed(q supervise.Query, x identity.Candidate, w wanted) bool {
+	if q.Spec.NamesProgram() || x.Misfit == "" {
+		return false
+	}
+
+	c := h.fronts.get(x.Proc) // a shell that is not one any more
+	if c != nil && c.run.Key != q.Key {
+		return false
+	}
+	for _, running := range h.shells.commands(q.Key) {
+		if c == nil && running.run.Front > 0 && h.isBeginOf(running, x.PID) {
+			c = running
+		}
+	}
+	if c == nil {
+		return false
+	}
+
+	// Compare everything but the name.
+	w.name = ""
+	same, reason := h.compare(x.PID, w)
+	if reason != "" || same.Misfit != "" || same.Proc != x.Proc || c.collected.Load() {
+		return false
+	}
+	if x.PID == c.cmd.Process.Pid { // remember its command, because the caller will ask for its exit status
+		h.fronts.add(x.Proc, c)
+	}
+	return true
+}
+
+// isBeginOf reports whether a process is what a running command executed: what its shell became, or a child of its shell
+// that has executed a program.
+func (h *Host) isBeginOf(c *command, pid int) bool {
+	if pid == c.cmd.Process.Pid {
+		return h.shellImage(c) == imageOther
+	}
+	st, err := h.proc.Stat(pid)
+	return err == nil && st.PPID == c.cmd.Process.Pid && h.shellImage(c) == imageShell && !h.isCopy(c, pid)
 }
 
 // startedBy lists the processes of a running command.

@@ -80,10 +80,20 @@ var rules = []rule{
 	// While a start is in progress, and after one that was interrupted, name and owner decide among the processes
 	// that the commands have started.
 	{"started and fits", func(c call) (Finding, bool) {
-		if known := c.Held.Settled || c.mainEnded(); !c.Starting && known || c.Held.Settled && c.mainEnded() {
+		if c.known() {
 			return Finding{}, false
 		}
 		m := oldest(c.Members, fits)
+		return Finding{Verdict: Ours, Main: m, How: HowStarted}, !m.IsZero()
+	}},
+
+	// The start command in the foreground has executed another program, and nobody wrote a name: it is the process that
+	// the agent has started, whatever its name is.
+	{"started, and no name is written", func(c call) (Finding, bool) {
+		if c.known() {
+			return Finding{}, false
+		}
+		m := oldest(c.Members, func(m Candidate) bool { return m.Misnamed })
 		return Finding{Verdict: Ours, Main: m, How: HowStarted}, !m.IsZero()
 	}},
 
@@ -179,6 +189,12 @@ func (e *Evidence) tooYoung(c Candidate) bool { return c.StartedAt.After(e.PIDFi
 // mainEnded reports whether the pid file says that the process on record was the main process and has ended. It says
 // nothing about what a later start has brought up, or what commands have started beside a process that was adopted.
 func (c *call) mainEnded() bool { return c.MainEnded && !c.Held.Replaced && c.Held.How != HowPIDFile }
+
+// known reports whether it is known already which process a start has brought up.
+func (c *call) known() bool {
+	known := c.Held.Settled || c.mainEnded()
+	return !c.Starting && known || c.Held.Settled && c.mainEnded()
+}
 
 // adoptable reports whether the pid file names a process outside of the group and nothing speaks against it.
 func (c *call) adoptable() bool { return c.Named != nil && !c.member && c.against == "" }

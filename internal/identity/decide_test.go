@@ -19,6 +19,11 @@ func (c Candidate) misfit() Candidate {
 	return c
 }
 
+func (c Candidate) misnamed() Candidate {
+	c.Misnamed = true
+	return c
+}
+
 func held(c Candidate, settled bool) Held { return Held{Proc: c.Proc, Settled: settled} }
 
 func file(secs int) time.Time { return boot.Add(time.Duration(secs) * time.Second) }
@@ -53,6 +58,12 @@ func TestDecide(t *testing.T) {
 		{"starting: fits", Evidence{Starting: true, Members: []Candidate{worker, a}}, Ours, 10, "started and fits", ""},
 		{"starting: does not fit", Evidence{Starting: true, Members: []Candidate{a.misfit()}}, Gone, 0, "",
 			"definition says nginx"},
+		{"starting: does not fit, no name is written", Evidence{Starting: true, Members: []Candidate{worker.misfit(),
+			a.misfit().misnamed()}}, Ours, 10, "started, and no name is written", ""},
+		{"starting: no name is written, but one fits", Evidence{Starting: true, Members: []Candidate{a.misfit().misnamed(),
+			b}}, Ours, 20, "started and fits", ""},
+		{"starting: no name is written, the main process has ended", Evidence{Starting: true, Held: held(a, true),
+			MainEnded: true, Members: []Candidate{b.misfit().misnamed()}}, Gone, 0, "main process ended, its group lives", ""},
 		{"starting: the process before has ended", Evidence{Starting: true, Held: held(a, true),
 			Members: []Candidate{b}}, Ours, 20, "started and fits", ""},
 		{"starting: the main process has ended, its worker fits", Evidence{Starting: true, Held: held(a, true),

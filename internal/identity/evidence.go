@@ -23,6 +23,9 @@ type Held struct {
 	// behind by this process.
 	Replaced bool `json:"replaced,omitempty"`
 	How      How  `json:"how,omitempty"`
+	// Unnamed is the name that was read from the command when this process was put on record, if nobody wrote one: the
+	// process may have executed another program since, and still is what the definition means.
+	Unnamed string `json:"unnamed,omitempty"`
 	// Done says that this process ended by itself and well, and that its definition wants no restart after that.
 	Done bool `json:"done,omitempty"`
 }
@@ -50,6 +53,9 @@ type Candidate struct {
 	// Barred says why it can never be the process of a definition: process 1, the agent, a thread of the kernel, the
 	// shell of a running command. It is empty if it can be.
 	Barred string
+	// Misnamed says that nothing but the name speaks against it, and that nobody wrote that name: it was read from the
+	// command. The process is the one that the start command in the foreground became, or that its shell waits for.
+	Misnamed bool
 	// Other is the other definition that has the process on record or in its group. It is empty if there is none.
 	Other string
 }

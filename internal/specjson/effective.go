@@ -25,7 +25,7 @@ func Effective(s *gozzard.Spec) (fields []Field, defaults []string) {
 	// Where and how it runs.
 	f.fill("timeout", secondsText(p.OpTimeout))
 	f.fill("folder", "/")
-	f.fill("proc_name", programName(s.Control.Start))
+	f.fill("proc_name", gozzard.ProgramOf(s.Control.Start))
 	f.fill("nice", 0)
 
 	// How it ends and starts again.

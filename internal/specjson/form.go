@@ -7,6 +7,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/gozzard/gozzard"
 	"github.com/gozzard/gozzard/internal/strictjson"
 )
 
@@ -218,17 +219,8 @@ func readCommandLine(v strictjson.Value) string {
 
 // quoteWord writes a word so that a shell reads exactly this word.
 func quoteWord(word string) string {
-	if word != "" && !strings.ContainsFunc(word, func(r rune) bool { return !plainRune(r) }) {
+	if word != "" && !strings.ContainsFunc(word, func(r rune) bool { return !gozzard.PlainRune(r) }) {
 		return word
 	}
 	return "'" + strings.ReplaceAll(word, "'", `'\''`) + "'"
-}
-
-// plainRune reports whether a character means nothing to a shell.
-func plainRune(r rune) bool {
-	switch {
-	case r >= 'a' && r <= 'z', r >= 'A' && r <= 'Z', r >= '0' && r <= '9':
-		return true
-	}
-	return strings.ContainsRune("_./:=,@%+-", r)
 }

@@ -3,7 +3,6 @@ package specjson
 import (
 	"errors"
 	"maps"
-	"path"
 	"slices"
 	"strings"
 
@@ -86,7 +85,7 @@ func ReadProcess(object []byte) (*gozzard.Spec, int, []gozzard.Fault) {
 	f := newFlat(root.Get("spec"))
 	f.object(&root, "")
 	if f.spec.Identity.ProcName == "" {
-		f.spec.Identity.ProcName = programName(f.spec.Control.Start)
+		f.spec.Identity.ProcName = gozzard.ProgramOf(f.spec.Control.Start)
 	}
 	f.check(root)
 	var invalid *gozzard.Error
@@ -173,7 +172,7 @@ func (f *flat) complete(root strictjson.Value) {
 		id.SetupPath = "/"
 	}
 	if id.ProcName == "" {
-		if id.ProcName = programName(f.spec.Control.Start); id.ProcName == "" {
+		if id.ProcName = gozzard.ProgramOf(f.spec.Control.Start); id.ProcName == "" {
 			name := root.Get("proc_name")
 			name.Fault("required: the name of the program cannot be read from command. Give it as ps -o comm shows it")
 		}
@@ -210,32 +209,6 @@ func count(all ...bool) (n int) {
 	}
 	return n
 }
-
-// programName is the name of the program that a command executes, as the system will show it. It is "" if that cannot be
-// read from the text.
-func programName(command string) string {
-	for word := range strings.FieldsSeq(command) {
-		name, _, assigned := strings.Cut(word, "=")
-		switch {
-		case word == "exec", assigned && isName.MatchString(name):
-			continue
-		}
-		word = strings.Trim(word, "'\"")
-		base := path.Base(word)
-		if strings.ContainsFunc(word, func(r rune) bool { return !plainRune(r) }) || shellWords[base] || base == "/" ||
-			base == "." || base == ".." {
-			return ""
-		}
-		return base
-	}
-	return ""
-}
-
-// shellWords begin a command that is no program, or that executes another one.
-var shellWords = map[string]bool{"cd": true, "if": true, "for": true, "while": true, "case": true, "export": true,
-	"set": true, "source": true, ".": true, "test": true, "trap": true, "ulimit": true, "umask": true, "eval": true,
-	"nohup": true, "env": true, "sudo": true, "su": true, "setsid": true, "nice": true, "command": true, "true": true,
-	"false": true, "echo": true, "until": true, "read": true, "wait": true}
 
 func (f *flat) env(v strictjson.Value) {
 	env, bytes := map[string]string{}, 0

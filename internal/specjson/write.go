@@ -85,7 +85,7 @@ func (w *writer) commands(s *gozzard.Spec) {
 func (w *writer) place(s *gozzard.Spec) {
 	id, x := s.Identity, s.Exec
 	add(w, "folder", id.SetupPath, "/")
-	add(w, "proc_name", id.ProcName, programName(s.Control.Start))
+	add(w, "proc_name", id.ProcName, gozzard.ProgramOf(s.Control.Start))
 	add(w, "pid_file", id.PIDPath, "")
 	add(w, "user", id.User, "")
 	add(w, "group", x.Group, "")

@@ -67,6 +67,12 @@ func (a *actor) record(f Found) {
 	if h.How == identity.HowRecord && a.held.Proc == f.Proc { // found again after a restart of the agent
 		h.How = a.held.How
 	}
+	switch {
+	case a.held.Proc == f.Proc:
+		h.Unnamed = a.held.Unnamed
+	case f.How == identity.HowStarted && !a.spec.NamesProgram():
+		h.Unnamed = a.spec.Identity.ProcName
+	}
 	a.setHeld(h)
 }
 

@@ -39,12 +39,15 @@ func (h onRecord) real() Held {
 	if h.pidFile {
 		r.How = identity.HowPIDFile
 	}
+	if h.unnamed {
+		r.Unnamed = programNames[nameFirst]
+	}
 	return r
 }
 
 func recordOf(h Held) onRecord {
 	r := onRecord{pid: uint8(h.PID), start: uint8(h.Start), settled: h.Settled, replaced: h.Replaced,
-		pidFile: h.How == identity.HowPIDFile}
+		pidFile: h.How == identity.HowPIDFile, unnamed: h.Unnamed != ""}
 	if h.BootID == bootBefore {
 		r.start = 0
 	}
@@ -137,6 +140,17 @@ func (h *modelHost) describe(p *live, q Query) identity.Candidate {
 	return c
 }
 
+// isBegin reports whether a process is what a start command became, or a child of its shell.
+func (h *modelHost) isBegin(p *live) bool {
+	for i := range h.m.w.live {
+		x := &h.m.w.live[i]
+		if x.is != noProcess && x.known && (x == p && p.is != aShell || x.is == aShell && p.parent == x.start) {
+			return true
+		}
+	}
+	return false
+}
+
 // Find collects the evidence and decides.
 func (h *modelHost) Find(q Query) (Found, error) {
 	// Collect the evidence.
@@ -157,6 +171,7 @@ func (h *modelHost) Find(q Query) (Found, error) {
 			continue
 		}
 		if c := h.describe(p, q); c.Barred == "" && !h.taken(q, p) {
+			c.Misnamed = q.Starting && c.Misfit != "" && !q.Spec.NamesProgram() && h.isBegin(p)
 			e.Members = append(e.Members, c)
 		}
 	}

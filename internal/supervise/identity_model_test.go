@@ -38,6 +38,7 @@ type modelConfig struct {
 	beside bool // one of them runs at first
 	both   bool // operations arrive for both of them
 	shells bool // the program has the name of the shell
+	silent bool // nobody wrote a name, and the start command executes a program of another one
 	most   budget
 	broken mechanism
 	decide func(identity.Evidence) identity.Finding
@@ -105,6 +106,7 @@ type onRecord struct {
 	settled    bool
 	replaced   bool // a start has begun since
 	pidFile    bool // it was adopted
+	unnamed    bool // nobody wrote its name
 }
 
 // pidFile is a pid file. The time is odd: it lies between the start times of two processes.
@@ -218,6 +220,9 @@ func newSupervisionModel(c modelConfig) *supervisionModel {
 			Identity: gozzard.Identity{ProcName: name, SetupPath: "/srv", PIDPath: "/srv/pid", User: "root"},
 			Control:  gozzard.Control{Start: "./start.sh"}, Policy: gozzard.DefaultPolicy()}
 		modelSpecs[n].Policy.Orphans = c.orphan
+		if c.silent {
+			modelSpecs[n].Control.Start = "./" + name
+		}
 		modelBytes[n] = gozzard.EncodeSpec(modelSpecs[n])
 	}
 
@@ -243,6 +248,9 @@ func (m *supervisionModel) Initial() world {
 		w.live[0] = live{is: aMain, of: of, group: of, proven: true, marked: true, pid: 1, start: 2, holder: of}
 		x := &w.defs[n]
 		x.running, x.held, x.file = true, onRecord{pid: 1, start: 2, settled: true}, pidFile{pid: 1, at: 3}
+		if m.silent { // it is supervised
+			w.live[0].name, x.held.unnamed, x.hosted, x.wanted = nameOther, true, true, true
+		}
 	}
 	m.normalise(&w)
 	return w

@@ -87,6 +87,8 @@ func (m *supervisionModel) shellSteps(w *world, d, i int) {
 			name := x.name
 			if wrong {
 				name = nameOther
+			}
+			if wrong && !m.silent {
 				w.left.renames--
 			}
 			m.checkMayStart(x)
@@ -102,15 +104,20 @@ func (m *supervisionModel) shellSteps(w *world, d, i int) {
 			}
 		})
 	}
-	launchAs("the start command starts the main process", true, false, false)
-	launchAs("the start command becomes the main process", true, false, true)
+	if m.silent {
+		launchAs("the start command starts a program of another name", true, true, false)
+		launchAs("the start command becomes a program of another name", true, true, true)
+	} else {
+		launchAs("the start command starts the main process", true, false, false)
+		launchAs("the start command becomes the main process", true, false, true)
+	}
 	if pid := w.live[i].pid; w.left.mischief > 0 {
 		m.try(w, d, false, "the start command writes its own pid into the pid file", func(w *world) {
 			w.left.mischief--
 			w.write(d, pid)
 		})
 	}
-	if w.left.renames > 0 {
+	if w.left.renames > 0 && !m.silent {
 		launchAs("the start command starts a program of another name", false, true, false)
 	}
 }

@@ -56,6 +56,8 @@ const (
 	badDown      = "a supervised process stays down without a reason"
 )
 
+const unwrittenRule = "started, and no name is written"
+
 const orphanRule = "main process ended, its group lives"
 
 // The bounds of the worlds. Each has one kind of trouble, together with an agent that dies.
@@ -63,6 +65,7 @@ var (
 	starts      = budget{crashes: 2, ops: 2, forks: 1, renames: 1}
 	scripts     = budget{crashes: 1, ops: 2, mischief: 1}
 	misfits     = budget{crashes: 1, ops: 1, hands: 1, renames: 1}
+	silences    = budget{crashes: 1, ops: 2, workers: 1, mischief: 1}
 	orphans     = budget{ops: 1, workers: 1, mischief: 1, strangers: 1}
 	workers     = budget{crashes: 1, ops: 2, workers: 1, renames: 1}
 	pidFiles    = budget{crashes: 1, ops: 1, mischief: 1, strangers: 1}
@@ -80,6 +83,7 @@ var modelConfigs = []modelConfig{
 	{name: "starts", defs: 1, live: 3, most: starts},
 	{name: "scripts", defs: 1, live: 3, shells: true, most: scripts},
 	{name: "misfits", defs: 1, live: 3, most: misfits},
+	{name: "names that nobody wrote", defs: 1, live: 3, beside: true, silent: true, most: silences},
 	{name: "orphans", defs: 1, live: 4, most: orphans, orphan: gozzard.OrphansWait},
 	{name: "workers", defs: 1, live: 4, most: workers},
 	{name: "workers that are waited for", defs: 1, live: 4, most: workers, orphan: gozzard.OrphansWait},
@@ -185,6 +189,7 @@ var ruleBreaks = map[string]mutation{
 	"two candidates":             {in: "hands", breaks: badAmbiguous},
 	"started and fits":           {in: "starts", breaks: badDown},
 	"named by the pid file":      {in: "hands", breaks: badBeside},
+	unwrittenRule:                {in: "names that nobody wrote", breaks: badDown},
 	"started, nothing on record": {in: "starts", breaks: badEnded},
 	orphanRule:                   {in: "orphans", breaks: badEnded},
 	"foreign":                    {in: "pid files", breaks: badSilent},
