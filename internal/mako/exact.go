@@ -74,12 +74,24 @@ func exactLog(x float64) float64 {
 	return f
 }
 
+// exactLog10 is not rounded once: the C library adds the part of the power of two, in two pieces, to that of the mantissa, and the
+// last digit shows it.
 func exactLog10(x float64) float64 {
 	if !plain(x) || x < 0 {
 		return math.Log10(x)
 	}
-	f, _ := new(big.Float).Quo(bigLog(x), bigLog(10)).Float64()
-	return f
+	const (
+		high   = 3.01029995663611771306e-01 // of the logarithm of 2, with zeros at its end
+		low    = 3.69423907715893078616e-13
+		ofLn10 = 4.34294481903251816668e-01 // 1 / ln 10
+	)
+	mantissa, exponent := math.Frexp(x) // from 1/2 to 1
+	twos := float64(exponent)
+	if exponent > 0 {
+		mantissa, twos = 2*mantissa, twos-1
+	}
+	ofMantissa := float64(ofLn10 * exactLog(mantissa))
+	return float64(float64(twos*low)+ofMantissa) + float64(twos*high)
 }
 
 func exactPow(x, y float64) float64 {

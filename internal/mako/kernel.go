@@ -136,7 +136,7 @@ func kernelInPlace(c *call) (Value, error) {
 		return d, c.fillFrom(d, b)
 	}
 
-	if _, set := a.(*starlark.Set); op == "*" && (set || typeName(a) == "dict") {
+	if op == "*" && isUnrepeated(a) {
 		return nil, operandError("*=", a, b)
 	}
 	v, err := c.run.binary(op, a, b)
@@ -147,6 +147,19 @@ func kernelInPlace(c *call) (Value, error) {
 		return nil, operandError(op+"=", a, b)
 	}
 	return v, err
+}
+
+// isUnrepeated reports whether a value has members but cannot be repeated. It decides an augmented assignment before the other value
+// is looked at.
+func isUnrepeated(v Value) bool {
+	if _, set := v.(*starlark.Set); set {
+		return true
+	}
+	switch typeName(v) {
+	case "dict", "dict_keys", "dict_values", "dict_items", "range", "re.Match":
+		return true
+	}
+	return false
 }
 
 // changed gives a list or set the items of the new value, so that others who have it see them too.

@@ -15,6 +15,8 @@ func TestNotANumber(t *testing.T) {
 		"% try:\n${{1: 2}[1:'x']}\n% except TypeError as e:\n${e}\n% endtry\n":                                         "unhashable type: 'slice'\n",
 		"<% import re %>\n% try:\n${re.match('a', 'a')[0:1]}\n% except IndexError as e:\n${e}\n% endtry\n":             "\nno such group\n",
 		"% try:\n${int('管' * 300)}\n% except ValueError as e:\n${len(str(e))}\n% endtry\n":                             "240\n",
+		"<% import math %>${math.log10(11.5)} ${math.log10(1000)} ${math.log10(0.3)} ${math.log10(5e-324)}":            "1.0606978403536118 3.0 -0.5228787452803376 -323.3062153431158",
+		"% try:\n<% v = {1: 2}.items()\nv *= [1] %>\n% except TypeError as e:\n${e}\n% endtry\n":                       "unsupported operand type(s) for *=: 'dict_items' and 'list'\n",
 		"% try:\n${{1}[0:1]}\n% except TypeError as e:\n${e}\n% endtry\n":                                              "'set' object is not subscriptable\n",
 		"% try:\n<% x = (1,)\ndel x[0] %>\n% except TypeError as e:\n${e}\n% endtry\n":                                 "'tuple' object doesn't support item deletion\n",
 	} {
