@@ -124,6 +124,9 @@ func (p page) script(t *testing.T) (script string, run, left int) {
 		case background, follow:
 			run++
 			fmt.Fprintf(&b, "%s %d %s\n", r.how, c.line, quoted(text))
+		case onNew:
+			run++
+			fmt.Fprintf(&b, "on_new %d %s %s\n", c.line, quoted(text), quoted(p.replace(c.prints())))
 		default:
 			run++
 			fmt.Fprintf(&b, "command_of_page %d %s %s\n", c.line, quoted(text), quoted(p.replace(c.prints())))

@@ -25,6 +25,7 @@ type rule struct {
 const (
 	background = "background"
 	follow     = "follow"
+	onNew      = "on_new"    // on the machines that join
 	elsewhere  = "elsewhere" // not here
 )
 
@@ -47,7 +48,7 @@ func pages() []page {
 	english.file, chinese.file = "README.md", "README.zh.md"
 
 	all := []page{english, chinese, examplesPage()}
-	for _, p := range []page{firstProcess(), apiPage(), compatibility(), businesses(), configurationFiles(), install(), addHosts(),
+	for _, p := range []page{tutorial(), firstProcess(), apiPage(), compatibility(), businesses(), configurationFiles(), install(), addHosts(),
 		monitor(), upgrade(), uninstall(), troubleshoot()} {
 		all = append(all, p, p.inChinese())
 	}
@@ -64,6 +65,25 @@ func firstProcess() page {
 	return page{file: "docs/first-process.md", replaced: []string{"USER", "root"}, rules: []rule{
 		{begins: "make build", how: elsewhere, why: built},
 		{begins: "bin/gozzard dev", how: background, then: "soon online bin/gozzard; cp /stage/example-0.yaml sleeper.yaml"},
+	}}
+}
+
+// tutorial runs on three machines: this one, and two that join.
+func tutorial() page {
+	const packages = ".ci/deps installs them for all tests; make test-systemd has real systemd"
+	return page{file: "docs/tutorial.md", before: "two_more_machines", rules: []rule{
+		{begins: "apt-get", how: elsewhere, why: packages}, {begins: "systemctl disable", how: elsewhere, why: packages},
+		{begins: "make build", how: elsewhere, why: built},
+		{begins: "make install", first: "make() { command make -o build \"$@\"; }"},
+		{begins: "gozzard logs", first: "soon eval 'gozzard logs redis -n shop | grep -q Ready'"},
+		{begins: "gozzard chart", first: "soon gozzard chart redis -n shop"},
+		{begins: "gozzard events nginx", first: "soon another_nginx"},
+		{begins: "gozzard ps redis", first: "sleep 3; ! pgrep -x redis-server || fail 'it came back'"},
+		{begins: "apt-get", how: elsewhere, why: packages}, {begins: "systemctl disable", how: elsewhere, why: packages},
+		{begins: "curl -fsSL", how: onNew, then: "new_agents"},
+		{begins: "install -d -o www-data"}, {begins: "install -d -o www-data", how: onNew}, {begins: "echo 'files:", how: onNew},
+		{begins: "gozzard hosts"}, {begins: "gozzard hosts", first: "soon all_online"},
+		{begins: "curl -sf http://10.0.0.3"}, {begins: "curl -sf http://10.0.0.3", first: "soon version_1"},
 	}}
 }
 

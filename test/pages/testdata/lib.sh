@@ -46,7 +46,7 @@ follow() {
 	case $code in 0 | 124 | 130) ;; *) fail "line $1: $2: exit code $code" ;; esac
 }
 
-sudo() { "$@"; } # the script is root
+sudo() { env "$@"; } # the script is root
 online() { "$@" hosts | grep -q ' yes '; }
 
 # everything_installed: the program and its files, as the package has them.
@@ -94,3 +94,54 @@ everything_ends() {
 	rm -rf /var/lib/gozzard /var/lib/gozzard-agent /etc/gozzard/policy.yaml
 	unset GOZZARD_CREDENTIALS
 }
+
+# two_more_machines: hosts 10.0.0.2 and 10.0.0.3, each with processes, a network, accounts' folders and programs of its own. They have no Gozzard.
+two_more_machines() {
+	ip address del 10.0.0.1/24 dev lo
+	ip link add br0 type bridge
+	ip address add 10.0.0.1/24 dev br0
+	ip link set br0 up
+	local n
+	for n in 2 3; do
+		unshare --mount --net --pid --fork --kill-child --mount-proc --propagation private bash /tests/machine.sh $n >/tmp/machine-$n.log 2>&1 &
+		echo $! >/tmp/machine-$n.unshare
+		soon inside $n test -e /run/machine
+		ip link add m$n type veth peer name eth0 netns "$(init_of $n)"
+		ip link set m$n master br0 up
+		inside $n ip link set eth0 up
+		inside $n ip address add 10.0.0.$n/24 dev eth0
+	done
+	: >/tmp/soon.out
+}
+
+# init_of N: the first process of a machine. inside N COMMAND...: runs a command on it.
+init_of() { pgrep -P "$(cat "/tmp/machine-$1.unshare")"; }
+inside() { nsenter -t "$(init_of "$1")" -m -n -p -r env --chdir=/root "${@:2}"; }
+
+# on_new LINE TEXT [PRINTS]: runs a command of the page on both machines.
+on_new() {
+	local n
+	export -f sudo
+	for n in 2 3; do
+		command_of_page "$1" "inside $n bash -c $(printf %q "$2")" "${3:-}"
+	done
+}
+
+# new_agents: starts the agents of both machines, as systemd does behind the script.
+new_agents() {
+	local n
+	for n in 2 3; do
+		inside $n gozzard agent --config /etc/gozzard/agent.yaml --data /var/lib/gozzard-agent >/tmp/agent-$n.log 2>&1 </dev/null &
+	done
+}
+
+# scp FILE... ADDRESS:: copies files to the home of root.
+scp() {
+	local to=${!#}
+	to=${to#10.0.0.}
+	cp "${@:1:$#-1}" "/proc/$(init_of "${to%:}")/root/root/"
+}
+
+all_online() { [ "$(gozzard hosts | grep -c ' yes ')" = 3 ]; }
+another_nginx() { gozzard ps nginx -n shop | grep -q 'running  *[0-9]*  *1 '; }
+version_1() { curl -sf http://10.0.0.3:8081/ | grep -q 'version 1'; }
