@@ -84,7 +84,7 @@ var mayImport = map[string][]string{
 	// The core of the agent.
 	"internal/agent": {".", "internal/fairlist", "internal/history", "internal/journal", "internal/pace",
 		"internal/supervise"},
-	"internal/agentmetrics": {".", "internal/supervise"},
+	"internal/agentmetrics": {".", "internal/atomicfile", "internal/supervise"},
 	"internal/agentsock":    {".", "internal/policy"},
 	"internal/host":         {".", "internal/identity", "internal/procfs", "internal/supervise"},
 	"internal/fairlist":     {},

@@ -106,4 +106,8 @@ type HostInfo struct {
 	// Files says that the agent carries out ActionConfigure. Agents of earlier versions and of other systems than Linux send
 	// false.
 	Files bool
+
+	// Metrics is where the agent serves its metrics, such as http://10.0.0.1:9436; "": nowhere. The agent says so, so it may
+	// be any text: see MetricsAddr.
+	Metrics string
 }

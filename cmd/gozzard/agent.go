@@ -114,6 +114,15 @@ func registerAgent(f *pflag.FlagSet, o *agentd.ServeOptions, socket, group *stri
 	f.StringVar(group, "socket-group", "",
 		"members of this `GROUP` may read the status; --socket must then be in a folder that they can enter "+
 			"but not write")
+	f.StringVar(&o.Metrics.Listen.Address, "metrics-listen", "",
+		"`ADDRESS:PORT` on which this agent serves metrics of its processes for Prometheus; beyond this machine only with "+
+			"--metrics-token-file (default: nowhere)")
+	f.StringVar(&o.Metrics.Listen.TokenFile, "metrics-token-file", "",
+		"file with the token that callers of --metrics-listen must send; readable by its owner only, and read at every scrape")
+	f.StringVar(&o.Metrics.Listen.CertFile, "metrics-tls-cert", "", "certificate of --metrics-listen, in PEM")
+	f.StringVar(&o.Metrics.Listen.KeyFile, "metrics-tls-key", "", "private key of --metrics-tls-cert, in PEM")
+	f.BoolVar(&o.Metrics.Groups, "metrics-namedprocess", false,
+		"serve the metrics also under the names of process-exporter (namedprocess_namegroup_*)")
 	f.DurationVar(&o.Sample, "sample-interval", 10*time.Second, "how often CPU, memory and other usage is measured")
 	f.DurationVar(&o.Trial, "update-trial", agentd.DefaultTrial,
 		"after an update: how long the new program may take until the server accepts its connection")

@@ -45,6 +45,8 @@ type Options struct {
 
 	Policy PolicyOptions
 	Socket SocketOptions
+	// Metrics say where the metrics are served.
+	Metrics MetricsOptions
 	// AllowSetuid allows commands of accounts other than root to gain privileges, for example by sudo.
 	AllowSetuid bool
 	Sample      time.Duration // how often usage is measured
@@ -72,7 +74,8 @@ type Agent struct {
 	acts       *actLog
 	agent      *agent.Agent
 	metrics    *agentmetrics.Metrics
-	renewer    *enrol.Renewer // nil: the host is not enrolled
+	listener   *agentmetrics.Listener // nil: nothing serves them
+	renewer    *enrol.Renewer         // nil: the host is not enrolled
 	link       *nats.Link
 	servers    []gozzard.ServerAddress // as the server named them; only the goroutine of agent uses it
 	local      *agentsock.Server       // nil: there is no local socket
@@ -88,6 +91,7 @@ func New(o Options) (_ *Agent, err error) {
 	}()
 
 	for _, open := range []func() error{
+		a.openListener,
 		a.openState,  // the folder, the identity, the keys of the server
 		a.openPolicy, // what this account can do and what the owner of the host allows
 		a.openHost,   // the machine
@@ -126,6 +130,9 @@ func (a *Agent) Run(ctx context.Context) error {
 	}
 	if a.renewer != nil {
 		parts = append(parts, a.renewer.Run)
+	}
+	if a.listener != nil {
+		parts = append(parts, a.listener.Run)
 	}
 	if a.local != nil {
 		parts = append(parts, a.local.Run)
@@ -237,6 +244,7 @@ func (a *Agent) openAgent() (err error) {
 	info := a.host.Facts()
 	info.Agent, info.Addrs = a.id, a.addrs
 	info.Version, info.StartedAt = a.options.Version, time.Now().Unix()
+	info.Metrics = a.metricsURL()
 
 	o := agent.Options{
 		Dir: a.options.Data, Info: info, Host: a.host, Policy: a.rules, Log: a.options.Log, Fatal: a.options.Fatal,

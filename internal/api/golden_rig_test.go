@@ -192,8 +192,11 @@ func goldenHosts() []fleet.Host {
 
 	degraded := info("a2", at(0, "10.0.0.2"))
 	degraded.Mode, degraded.Degraded = gozzard.ModeUser, []string{"no cgroups"}
+	degraded.Metrics = "http://10.0.0.1:9436" // of another host
+	first := info("a1", at(0, "10.0.0.1"))
+	first.Metrics = "https://10.0.0.1:9436"
 	return []fleet.Host{
-		{Info: info("a1", at(0, "10.0.0.1")), Session: 1, Online: true, LastSeen: time.Unix(1700000000, 0)},
+		{Info: first, Session: 1, Online: true, LastSeen: time.Unix(1700000000, 0)},
 		{Info: degraded, Session: 1, Online: true, LastSeen: time.Unix(1700000000, 5_000_000)},
 		{Info: info("a3", at(3, "10.0.0.1"), at(3, "10.0.0.9"))},
 	}

@@ -49,6 +49,7 @@ func playFleet(_ *testing.T, r *recorder) {
 	r.send("GET", "/api/v1/files?namespace=shop&host=a1&path=/etc/shop/web.conf&account=shop&kept="+strings.Repeat("0", 64), "")
 	r.send("GET", "/api/v1/files?namespace=shop&path=etc&kept=1", "")
 	r.send("GET", "/api/v1/files/versions?namespace=shop&host=a1&path=/etc/shop/web.conf&account=shop", "")
+	r.send("GET", "/api/v1/discovery/prometheus", "")
 	r.send("POST", "/api/v1/hosts/restart", `{"hosts":[{"agent":"a1"},{"ip":"10.0.0.2"}],"version":"1.2.3","remark":"why","confirm":2}`)
 	r.send("POST", "/api/v1/hosts/restart", `{"hosts":[],"wait_seconds":4000,"force":1,"all":true}`)
 	r.send("GET", "/api/v1/logs?namespace=shop&name=web&host=a1", "")

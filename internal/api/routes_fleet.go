@@ -155,6 +155,10 @@ func fleetRoutes() []Route {
 			Summary:    "List every host that the caller may see, ordered by cloud and address.",
 			Parameters: pageParams(), Answers: answers(http.StatusOK, client.HostPage{}, "One page of the hosts.")},
 
+		{Method: http.MethodGet, Path: "/api/v1/discovery/prometheus", Access: AccessCaller, serve: (*api).getMetricsTargets,
+			Summary: "List the agents that serve metrics, of the hosts that the caller may see, for http_sd_configs of Prometheus.",
+			Answers: answers(http.StatusOK, []client.MetricsTarget{}, "The addresses, with labels for relabelling.")},
+
 		{Method: http.MethodPost, Path: "/api/v1/hosts/restart", Access: AccessCaller, serve: (*api).postHostRestart,
 			Summary: "Restart the agents of hosts, as a task. Their processes keep running. It needs the role admin for all " +
 				"namespaces, or a grant for them that lists restart-agent, and the policy of each host must allow it.",

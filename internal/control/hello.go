@@ -81,6 +81,9 @@ func (p *Plane) openSession(ctx context.Context, h hello) error {
 	if !isAccount(info.DefaultAccount) {
 		info.DefaultAccount = ""
 	}
+	if _, _, ok := info.MetricsAddr(); !ok {
+		info.Metrics = ""
+	}
 
 	// Register it in the record.
 	now := p.o.Now()

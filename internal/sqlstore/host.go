@@ -33,6 +33,7 @@ type hostDoc struct {
 	Account   string    `json:"default_account,omitempty"`
 	History   bool      `json:"history,omitempty"`
 	Files     bool      `json:"files,omitempty"`
+	Metrics   string    `json:"metrics,omitempty"`
 }
 
 type addrDoc struct {
@@ -45,6 +46,7 @@ func encodeHost(h *gozzard.HostInfo) (string, error) {
 		Hostname: h.Hostname, OS: h.OS, Arch: h.Arch, Version: h.Version, BootID: h.BootID, StartedAt: h.StartedAt,
 		CPUs: h.CPUs, MemBytes: h.MemBytes, Degraded: h.Degraded, Mode: h.Mode.String(),
 		Policy: h.PolicyDigest, Form: h.Form, Account: h.DefaultAccount, History: h.History, Files: h.Files,
+		Metrics: h.Metrics,
 	}
 	for _, a := range h.Addrs {
 		d.Addrs = append(d.Addrs, addrDoc{Cloud: a.Cloud, IP: ipText(a.IP)})
@@ -64,6 +66,7 @@ func decodeHost(agent gozzard.AgentID, s string) (gozzard.HostInfo, error) {
 		StartedAt: d.StartedAt, CPUs: d.CPUs, MemBytes: d.MemBytes, Degraded: d.Degraded,
 		Mode: gozzard.ParseAgentMode(d.Mode), PolicyDigest: d.Policy, Form: d.Form,
 		DefaultAccount: d.Account, History: d.History, Files: d.Files,
+		Metrics: d.Metrics,
 	}
 	for _, a := range d.Addrs {
 		addr, err := hostAddr(int64(a.Cloud), a.IP)

@@ -68,6 +68,7 @@ func appendHost(b []byte, num protowire.Number, h *gozzard.HostInfo) []byte {
 	b = appendString(b, 15, h.DefaultAccount)
 	b = appendBool(b, 16, h.History)
 	b = appendBool(b, 17, h.Files)
+	b = appendString(b, 18, h.Metrics)
 	return end(b, start)
 }
 
@@ -115,6 +116,8 @@ func decodeHost(d decoder, h *gozzard.HostInfo) error {
 			h.History = d.bool()
 		case 17:
 			h.Files = d.bool()
+		case 18:
+			h.Metrics = d.string()
 		default:
 			d.skip()
 		}

@@ -233,6 +233,9 @@ func otherReports() map[string]*gozzard.Report {
 		"hello-files": {Version: 1, Kind: gozzard.ReportHello, Session: 9, Hello: &gozzard.Hello{
 			Run: 3, Host: gozzard.HostInfo{Agent: "0a1b", Files: true},
 		}},
+		"hello-metrics": {Version: 1, Kind: gozzard.ReportHello, Session: 9, Hello: &gozzard.Hello{
+			Run: 3, Host: gozzard.HostInfo{Agent: "0a1b", Metrics: "https://10.0.0.1:9436"},
+		}},
 		"hello-history": {Version: 1, Kind: gozzard.ReportHello, Session: 9, Hello: &gozzard.Hello{
 			Run: 3, Host: gozzard.HostInfo{Agent: "0a1b", History: true},
 		}},
