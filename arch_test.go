@@ -130,7 +130,7 @@ var mayImport = map[string][]string{
 	"internal/wire": {"."},
 
 	// Small and finished.
-	"internal/adopt":      {},
+	"internal/adopt":      {"internal/procfs"},
 	"internal/atomicfile": {},
 	"internal/cron":       {},
 	"internal/expression": {},

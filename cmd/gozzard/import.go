@@ -29,11 +29,12 @@ type importOptions struct {
 	user      string
 	profile   string
 
-	adopt  bool
-	dryRun bool
-	yes    bool
-	data   string // state folder of the agent
-	socket string
+	adopt          bool
+	dryRun         bool
+	yes            bool
+	lessProtection bool   // what systemd protects may run without that
+	data           string // state folder of the agent
+	socket         string
 }
 
 // importFormat is a format that can be imported.
@@ -137,6 +138,9 @@ func newImportFormatCommand(env *cliEnv, format importFormat) *cobra.Command {
 		f.BoolVar(&o.adopt, "adopt", false, "register the processes that run, adopt them without a restart, and end the other supervisor")
 		f.BoolVar(&o.dryRun, "dry-run", false, "with --adopt: print what would be done, and do nothing")
 		f.BoolVarP(&o.yes, "yes", "y", false, "with --adopt: do not ask")
+		if format.units {
+			f.BoolVar(&o.lessProtection, "accept-less-protection", false, "with --adopt: adopt services that systemd protects; Gozzard does not")
+		}
 		f.StringVar(&o.data, "data", "./agent", "with --adopt: state folder of the agent")
 		f.StringVar(&o.socket, "socket", agentd.SocketName, "with --adopt: `PATH` of the agent's socket; a name without a folder is in the state folder")
 	}
@@ -160,10 +164,14 @@ func (env *cliEnv) imports(ctx context.Context, o *importOptions, format importF
 
 	// Adopt what runs, or write what became of them.
 	if o.adopt {
-		if n := result.LeftOutProcesses(); n > 0 {
+		left := result.LeftOutProcesses()
+		if left > 0 || format.units || o.dryRun {
 			_, _ = io.WriteString(env.errs, env.reportText(result)) // stderr may be closed
 		}
-		return env.adopt(ctx, o, format, files, result, in)
+		if err := env.adopt(ctx, o, format, files, result, in); err != nil || left == 0 {
+			return err
+		}
+		return &exitError{exitPartly, nil}
 	}
 	if err := env.writeImport(o, result); err != nil {
 		return err
@@ -264,6 +272,7 @@ func (env *cliEnv) importWorld(o *importOptions) importer.World {
 		Script: isScript,
 		Glob: func(pattern string) []string {
 			found, _ := filepath.Glob(pattern) // a wrong pattern matches nothing
+			found = slices.DeleteFunc(found, isAdoptDropIn)
 			slices.Sort(found)
 			return found
 		}}

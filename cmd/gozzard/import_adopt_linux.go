@@ -7,9 +7,7 @@ import (
 	"fmt"
 	"io"
 	"os"
-	"os/exec"
 	"path/filepath"
-	"regexp"
 	"slices"
 	"strconv"
 	"strings"
@@ -44,11 +42,14 @@ type move struct {
 	o      *importOptions
 	format importFormat
 	agent  *agentsock.Client
-	id     gozzard.AgentID
+	status agentsock.Status
 	list   []*adopted
 
 	daemon      int // the other supervisor; 0 if it has ended
 	daemonStart uint64
+
+	services []*heldService // of systemd
+	trees    *adopt.Trees   // of cgroups; nil: there are no services
 }
 
 // adopt moves running processes to the agent of this host. Every step can be repeated: a move that was interrupted goes on
@@ -67,7 +68,10 @@ func (env *cliEnv) adopt(ctx context.Context, o *importOptions, format importFor
 		return failed(err)
 	}
 	defer m.close()
-	if err := m.printPlan(); err != nil || o.dryRun {
+	if err := m.findServices(ctx); err != nil {
+		return failed(err)
+	}
+	if err := m.printPlan(r); err != nil || o.dryRun {
 		return err
 	}
 	if yes, err := m.confirm(in); err != nil || !yes {
@@ -81,7 +85,10 @@ func (env *cliEnv) adopt(ctx context.Context, o *importOptions, format importFor
 		}
 	}
 
-	// Hold the output, then end the other supervisor.
+	// Make systemd give them up. Hold the output, then end the other supervisor.
+	if err := m.giveUp(ctx); err != nil {
+		return failed(err)
+	}
 	if err := m.release(); err != nil {
 		return failed(err)
 	}
@@ -92,7 +99,7 @@ func (env *cliEnv) adopt(ctx context.Context, o *importOptions, format importFor
 			return err
 		}
 	}
-	return nil
+	return m.printBack()
 }
 
 // findAgent asks the agent of this host for its id.
@@ -102,50 +109,18 @@ func (m *move) findAgent(ctx context.Context) error {
 		return failed(err)
 	}
 	m.agent = agentsock.NewClient(path)
-	st, err := m.agent.Status(ctx)
-	if err != nil {
+	if m.status, err = m.agent.Status(ctx); err != nil {
 		return withAgentExitCode(err)
 	}
-	m.id = st.Agent
 	return nil
 }
 
-// findProcesses finds the pid of each process: from the other supervisor, or from the agent if it has the process already.
-func (m *move) findProcesses(ctx context.Context, files []importer.File, r *importer.Result) error {
-	running, err := m.format.pids(ctx, files, r)
-	known, agentErr := m.agent.Processes(ctx)
-	if agentErr != nil {
-		return agentErr
-	}
-	for i := range r.Processes {
-		p := &r.Processes[i]
-		pid := running[p.Source]
-		if pid == 0 {
-			j := slices.IndexFunc(known.Processes, func(k agentsock.Process) bool {
-				return k.Namespace == p.Namespace && k.Name == p.Name && k.PID > 0
-			})
-			if j < 0 {
-				m.env.remark("%s/%s does not run: register and start it yourself", p.Namespace, p.Name)
-				continue
-			}
-			pid = int(known.Processes[j].PID)
-		}
-		_, start, startErr := adopt.Parent(pid)
-		if startErr != nil {
-			return startErr
-		}
-		m.list = append(m.list, &adopted{Process: p, pid: pid, start: start, pidFile: m.pidFile(p)})
-	}
-	if len(m.list) == 0 {
-		return errors.Join(err, errors.New("no process runs that could be adopted"))
-	}
-	return nil
-}
+func isPIDFile(f specjson.Field) bool { return f.Key == "pid_file" }
 
 // pidFile is the file that names a process to the agent, unless its definition has one.
 func (m *move) pidFile(p *importer.Process) string {
-	if slices.ContainsFunc(p.Fields, func(f specjson.Field) bool { return f.Key == "pid_file" }) {
-		return ""
+	if !m.format.units && slices.ContainsFunc(p.Fields, isPIDFile) {
+		return "" // systemd knows the pid, whatever the file says
 	}
 	folder := "/run/gozzard-adopt"
 	if os.Geteuid() != 0 {
@@ -155,58 +130,6 @@ func (m *move) pidFile(p *importer.Process) string {
 	return filepath.Join(folder, name+".pid")
 }
 
-// findDaemon finds the other supervisor and takes the ends of pipes that it holds.
-func (m *move) findDaemon() error {
-	if m.format.daemon == nil {
-		return nil
-	}
-	for _, a := range m.list {
-		parent, _, err := adopt.Parent(a.pid)
-		if err != nil {
-			return err
-		}
-		if !m.format.daemon.MatchString(adopt.CommandLine(parent)) {
-			continue // it was given up before
-		}
-		if m.daemon != 0 && m.daemon != parent {
-			return fmt.Errorf("pid %d and pid %d both supervise the processes; move them one after the other", m.daemon, parent)
-		}
-		m.daemon = parent
-	}
-	if m.daemon == 0 {
-		return nil
-	}
-
-	// It must have no other process, and nothing that starts it again.
-	_, start, err := adopt.Parent(m.daemon)
-	if err != nil {
-		return err
-	}
-	m.daemonStart = start
-	if unit := adopt.Unit(m.daemon); unit != "" {
-		return fmt.Errorf("pid %d belongs to the service %s of systemd, which would start it again and end its processes; "+
-			"this version cannot adopt from there", m.daemon, unit)
-	}
-	children, err := adopt.Children(m.daemon)
-	if err != nil {
-		return err
-	}
-	for _, pid := range children {
-		if !slices.ContainsFunc(m.list, func(a *adopted) bool { return a.pid == pid }) {
-			return fmt.Errorf("pid %d (%s) is not imported, and would be left without a supervisor; stop it there first", pid,
-				printable(gozzard.Clip(adopt.CommandLine(pid), 80)))
-		}
-	}
-
-	// Whatever the system does not allow must show before anything is changed.
-	for _, a := range m.list {
-		if a.ends, err = adopt.Take(m.daemon, a.pid); err != nil {
-			return err
-		}
-	}
-	return nil
-}
-
 func (m *move) close() {
 	for _, a := range m.list {
 		a.ends.Close()
@@ -214,14 +137,14 @@ func (m *move) close() {
 }
 
 // printPlan prints what will be done.
-func (m *move) printPlan() error {
+func (m *move) printPlan(r *importer.Result) error {
 	for _, a := range m.list {
 		if err := m.env.say("adopt %s/%s: pid %d\n", a.Namespace, a.Name, a.pid); err != nil {
 			return err
 		}
 	}
-	if m.daemon == 0 {
-		return nil
+	if err := m.printServices(r); err != nil || m.daemon == 0 {
+		return err
 	}
 	return m.env.say("end pid %d (%s); its processes keep running\n", m.daemon, printable(gozzard.Clip(adopt.CommandLine(m.daemon), 80)))
 }
@@ -260,9 +183,32 @@ func (m *move) handOver(ctx context.Context, a *adopted) error {
 		}
 	}
 	if err := m.register(ctx, a, a.pidFile); err != nil {
-		return err
+		return errors.Join(err, a.removePIDFile())
 	}
+	if err := m.accepted(ctx, a); err != nil {
+		return errors.Join(err, m.takeBack(ctx, a))
+	}
+	return nil
+}
 
+// takeBack ends the handover of a process that the agent does not accept: no file names it to the agent any more.
+func (m *move) takeBack(ctx context.Context, a *adopted) error {
+	if a.pidFile == "" {
+		return nil
+	}
+	return errors.Join(a.removePIDFile(), m.register(ctx, a, ""))
+}
+
+// removePIDFile removes the file that names the process to the agent.
+func (a *adopted) removePIDFile() error {
+	if err := os.Remove(a.pidFile); a.pidFile != "" && err != nil && !errors.Is(err, os.ErrNotExist) {
+		return failed(fmt.Errorf("cannot remove the pid file: %w", err))
+	}
+	return nil
+}
+
+// accepted waits until the agent has found a process.
+func (m *move) accepted(ctx context.Context, a *adopted) error {
 	why := ""
 	for until := time.Now().Add(adoptPatience); time.Now().Before(until); time.Sleep(200 * time.Millisecond) {
 		p, err := m.seen(ctx, a)
@@ -303,7 +249,11 @@ func (m *move) seen(ctx context.Context, a *adopted) (agentsock.Process, error) 
 
 // register registers a definition on this host. pidFile "" means that of the definition.
 func (m *move) register(ctx context.Context, a *adopted, pidFile string) error {
-	doc := append(a.Document(), specjson.Field{Key: "hosts", Value: []client.Host{{Agent: m.id}}})
+	doc := a.Document()
+	if pidFile != "" {
+		doc = slices.DeleteFunc(doc, isPIDFile)
+	}
+	doc = append(doc, specjson.Field{Key: "hosts", Value: []client.Host{{Agent: m.status.Agent}}})
 	if pidFile != "" {
 		doc = append(doc, specjson.Field{Key: "pid_file", Value: pidFile})
 	}
@@ -327,7 +277,7 @@ func (m *move) release() error {
 		lock := agentd.LogFile(m.o.data, a.key())
 		list = append(list, adopt.Kept{Log: lock, Lock: filepath.Join(filepath.Dir(lock), "keeper"), Ends: a.ends})
 	}
-	if err := adopt.Keep(list); err != nil {
+	if err := adopt.Keep(list, m.keeperPlace); err != nil {
 		return err
 	}
 	return adopt.Kill(m.daemon, m.daemonStart)
@@ -338,7 +288,7 @@ func (m *move) supervise(ctx context.Context, a *adopted) error {
 	flags := taskFlags{output: outputFlag{format: "table", known: []string{"table"}}}
 	err := m.env.runTask(ctx, &flags, "start "+a.Name, func(c *client.Client) (client.Accepted, error) {
 		return c.Operate(ctx, client.Operation{Action: "start", Selection: client.Selection{Namespace: a.Namespace, Names: []string{a.Name},
-			Hosts: []client.Host{{Agent: m.id}}}})
+			Hosts: []client.Host{{Agent: m.status.Agent}}}})
 	})
 	if err != nil {
 		return err
@@ -356,81 +306,5 @@ func (m *move) supervise(ctx context.Context, a *adopted) error {
 	if err := m.register(ctx, a, ""); err != nil {
 		return err
 	}
-	if err := os.Remove(a.pidFile); err != nil && !errors.Is(err, os.ErrNotExist) {
-		return failed(fmt.Errorf("cannot remove the pid file: %w", err))
-	}
-	return nil
-}
-
-var (
-	isRunningProgram = regexp.MustCompile(`(?m)^(\S+)\s+RUNNING\s+pid ([0-9]{1,9}),`)
-	isSupervisord    = regexp.MustCompile(`(^|/| )supervisord( |$)`)
-	isPM2            = regexp.MustCompile(`^PM2\s|/pm2/lib/Daemon\.js`)
-)
-
-// supervisordPIDs asks supervisord for the pids of its programs.
-func supervisordPIDs(ctx context.Context, files []importer.File, _ *importer.Result) (map[string]int, error) {
-	out, err := exec.CommandContext(ctx, "supervisorctl", "-c", files[0].Name, "status").Output()
-	pids := map[string]int{}
-	for _, m := range isRunningProgram.FindAllStringSubmatch(string(out), -1) {
-		source := m[1]
-		if !strings.Contains(source, ":") {
-			source += ":" + source
-		}
-		pids[source], _ = strconv.Atoi(m[2])
-	}
-	if len(pids) > 0 {
-		return pids, nil // its exit code says that some do not run
-	}
-	return pids, fmt.Errorf("supervisorctl names no running program: %w: %s", errors.Join(err), printable(gozzard.Clip(string(out), 200)))
-}
-
-// pm2PIDs are the pids in the output of pm2 jlist.
-func pm2PIDs(_ context.Context, _ []importer.File, r *importer.Result) (map[string]int, error) {
-	pids := map[string]int{}
-	for i := range r.Processes {
-		if p := &r.Processes[i]; p.PID > 0 {
-			pids[p.Source] = p.PID
-		}
-	}
-	if len(pids) == 0 {
-		return nil, errors.New("the file has no pids: give the output of pm2 jlist")
-	}
-	return pids, nil
-}
-
-// procinfoPIDs are the pids in the pid files of the definitions.
-func procinfoPIDs(_ context.Context, _ []importer.File, r *importer.Result) (map[string]int, error) {
-	pids := map[string]int{}
-	for i := range r.Processes {
-		p := &r.Processes[i]
-		for _, f := range p.Fields {
-			path, _ := f.Value.(string)
-			if f.Key != "pid_file" {
-				continue
-			}
-			text, err := readLimited(path)
-			if err != nil {
-				continue // it does not run
-			}
-			first, _, _ := strings.Cut(strings.TrimSpace(string(text)), "\n")
-			pid, err := strconv.Atoi(strings.TrimSpace(first))
-			if _, _, gone := adopt.Parent(pid); err == nil && pid > 0 && gone == nil {
-				pids[p.Source] = pid
-			}
-		}
-	}
-	return pids, nil
-}
-
-// adoptable says how running processes of a format are found.
-func adoptable(f *importFormat) {
-	switch f.cmd.Name() {
-	case "supervisord":
-		f.pids, f.daemon = supervisordPIDs, isSupervisord
-	case "pm2":
-		f.pids, f.daemon = pm2PIDs, isPM2
-	case "procinfo":
-		f.pids = procinfoPIDs
-	}
+	return a.removePIDFile()
 }

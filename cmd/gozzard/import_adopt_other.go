@@ -10,6 +10,9 @@ import (
 	"github.com/gozzard/gozzard/internal/importer"
 )
 
+// isAdoptDropIn is false: there is no systemd.
+func isAdoptDropIn(string) bool { return false }
+
 // adoptable does nothing: running processes are adopted on Linux only.
 func adoptable(*importFormat) {}
 

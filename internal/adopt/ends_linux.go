@@ -180,6 +180,22 @@ func CommandLine(pid int) string {
 	return strings.TrimSpace(strings.ReplaceAll(string(text), "\x00", " "))
 }
 
+// Names are the names that a process runs as: of its program, and as it calls itself. They are none if it has ended.
+func Names(pid int) (all []string) {
+	folder := filepath.Join("/proc", strconv.Itoa(pid))
+	program, err := os.Readlink(filepath.Join(folder, "exe"))
+	own, ownErr := os.ReadFile(filepath.Join(folder, "comm"))
+	if err != nil || ownErr != nil {
+		return nil
+	}
+	all = append(all, filepath.Base(strings.TrimSuffix(program, " (deleted)")), strings.TrimSpace(string(own)))
+	words := strings.Fields(CommandLine(pid))
+	for _, word := range words[:min(2, len(words))] { // a script is the second one
+		all = append(all, filepath.Base(strings.TrimSuffix(word, ":")))
+	}
+	return all
+}
+
 // Unit is the service of systemd that a process belongs to, or "".
 func Unit(pid int) string {
 	text, err := os.ReadFile(fmt.Sprintf("/proc/%d/cgroup", pid))

@@ -35,7 +35,8 @@ type order struct {
 
 // Keep starts a keeper: this program once more, in its own session. It reads what the processes print until they have
 // ended, and outlives its caller. Keep returns when the keeper holds everything. Processes that have a keeper are left out.
-func Keep(list []Kept) error {
+// place is called with the pid of the keeper before that.
+func Keep(list []Kept, place func(pid int) error) error {
 	var orders []order
 	var files []*os.File
 	number := func(all []*os.File) (fds []int) {
@@ -74,6 +75,9 @@ func Keep(list []Kept) error {
 	_ = signal.Close() // the keeper has its copy
 	if err != nil {
 		return fmt.Errorf("cannot start a keeper: %w", err)
+	}
+	if err := place(cmd.Process.Pid); err != nil {
+		return errors.Join(err, cmd.Process.Kill(), cmd.Wait())
 	}
 	answer, err := io.ReadAll(ready)
 	if err != nil || string(answer) != "ready" {

@@ -93,6 +93,7 @@ func (a *Agent) localStatus() agentsock.Status {
 		Degraded: append([]string{}, s.Host.Degraded...), Processes: a.agent.Processes(),
 		Journal: agentsock.Journal{ID: hex.EncodeToString(s.Journal.ID[:]), LSN: s.Journal.LSN,
 			Fault: s.Fault},
+		Groups: a.host.Groups(),
 	}
 	switch {
 	case s.Open:

@@ -25,7 +25,8 @@ type Status struct {
 	Degraded    []string        `json:"degraded"` // what is missing on this host, in words
 	Journal     Journal         `json:"journal"`
 	Processes   int             `json:"processes"`
-	Refused     uint64          `json:"refused"` // rejected connections to this socket
+	Refused     uint64          `json:"refused"`          // rejected connections to this socket
+	Groups      string          `json:"groups,omitempty"` // folder of the cgroups of its processes; "": it has none
 }
 
 // Session says whether the agent accepts operations.

@@ -271,6 +271,14 @@ func (h *Host) isClosed() bool {
 // Degraded describes which features are missing on this host.
 func (h *Host) Degraded() []string { return slices.Clone(h.degraded) }
 
+// Groups is the folder of the cgroups of this agent's processes, "" without cgroup v2.
+func (h *Host) Groups() string {
+	if h.groups == nil {
+		return ""
+	}
+	return h.groups.base
+}
+
 // Facts describes the machine. The agent adds its id, addresses, version and start time.
 func (h *Host) Facts() gozzard.HostInfo {
 	name, err := os.Hostname()

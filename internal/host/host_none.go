@@ -12,6 +12,7 @@ import (
 type Host struct{ machine }
 
 type machine interface {
+	Groups() string
 	supervise.Host
 	Facts() gozzard.HostInfo
 	Usage() (load, memFree int64)

@@ -193,6 +193,9 @@ func (h *Host) isClosed() bool {
 	}
 }
 
+// Groups is empty: Windows has no cgroups.
+func (h *Host) Groups() string { return "" }
+
 // Degraded describes which features are missing on this host.
 func (h *Host) Degraded() []string { return slices.Clone(h.degraded) }
 

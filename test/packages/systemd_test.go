@@ -22,6 +22,9 @@ type machine struct {
 	root string
 	boot *exec.Cmd
 	init string // pid of its systemd, as this machine sees it
+
+	net, ip string
+	unified bool // it has cgroups of version 2 only
 }
 
 // network is a network namespace with a bridge that joins the machines.
@@ -50,7 +53,7 @@ func debian(t *testing.T) string {
 	}
 	root := filepath.Join(t.TempDir(), "debian")
 	cmd := exec.Command("debootstrap", "--variant=minbase",
-		"--include=systemd,systemd-sysv,dbus,curl,ca-certificates,iproute2,procps,man-db,nginx-light,redis-server", "bookworm", root)
+		"--include=systemd,systemd-sysv,dbus,curl,ca-certificates,iproute2,procps,man-db,nginx-light,redis-server,supervisor,nodejs", "bookworm", root)
 	if source := os.Getenv("DEBIAN_MIRROR"); source != "" {
 		cmd.Args = append(cmd.Args, source)
 	}
@@ -86,7 +89,7 @@ func newMachine(t *testing.T, net, base, name, ip, dist string, unified bool) *m
 	setup := `set -e; mkdir "$1/upper" "$1/work" "$1/root"
 mount -t overlay overlay -o "lowerdir=$2,upperdir=$1/upper,workdir=$1/work" "$1/root"; cd "$1/root"
 : >etc/machine-id; rm -f var/lib/dbus/machine-id; echo "$3" >etc/hostname
-for unit in nginx redis-server console-getty apt-daily.timer apt-daily-upgrade.timer; do
+for unit in nginx redis-server supervisor console-getty apt-daily.timer apt-daily-upgrade.timer; do
 	case $unit in *.timer) ;; *) unit=$unit.service ;; esac
 	ln -sf /dev/null etc/systemd/system/$unit
 done
@@ -101,20 +104,33 @@ cp -r "$4" dist; cp -r "$5" examples; cp "$6" lib.sh`
 		t.Fatalf("files of %s: %v\n%s", name, err, out)
 	}
 
-	// Boot it.
-	m.boot = exec.Command("nsenter", "-t", net, "-n", "systemd-nspawn", "--quiet", "--directory="+m.root, "--machine="+name,
+	m.net, m.ip, m.unified = net, ip, unified
+	t.Cleanup(m.halt)
+	m.start()
+	return m
+}
+
+// start boots the machine.
+func (m *machine) start() {
+	m.t.Helper()
+	m.boot = exec.Command("nsenter", "-t", m.net, "-n", "systemd-nspawn", "--quiet", "--directory="+m.root, "--machine="+m.name,
 		"--network-bridge=br0", "--boot", "--register=no", "--keep-unit", "--console=read-only")
-	if unified {
+	if m.unified {
 		m.boot.Env = append(os.Environ(), "SYSTEMD_NSPAWN_UNIFIED_HIERARCHY=1")
 	}
 	if err := m.boot.Start(); err != nil {
-		t.Fatal(err)
+		m.t.Fatal(err)
 	}
-	t.Cleanup(m.halt)
 	m.awaitInit()
 	m.sh(`soon sh -c 'systemctl is-system-running | grep -E "running|degraded"'
-ip link set host0 up; ip addr add ` + ip + `/24 dev host0`)
-	return m
+ip link set host0 up; ip addr add ` + m.ip + `/24 dev host0`)
+}
+
+// reboot shuts the machine down and boots it again.
+func (m *machine) reboot() {
+	m.t.Helper()
+	m.halt()
+	m.start()
 }
 
 // awaitInit finds the systemd of the machine.
@@ -139,6 +155,9 @@ func (m *machine) awaitInit() {
 
 // halt ends the machine.
 func (m *machine) halt() {
+	if m.boot == nil || m.boot.Process == nil {
+		return
+	}
 	done := make(chan struct{})
 	go func() { _ = m.boot.Wait(); close(done) }()
 	_ = m.boot.Process.Signal(syscall.SIGTERM)

@@ -49,7 +49,8 @@ func pages() []page {
 
 	all := []page{english, chinese, examplesPage()}
 	for _, p := range []page{tutorial(), firstProcess(), apiPage(), compatibility(), businesses(), configurationFiles(), install(), addHosts(),
-		monitor(), upgrade(), uninstall(), troubleshoot()} {
+		monitor(), upgrade(), uninstall(), troubleshoot(),
+		moveFromSystemd(), moveFromSupervisord(), moveFromPM2(), moveFromGSE()} {
 		all = append(all, p, p.inChinese())
 	}
 	return all
@@ -199,6 +200,54 @@ func troubleshoot() page {
 		{begins: "groupadd", first: "useradd -m alice"},
 		{begins: "gozzard agent --data", how: background, first: "agent_ends",
 			then: "soon gozzard agent ps --socket /run/gozzard/agent.sock"},
+	}}
+}
+
+// booted is why commands about systemd are not run here.
+const booted = "needs a machine with systemd; TestSystemdMoves of make test-systemd"
+
+func moveFromSystemd() page {
+	return movePage("docs/move-from-systemd.md", "nginx", "systemd nginx redis-server")
+}
+
+func moveFromSupervisord() page {
+	return movePage("docs/move-from-supervisord.md", "web", "supervisord /etc/supervisor/supervisord.conf")
+}
+
+func moveFromPM2() page {
+	return movePage("docs/move-from-pm2.md", "shop", "pm2 list.json --user app", "runuser", "systemctl status")
+}
+
+// movePage is a page about services of systemd. What needs no systemd is run.
+func movePage(file, name, imports string, booting ...string) page {
+	p := page{file: file, before: `PATH=$PATH:/src/bin
+background 0 "gozzard dev"
+soon online gozzard
+echo '{"apps": [{"name": "shop", "script": "/srv/app.js", "cwd": "/srv"}]}' >list.json
+mkdir -p /etc/supervisor; printf '[program:web]\ncommand=sleep 1\nuser=root\n' >/etc/supervisor/supervisord.conf
+gozzard run --name ` + name + ` -- sleep 1000`}
+	for _, begins := range append(booting, "gozzard import "+imports+" --adopt", "gozzard import "+imports+" --adopt",
+		"systemctl daemon-reload", "systemctl enable") {
+		p.rules = append(p.rules, rule{begins: begins, how: elsewhere, why: booted})
+	}
+	return p
+}
+
+// moveFromGSE moves a process that its procinfo.json names by its pid file.
+func moveFromGSE() page {
+	return page{file: "docs/move-from-gse.md", before: `PATH=$PATH:/src/bin
+background 0 "gozzard dev"
+soon online gozzard`, rules: []rule{
+		{begins: "gozzard import procinfo", first: `everything_ends
+enrolled
+printf 'allow_root: true\nusers: ["*"]\npath_prefixes: ["/"]\ntrusted_paths: false\nshell: true\n' >/etc/gozzard/policy.yaml
+printf 'ops: [start, stop, restart, reload, kill, query, manage, unmanage]\nmax_processes: 2000\n' >>/etc/gozzard/policy.yaml
+setsid sh -c 'echo $$ >/src/sleeper.pid; exec sleep 2000' >/dev/null 2>&1 &
+soon test -s sleeper.pid
+echo '{"proc": [{"procName": "sleep", "setupPath": "/src", "pidPath": "/src/sleeper.pid", "contact": "shop", "valuekey": "shop:sleeper",
+ "startCmd": "exec sleep 2000", "type": 1, "user": "root"}]}' >procinfo.json`},
+		{begins: "gozzard ps", then: `gozzard ps sleeper -n shop | grep -q "running *$(cat sleeper.pid) " || fail "another pid"`},
+		{begins: "gozzard unregister", then: "kill -0 $(cat sleeper.pid)"},
 	}}
 }
 

@@ -1,0 +1,286 @@
+package adopt
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"strconv"
+	"strings"
+)
+
+const (
+	// DropIn is the name of the file by which a unit is given up. It is read after all others of the unit.
+	DropIn = "zzzz-gozzard-adopt.conf"
+
+	runtimeUnits = "/run/systemd/system"
+	localUnits   = "/etc/systemd/system"
+	bootFolders  = "/etc/tmpfiles.d"
+
+	maxShown = 1 << 20 // bytes that systemctl may print
+)
+
+// givenUp makes systemd leave the processes of a unit alone, without an end of the unit: it is over when its main process
+// ends. The file is gone at the next boot.
+const givenUp = `# Written by gozzard import --adopt: this service is supervised by Gozzard now.
+# Without this file and after systemctl daemon-reload, systemd supervises it again.
+[Unit]
+Description=moved to Gozzard: gozzard ps
+RefuseManualStart=yes
+RefuseManualStop=yes
+StopWhenUnneeded=no
+ConditionPathExists=!/run/systemd/system
+[Service]
+Restart=no
+KillMode=none
+SendSIGKILL=no
+ExecStop=
+ExecStopPost=
+ExecReload=
+PIDFile=
+RuntimeMaxSec=infinity
+OOMPolicy=continue
+RuntimeDirectoryPreserve=yes
+SuccessExitStatus=TERM KILL INT QUIT HUP
+`
+
+// shown are the properties of a unit that are read.
+var shown = []string{"Id", "LoadState", "ActiveState", "SubState", "MainPID", "ControlGroup", "FragmentPath", "DropInPaths", "NeedDaemonReload",
+	"Type", "DynamicUser", "WatchdogUSec", "TriggeredBy", "WantedBy", "RequiredBy", "UpheldBy", "OnFailureOf", "OnSuccessOf", "Delegate",
+	"UnitFileState", "InvocationID", "Restart", "KillMode", "ExecStop", "ExecStopPost", "RefuseManualStart", "NFileDescriptorStore",
+	"RuntimeDirectory", "RuntimeDirectoryMode", "User", "Group"}
+
+var isUnitName = regexp.MustCompile(`^[A-Za-z0-9:_.\\@-]{1,240}\.service$`)
+
+// Service is a running service of systemd.
+type Service struct {
+	Name string
+	PID  int // its main process; 0: none
+	show map[string]string
+}
+
+// FindService asks systemd for a service.
+func FindService(ctx context.Context, name string) (*Service, error) {
+	if !isUnitName.MatchString(name) || strings.HasPrefix(name, "-") {
+		return nil, fmt.Errorf("%q is not the name of a service", name)
+	}
+	out, err := systemctl(ctx, "show", "--property="+strings.Join(shown, ","), "--", name)
+	if err != nil {
+		return nil, err
+	}
+	s := &Service{Name: name, show: map[string]string{}}
+	for line := range strings.Lines(out) {
+		key, value, _ := strings.Cut(strings.TrimSuffix(line, "\n"), "=")
+		s.show[key] = value
+	}
+	s.PID, _ = strconv.Atoi(s.show["MainPID"]) // no number: no process
+	return s, nil
+}
+
+// systemctl returns what systemctl prints.
+func systemctl(ctx context.Context, words ...string) (string, error) {
+	cmd := exec.CommandContext(ctx, "systemctl", words...)
+	cmd.Env = append(os.Environ(), "LC_ALL=C", "SYSTEMD_PAGER=", "SYSTEMD_COLORS=0")
+	var out, errs bytes.Buffer
+	cmd.Stdout, cmd.Stderr = &out, &errs
+	err := cmd.Run()
+	if err != nil {
+		return "", fmt.Errorf("systemctl %s failed: %w: %s", words[0], err, strings.TrimSpace(errs.String()[:min(errs.Len(), 500)]))
+	}
+	if out.Len() > maxShown {
+		return "", fmt.Errorf("systemctl %s prints more than %d bytes", words[0], maxShown)
+	}
+	return out.String(), nil
+}
+
+// Runs reports whether systemd supervises a process of the service.
+func (s *Service) Runs() bool { return s.PID > 0 }
+
+// Enabled reports whether systemd would start the service at the next boot.
+func (s *Service) Enabled() bool {
+	return s.show["UnitFileState"] == "enabled" || s.show["WantedBy"] != ""
+}
+
+// Same reports whether the service is as it was: the same run, and the same files.
+func (s *Service) Same(now *Service) bool {
+	for _, key := range []string{"InvocationID", "MainPID", "FragmentPath", "ControlGroup", "NeedDaemonReload"} {
+		if s.show[key] != now.show[key] {
+			return false
+		}
+	}
+	return true
+}
+
+// Refusal says why the service cannot be given up by systemd, nil if it can. It is about the service that systemd runs.
+// Of a unit whose text is imported, file is the file that was read; else "".
+func (s *Service) Refusal(file string) error {
+	v := s.show
+	set := func(key string) bool { return v[key] != "" && v[key] != "no" && v[key] != "0" }
+	read, _ := filepath.EvalSymlinks(file)
+	known, _ := filepath.EvalSymlinks(v["FragmentPath"])
+	switch {
+	case v["LoadState"] != "loaded":
+		return fmt.Errorf("systemd has no unit %s (%s)", s.Name, v["LoadState"])
+	case v["Id"] != s.Name:
+		return fmt.Errorf("%s is another name of %s: give that name", s.Name, v["Id"])
+	case file != "" && read != known:
+		return fmt.Errorf("systemd runs %s from %s, not from %s: give the name of the unit", s.Name, v["FragmentPath"], file)
+	case set("NeedDaemonReload"):
+		return fmt.Errorf("the files of %s changed since systemd read them: run systemctl daemon-reload, then look at the plan again", s.Name)
+	case v["Type"] == "oneshot" || v["Type"] == "dbus":
+		return fmt.Errorf("%s has Type=%s, and only services that systemd starts and keeps can be adopted", s.Name, v["Type"])
+	case v["SubState"] != "running":
+		return fmt.Errorf("%s is not in its normal state (%s): wait until it runs", s.Name, v["SubState"])
+	case set("DynamicUser"):
+		return fmt.Errorf("the account of %s exists only while systemd runs it (DynamicUser)", s.Name)
+	case set("WatchdogUSec") && v["WatchdogUSec"] != "infinity":
+		return fmt.Errorf("%s reports to the watchdog of systemd (WatchdogSec), which would end unseen: set WatchdogSec=0 by a drop-in "+
+			"and restart it, or leave it with systemd", s.Name)
+	case set("TriggeredBy"):
+		return fmt.Errorf("%s would be started again by %s", s.Name, v["TriggeredBy"])
+	case set("NFileDescriptorStore"):
+		return fmt.Errorf("systemd holds descriptors for %s (FileDescriptorStoreMax)", s.Name)
+	case set("Delegate"):
+		return fmt.Errorf("%s manages cgroups itself (Delegate)", s.Name)
+	}
+	return s.startedBy()
+}
+
+// startedBy says what would start the service after the next boot, although it is disabled.
+func (s *Service) startedBy() error {
+	switch state := s.show["UnitFileState"]; state {
+	case "enabled", "enabled-runtime", "disabled", "static":
+	default:
+		return fmt.Errorf("the unit file of %s is %s: the next boot may start it, and systemctl disable does not change that", s.Name, state)
+	}
+	for key, folder := range map[string]string{"WantedBy": ".wants", "RequiredBy": ".requires", "UpheldBy": ".upholds",
+		"OnFailureOf": "", "OnSuccessOf": ""} {
+		for other := range strings.FieldsSeq(s.show[key]) {
+			link := filepath.Join(localUnits, other+folder, s.Name)
+			if _, err := os.Lstat(link); folder == "" || err != nil || strings.Contains(other, "/") {
+				return fmt.Errorf("%s would be started again by %s (%s): change that unit first", s.Name, other, key)
+			}
+		}
+	}
+	text, err := os.ReadFile(s.show["FragmentPath"])
+	if err != nil {
+		return fmt.Errorf("cannot read the unit: %w", err)
+	}
+	if m := isAlso.FindSubmatch(text); m != nil {
+		return fmt.Errorf("systemctl disable %s also disables %s (Also=): remove that line first", s.Name, m[1])
+	}
+	return nil
+}
+
+var isAlso = regexp.MustCompile(`(?m)^[ \t]*Also[ \t]*=[ \t]*([^\s#;][^\n]*)`)
+
+func (s *Service) dropIn() string { return filepath.Join(runtimeUnits, s.Name+".d", DropIn) }
+
+// bootFile makes the folders of the service below /run at every boot.
+func (s *Service) bootFile() string { return filepath.Join(bootFolders, "gozzard-"+s.Name+".conf") }
+
+// Folders are the folders below /run that systemd makes for the service.
+func (s *Service) Folders() (all []string) {
+	for name := range strings.FieldsSeq(s.show["RuntimeDirectory"]) {
+		all = append(all, filepath.Join("/run", filepath.Join("/", name)))
+	}
+	return all
+}
+
+// Detach makes systemd give the service up: it neither starts, stops nor kills it until the next boot, and does not start it
+// then. The processes do not notice it. It can be repeated.
+func (s *Service) Detach(ctx context.Context) error {
+	// Not at the next boot.
+	if _, err := systemctl(ctx, "disable", "--quiet", "--", s.Name); err != nil {
+		return err
+	}
+	if err := s.keepFolders(); err != nil {
+		return err
+	}
+
+	// Not in this one.
+	if err := os.MkdirAll(filepath.Dir(s.dropIn()), 0o755); err != nil {
+		return fmt.Errorf("cannot write the drop-in: %w", err)
+	}
+	if err := os.WriteFile(s.dropIn(), []byte(givenUp), 0o644); err != nil {
+		return fmt.Errorf("cannot write the drop-in: %w", err)
+	}
+	if _, err := systemctl(ctx, "daemon-reload"); err != nil {
+		return err
+	}
+
+	// Believe only what systemd says.
+	now, err := FindService(ctx, s.Name)
+	if err != nil {
+		return err
+	}
+	for key, want := range map[string]string{"Restart": "no", "KillMode": "none", "ExecStop": "", "ExecStopPost": "", "RefuseManualStart": "yes",
+		"NeedDaemonReload": "no", "WantedBy": "", "RequiredBy": "", "UpheldBy": "", "TriggeredBy": ""} {
+		if now.show[key] != want {
+			return errors.Join(fmt.Errorf("systemd does not give %s up: %s is %q", s.Name, key, now.show[key]), s.attach(ctx))
+		}
+	}
+	return nil
+}
+
+// attach undoes Detach.
+func (s *Service) attach(ctx context.Context) error {
+	err := errors.Join(os.Remove(s.dropIn()), os.RemoveAll(s.bootFile()))
+	if _, reload := systemctl(ctx, "daemon-reload"); reload != nil {
+		err = errors.Join(err, reload)
+	}
+	if strings.HasPrefix(s.show["UnitFileState"], "enabled") {
+		_, enable := systemctl(ctx, "enable", "--quiet", "--", s.Name)
+		err = errors.Join(err, enable)
+	}
+	return err
+}
+
+// keepFolders makes the folders of the service at every boot, as systemd did.
+func (s *Service) keepFolders() error {
+	if len(s.Folders()) == 0 {
+		return nil
+	}
+	account, group := s.show["User"], s.show["Group"]
+	if account == "" {
+		account = "root"
+	}
+	if group == "" {
+		group = "-"
+	}
+	text := "# Written by gozzard import --adopt.\n"
+	for _, folder := range s.Folders() {
+		text += fmt.Sprintf("d %s %s %s %s -\n", folder, s.show["RuntimeDirectoryMode"], account, group)
+	}
+	if err := os.MkdirAll(bootFolders, 0o755); err != nil {
+		return fmt.Errorf("cannot keep the folders of %s: %w", s.Name, err)
+	}
+	if err := os.WriteFile(s.bootFile(), []byte(text), 0o644); err != nil {
+		return fmt.Errorf("cannot keep the folders of %s: %w", s.Name, err)
+	}
+	return nil
+}
+
+// Back lists the commands that give the service back to systemd, after Gozzard has stopped it.
+func (s *Service) Back() []string {
+	files := quoteUnit(s.dropIn())
+	if len(s.Folders()) > 0 {
+		files += " " + quoteUnit(s.bootFile())
+	}
+	return []string{"rm -f " + files, "systemctl daemon-reload", "systemctl enable --now " + quoteUnit(s.Name)}
+}
+
+// quoteUnit writes a name of a unit for a shell: of its characters only the backslash has a meaning there.
+func quoteUnit(s string) string {
+	if strings.Contains(s, `\`) {
+		return "'" + s + "'"
+	}
+	return s
+}
+
+// Group is the cgroup of the service, as systemd names it.
+func (s *Service) Group() string { return s.show["ControlGroup"] }
