@@ -49,7 +49,7 @@ func pages() []page {
 
 	all := []page{english, chinese, examplesPage()}
 	for _, p := range []page{tutorial(), firstProcess(), apiPage(), compatibility(), businesses(), configurationFiles(), install(), addHosts(),
-		monitor(), upgrade(), uninstall(), troubleshoot(),
+		monitor(), upgrade(), uninstall(), troubleshoot(), auditPage(), peopleAndRights(),
 		moveFromSystemd(), moveFromSupervisord(), moveFromPM2(), moveFromGSE()} {
 		all = append(all, p, p.inChinese())
 	}
@@ -169,6 +169,40 @@ func monitor() page {
 		{begins: "gozzard events web -n shop -f", how: follow},
 		{begins: "gozzard logs web -n shop --host 10.0.0.1 -f", how: follow},
 	}}
+}
+
+func auditPage() page {
+	return page{file: "docs/audit.md", replaced: []string{"4711", "1"}, before: `everything_installed
+export GOZZARD_CREDENTIALS=/var/lib/gozzard/credentials.json
+background 0 "gozzard server --data /var/lib/gozzard --audit-file /src/audit.jsonl"
+soon gozzard hosts`, rules: []rule{
+		{begins: "gozzard audit verify --checkpoints", how: elsewhere, why: "FILE and KEY are a copy on another machine; TestScripts/audit"},
+		{begins: "gozzard audit verify-export", how: elsewhere, why: "two files, of which one was moved away after 100 MiB; test/faults/audit_export_test.go"},
+	}}
+}
+
+func peopleAndRights() page {
+	const (
+		provider = "needs an OpenID provider; oidc_test.go of test/fleettest has a real one"
+		code     = "the code is of a device; TestScripts/user"
+		requests = "several people; second_person_test.go of test/fleettest"
+	)
+	return page{file: "docs/people-and-rights.md", before: `everything_installed
+background 0 "gozzard server --data /var/lib/gozzard"
+soon gozzard hosts --credentials /var/lib/gozzard/credentials.json
+(umask 077; for name in alice carol; do head -c 12 /dev/urandom | base64 >$name.txt; done)
+awk '/^` + "```" + `yaml/{f=1;next} /^` + "```" + `/{f=0} f' docs/businesses-and-expressions.md | sed 's/USER/root/' | awk '/^biz:/{n++} n==1' >shop.yaml`,
+		replaced: []string{"4711", "1"}, rules: []rule{
+			{begins: "gozzard grant check", first: "no() { ! \"$@\"; }"},
+			{begins: "gozzard server --oidc", how: elsewhere, why: provider}, {begins: "gozzard grant add --group", how: elsewhere, why: provider},
+			{begins: "gozzard user totp enrol", how: elsewhere, why: code}, {begins: "gozzard user totp confirm", how: elsewhere, why: code},
+			{begins: "gozzard user login alice"}, {begins: "gozzard user login alice", how: elsewhere, why: code},
+			{begins: "gozzard app disable admin", then: "gozzard user login carol --password-file carol.txt --out carol.json; " +
+				"gozzard app enable admin --credentials carol.json"},
+			{begins: "gozzard app create shop"}, {begins: "gozzard app create shop", first: "gozzard app delete shop"},
+			{begins: "gozzard grant add --user carol", how: elsewhere, why: requests},
+			{begins: "gozzard request list", how: elsewhere, why: requests}, {begins: "gozzard request approve", how: elsewhere, why: requests},
+		}}
 }
 
 func upgrade() page {
