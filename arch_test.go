@@ -56,8 +56,8 @@ var mayImport = map[string][]string{
 		"internal/auditexport", "internal/auth", "internal/backup",
 		"internal/blueking", "internal/blueking/gse", "internal/blueking/gsekit", "internal/blueking/job",
 		"internal/cmdb", "internal/configfile", "internal/console", "internal/control", "internal/docsite", "internal/enrol", "internal/fleet", "internal/journal",
-		"internal/keyprogram", "internal/lease", "internal/live", "internal/nats", "internal/ratelimit", "internal/record", "internal/relay", "internal/release", "internal/signing",
-		"internal/sqlstore", "internal/taskname", "internal/topology", "internal/upgrade", "internal/waves",
+		"internal/keyprogram", "internal/lease", "internal/live", "internal/nats", "internal/otlp", "internal/ratelimit", "internal/record", "internal/relay", "internal/release", "internal/signing",
+		"internal/sqlstore", "internal/taskname", "internal/topology", "internal/tracing", "internal/upgrade", "internal/waves",
 		"packaging"}, // the files that the join script brings
 
 	// The core of the server.
@@ -67,6 +67,8 @@ var mayImport = map[string][]string{
 	"internal/docsite":     {"docs"},
 	"docs":                 {},
 	"internal/audit":       {"."},
+	"internal/otlp":        {"."},
+	"internal/tracing":     {".", "internal/otlp", "internal/record", "internal/taskname"},
 	"internal/auditexport": {".", "client", "internal/atomicfile", "internal/lease"},
 	"internal/control": {".", "internal/audit", "internal/delivery", "internal/fleet", "internal/pace",
 		"internal/record", "internal/taskname", "internal/topology", "internal/topology/index"},

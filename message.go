@@ -73,6 +73,10 @@ type Op struct {
 	// Account is the account that the caller has a right to (CanonicalAccount). The agent rejects the operation when the
 	// definition has another one. "" means that the caller may use every account, or that the server is older.
 	Account string
+
+	// Trace is the trace of the operation, without its state; "": it is not traced. The agent names it in its log, and reports
+	// the times of such an operation. It decides nothing. Agents of earlier versions ignore it.
+	Trace Trace
 }
 
 // ReportKind says what a Report is for.
@@ -160,4 +164,9 @@ type OpReport struct {
 	// Held is the time between the arrival of the operation and this report. The server subtracts it when it measures how
 	// long messages are on their way. 0: not known, as in reports of earlier versions.
 	Held time.Duration
+
+	// Waited and Ran are the times of an operation that is traced: from its arrival until it began, and from then until it
+	// was done. Both are parts of Held. 0: not known, as when the agent was started again meanwhile.
+	Waited time.Duration
+	Ran    time.Duration
 }

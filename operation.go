@@ -150,6 +150,7 @@ type Task struct {
 	Door    string
 	At      time.Time
 	Targets int
+	Trace   Trace // "" when it is not traced
 }
 
 // Attempt is one action on one process on one host, as the record has it.

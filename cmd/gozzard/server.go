@@ -113,6 +113,7 @@ func newServerCommand() *cobra.Command {
 	registerBackup(f, &o.Backup)
 	registerRelease(f, &o.Release)
 	registerExport(f, &o.Export)
+	registerOTLP(f, &o.OTLP)
 	logs.register(cmd, "info")
 	cmd.AddCommand(newServerJoinCommand())
 	return cmd

@@ -216,6 +216,23 @@ func (p *prefixes) String() string {
 // Type implements pflag.Value.
 func (p *prefixes) Type() string { return "CIDR" }
 
+// registerOTLP adds the flags about the collector of traces and metrics.
+func registerOTLP(f *pflag.FlagSet, o *server.OTLPOptions) {
+	f.StringVar(&o.Endpoint, "otlp-endpoint", "",
+		"send traces of operations to the OpenTelemetry collector at `URL`, by OTLP over HTTP (default: none are made)")
+	f.StringVar(&o.Headers, "otlp-headers-file", "",
+		"`FILE` with headers for the collector, such as \"Authorization: Bearer TOKEN\", readable by its owner only")
+	f.StringVar(&o.CA, "otlp-ca", "",
+		"`FILE` with the authorities (PEM) of the collector (default: those of the system)")
+	f.Float64Var(&o.Ratio, "otlp-ratio", 1,
+		"`SHARE` of operations that are traced, 0 to 1, of those whose callers do not decide about it")
+	f.StringVar(&o.Callers, "otlp-callers", "follow",
+		"what becomes of the trace context of a caller: `follow|link|ignore`. link begins a new trace that links to it")
+	f.Float64Var(&o.Rate, "otlp-rate", 20, "`NUMBER` of operations of one app that are traced in a second, at most")
+	f.DurationVar(&o.Metrics, "otlp-metrics", 0,
+		"how often the metrics of /metrics are pushed to the collector; 0: never")
+}
+
 // registerExport adds the flags about the live export of the audit.
 func registerExport(f *pflag.FlagSet, o *server.ExportOptions) {
 	f.StringVar(&o.Syslog.Address, "audit-syslog", "",

@@ -111,7 +111,8 @@ func (a *Agent) findOp(id gozzard.OpID) *operation {
 func (a *Agent) addOp(in *gozzard.Op) *operation {
 	// A valid key is not changed by this.
 	key := gozzard.Key{Namespace: clipName(in.Key.Namespace), Name: clipName(in.Key.Name)}
-	op := &operation{id: in.ID, ref: in.Ref, gen: in.Gen, action: in.Action, key: key, arrived: a.o.Now()}
+	op := &operation{id: in.ID, ref: in.Ref, gen: in.Gen, action: in.Action, key: key, arrived: a.o.Now(),
+		trace: gozzard.Trace(gozzard.Clip(in.Trace.Parent(), gozzard.TraceParentBytes))}
 	a.state.ops[op.id] = op
 	return op
 }
@@ -165,7 +166,10 @@ func (a *Agent) supervisorOp(op *operation, in *gozzard.Op) supervise.Op {
 
 	// A query needs no journal.
 	if op.action.ReadOnly() {
-		t.Begin = func() error { return a.checkPolicy(op, spec, account) }
+		t.Begin = func() error {
+			a.noteBegin(op)
+			return a.checkPolicy(op, spec, account)
+		}
 		t.Done = func(out gozzard.Outcome, _ *supervise.Record, _ bool) {
 			if op.veiled && out.Detail != nil {
 				out.Detail.Cmdline = ""
@@ -202,6 +206,7 @@ func (a *Agent) finishQuery(op *operation, out gozzard.Outcome) {
 		return
 	}
 	op.phase, op.outcome = gozzard.PhaseDone, out
+	a.noteEnd(op)
 	a.queueResult(op)
 }
 
@@ -219,6 +224,7 @@ func (a *Agent) begin(op *operation) error {
 		return err
 	}
 	a.o.Failpoint("after-intent")
+	a.noteBegin(op)
 	return nil
 }
 

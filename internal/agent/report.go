@@ -101,6 +101,7 @@ func (a *Agent) nextResults(now time.Time) (results []gozzard.OpReport, keys []g
 		if !op.arrived.IsZero() {
 			r.Held = max(now.Sub(op.arrived), 1)
 		}
+		op.addTimes(&r)
 		results = append(results, r)
 		size += reportSize(op)
 		lsn = max(lsn, op.lsn)

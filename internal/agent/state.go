@@ -36,6 +36,10 @@ type operation struct {
 
 	arrived time.Time // at this run of the agent; zero when an earlier run received it
 
+	// Of an operation with a trace: when it began and was done in this run of the agent.
+	trace        gozzard.Trace
+	began, ended time.Time
+
 	tries  int       // how often its verdict was sent
 	sentAt time.Time // when its verdict was first sent
 	due    time.Time // when its verdict is sent again

@@ -44,6 +44,7 @@ func (a *Agent) writeEnd(op *operation, e entry) (lsn uint64, ok bool) {
 	if op.phase != gozzard.PhaseBegun {
 		return 0, false
 	}
+	a.noteEnd(op)
 	if len(a.unsaved) > 0 { // ends are written in order, so that the newest record of a process wins
 		a.unsaved = append(a.unsaved, unsaved{op, e})
 		return 0, false

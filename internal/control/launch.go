@@ -78,6 +78,7 @@ func (p *Plane) launch(t *record.NewTask) {
 	}
 
 	own, others := p.peers.split(t.Attempts)
+	p.launched(&t.Task, own)
 	p.delivery.Launch(t.Task.Caller.App, own)
 	if others != nil {
 		p.delivery.Unreserve(t.Task.Caller.App, len(t.Attempts)-len(own))

@@ -24,10 +24,20 @@ func (p *Plane) restore(ctx context.Context, op *gozzard.Operation) (gozzard.Tas
 
 // operate is Operate without the pause of the restorer.
 func (p *Plane) operate(ctx context.Context, op *gozzard.Operation) (gozzard.Task, error) {
+	trace, end := p.traced(ctx, op)
+	acc, err := p.admitAndAccept(ctx, op, trace)
+	if end != nil {
+		end(acc.Task, acc.Known, err)
+	}
+	return acc.Task, err
+}
+
+// admitAndAccept is operate for an operation with its trace.
+func (p *Plane) admitAndAccept(ctx context.Context, op *gozzard.Operation, trace gozzard.Trace) (record.Accepted, error) {
 	// Reject what would wait too long.
 	queue, leave, err := p.enqueue(ctx, op)
 	if err != nil {
-		return gozzard.Task{}, err
+		return record.Accepted{}, err
 	}
 	defer leave()
 
@@ -37,13 +47,13 @@ func (p *Plane) operate(ctx context.Context, op *gozzard.Operation) (gozzard.Tas
 		err = p.checkPermitted(op)
 	}
 	if err != nil {
-		return gozzard.Task{}, err
+		return record.Accepted{}, err
 	}
 
 	// Let it wait for a second person where that is needed.
 	if p.o.Hold != nil {
 		if err := p.o.Hold(ctx, op, d.task.Attempts); err != nil {
-			return gozzard.Task{}, err
+			return record.Accepted{}, err
 		}
 	}
 
@@ -53,20 +63,20 @@ func (p *Plane) operate(ctx context.Context, op *gozzard.Operation) (gozzard.Tas
 		p.registering.Lock()
 		defer p.registering.Unlock()
 		if err := p.rejectRecorded(ctx, op, d); err != nil {
-			return gozzard.Task{}, err
+			return record.Accepted{}, err
 		}
 	}
 
 	// Reject what the quotas of the caller do not allow.
 	admitted, err := p.admit(ctx, op, d)
 	if err != nil {
-		return gozzard.Task{}, err
+		return record.Accepted{}, err
 	}
 	open := d.open()
 	if err := p.delivery.Reserve(op.Caller.App, open); err != nil {
 		p.o.Observe.rejected("attempts_in_flight")
 		admitted.undo()
-		return gozzard.Task{}, err
+		return record.Accepted{}, err
 	}
 	leave() // its attempts are counted by Reserve now
 
@@ -74,8 +84,9 @@ func (p *Plane) operate(ctx context.Context, op *gozzard.Operation) (gozzard.Tas
 	if err := p.keepContents(ctx, op, d.contents(op.Caller.Rights)); err != nil {
 		p.delivery.Unreserve(op.Caller.App, open)
 		admitted.undo()
-		return gozzard.Task{}, err
+		return record.Accepted{}, err
 	}
+	d.task.Task.Trace = trace
 	d.task.InOrder, d.task.Charge = p.peers != nil, admitted.Charge
 	if readOnly(op) {
 		d.task.FoldAudit = p.o.FoldQuery
@@ -86,14 +97,14 @@ func (p *Plane) operate(ctx context.Context, op *gozzard.Operation) (gozzard.Tas
 		admitted.undo()
 	}
 	if err != nil {
-		return gozzard.Task{}, admitted.why(err)
+		return record.Accepted{}, admitted.why(err)
 	}
 	p.taskFeed.note(acc.Task.Seq)
 	if !acc.Known && p.o.Observe.Accepted != nil {
 		p.o.Observe.Accepted(len(d.task.Attempts))
 	}
 
-	return acc.Task, nil
+	return acc, nil
 }
 
 // readOnly reports whether an operation changes nothing.

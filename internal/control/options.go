@@ -38,6 +38,9 @@ type Options struct {
 	// AuditRead records that a caller sees the content of a file. After an error it does not see it. nil: it is not recorded.
 	AuditRead func(context.Context, gozzard.AuditRow) error
 
+	// Tracer follows operations. nil: nothing is traced.
+	Tracer Tracer
+
 	// Peers carries news to the other servers that share the record, and Server is the id of this one. nil: it is alone.
 	Peers  PeerLink
 	Server string

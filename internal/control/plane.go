@@ -55,6 +55,9 @@ type Plane struct {
 // attempts, and reads the newest events and businesses.
 func New(ctx context.Context, o Options) (*Plane, error) {
 	o.setDefaults()
+	if o.Tracer != nil {
+		o.Dispatch = tracedDispatcher{o.Dispatch, o.Tracer}
+	}
 	p := &Plane{
 		o: o, started: o.Now(), launcher: newLauncher(), limiter: newHelloLimiter(o.HelloRate),
 		hellos: make(chan hello, 1024), events: NewEventRing(o.Events), queue: newEventQueue(),
@@ -138,6 +141,7 @@ func (p *Plane) loadAttempts(ctx context.Context) error {
 // appsOf reads which apps the tasks of attempts belong to.
 func (p *Plane) appsOf(ctx context.Context, list []gozzard.Attempt) (map[gozzard.TaskSeq]string, error) {
 	apps := map[gozzard.TaskSeq]string{}
+	var traced []gozzard.Task
 	for i := range list {
 		seq := list[i].Ref.Task
 		if _, known := apps[seq]; known {
@@ -148,7 +152,11 @@ func (p *Plane) appsOf(ctx context.Context, list []gozzard.Attempt) (map[gozzard
 			return nil, err
 		}
 		apps[seq] = task.Caller.App
+		if p.o.Tracer != nil && task.Trace != "" {
+			traced = append(traced, task)
+		}
 	}
+	p.found(traced, list)
 	return apps, nil
 }
 

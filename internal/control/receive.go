@@ -24,6 +24,9 @@ func (p *Plane) Receive(from gozzard.AgentID, cloud int, r *gozzard.Report) {
 	switch r.Kind {
 	case gozzard.ReportResults:
 		p.o.Live.Apply(from, r.Statuses, nil) // before the verdicts: a reader of those finds a status that agrees
+		if p.o.Tracer != nil {
+			p.o.Tracer.Reported(from, r.Results)
+		}
 		p.delivery.Receive(from, cloud, r)
 		p.peers.noteStatuses(from, cloud, r)
 	case gozzard.ReportStatus:

@@ -50,7 +50,11 @@ func (r recorder) Settle(ctx context.Context, list []delivery.Settlement) ([]boo
 			Rejected: rejectedProcess(s), Action: s.Action, App: s.App}
 	}
 
+	began := r.p.o.Now()
 	changed, err := r.p.o.Store.Settle(ctx, rows)
+	if err == nil && r.p.o.Tracer != nil {
+		r.p.o.Tracer.Settled(rows, changed, began)
+	}
 	var rejected []gozzard.ProcID
 	for i := range rows {
 		if err == nil && changed[i] {

@@ -51,6 +51,7 @@ type Job struct {
 	Message     string
 	Started     time.Time
 	Ended       time.Time // zero while it is not final
+	Trace       gozzard.Trace
 }
 
 // JobSteps is what the work of a job calls between its steps.

@@ -50,7 +50,11 @@ func (s *Server) openDoors(context.Context) error {
 		return err
 	}
 
-	guarded := s.plane.guard.Handler(routes)
+	var traced http.Handler = routes
+	if s.telemetry.tracer != nil {
+		traced = s.telemetry.tracer.Handler(routes)
+	}
+	guarded := s.plane.guard.Handler(traced)
 	s.handler = http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		guarded.ServeHTTP(w, r.WithContext(audit.With(r.Context(), s.refusals)))
 	})

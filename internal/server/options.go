@@ -40,6 +40,7 @@ type Options struct {
 	Backup  BackupOptions
 	Release ReleaseOptions
 	Export  ExportOptions
+	OTLP    OTLPOptions
 
 	SecondPerson SecondPersonOptions
 

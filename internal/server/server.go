@@ -70,6 +70,7 @@ type Server struct {
 	checkpoints *checkpoints      // nil: none are signed
 	refusals    *audit.Recorder   // rows about refused requests
 	exports     []*auditexport.Exporter
+	telemetry   telemetry
 	handler     http.Handler
 	listener    net.Listener
 
@@ -113,6 +114,7 @@ func New(ctx context.Context, o Options) (_ *Server, err error) {
 		s.openRelays,       // relays of closed networks
 		s.openFabric,       // the way to the agents
 		s.openAudit,        // rows about refusals and repeated queries, and signatures over the audit
+		s.openTelemetry,    // traces and metrics to a collector
 		s.openPlane,        // the control plane behind its limits
 		s.openUpgrades,     // releases for enrolled hosts
 		s.openAccounts,     // apps, users and grants
@@ -176,6 +178,7 @@ func (s *Server) parts() []func(context.Context) error {
 	if s.seen != nil {
 		parts = append(parts, s.seen.Run)
 	}
+	parts = append(parts, s.telemetry.parts()...)
 	if s.trust.registry != nil {
 		parts = append(parts, s.trust.registry.Run)
 	}
@@ -268,8 +271,13 @@ func (s *Server) openPlane(ctx context.Context) (err error) {
 	if s.cluster != nil {
 		link, heard = s.cluster, s.changes.hear
 	}
+	var tracer control.Tracer // not one with a nil *tracing.Tracer in it
+	if s.telemetry.tracer != nil {
+		tracer = s.telemetry.tracer
+	}
 	s.plane.Plane, err = control.New(ctx, control.Options{
-		Peers: link, ThroughHome: s.external != nil, Server: s.id, Changed: heard, Servers: s.agentServers,
+		Tracer: tracer,
+		Peers:  link, ThroughHome: s.external != nil, Server: s.id, Changed: heard, Servers: s.agentServers,
 		Store: s.store, Topology: s.store, Dispatch: dispatcher{s.fabric, s.metrics.ObserveFabric("send")}, Live: s.fleet,
 		Log: o.Log, Interval: o.Interval, Keep: o.Keep, KeepEvents: o.KeepEvents, MostEvents: o.MaxEvents, Now: o.Now,
 		Addrs: addrs, Gone: gone,
@@ -299,7 +307,11 @@ func (s *Server) openPlane(ctx context.Context) (err error) {
 
 func (s *Server) openJobs(context.Context) error {
 	s.configs = configfile.New(configfile.Options{Store: s.store, Plane: s.plane, Hosts: s.plane, Log: s.options.Log, Now: s.options.Now})
-	s.jobs = waves.New(waves.Options{Door: gsekit.Door, Store: s.store, Plane: s.plane, Worker: s.configs, Rights: s.rightsLater,
+	var trace func(context.Context, gozzard.Caller) gozzard.Trace
+	if s.telemetry.tracer != nil {
+		trace = s.telemetry.tracer.Of
+	}
+	s.jobs = waves.New(waves.Options{Trace: trace, Door: gsekit.Door, Store: s.store, Plane: s.plane, Worker: s.configs, Rights: s.rightsLater,
 		Log: s.options.Log, Now: s.options.Now, Shared: s.options.shared})
 	return nil
 }

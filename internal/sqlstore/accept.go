@@ -15,7 +15,7 @@ import (
 )
 
 var (
-	insertTasks = insertRows("tasks", "seq, task_id, app, caller, asserted, door, accepted_at, targets, unsettled", "")
+	insertTasks = insertRows("tasks", "seq, task_id, app, caller, asserted, door, accepted_at, targets, unsettled, trace", "")
 
 	insertItems = insertRows("items", "task_seq, item, namespace, name, action, labels, spec_hash, adopt, account", "")
 
@@ -311,7 +311,7 @@ func (a *acceptance) insertTask(ctx context.Context, c *conn) error {
 	}
 
 	err := c.later(ctx, insertTasks, []any{int64(a.seq), name, text(t.Caller.App), text(t.Caller.User), t.Caller.Asserted,
-		text(t.Door), millis(t.At), t.Targets, unsettled})
+		text(t.Door), millis(t.At), t.Targets, unsettled, text(string(t.Trace))})
 	if err != nil {
 		return err
 	}

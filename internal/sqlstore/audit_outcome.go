@@ -16,7 +16,7 @@ import (
 // settleTasks counts down the attempts of tasks that have no verdict, and returns the tasks that have all of theirs.
 var settleTasks = withRows(`UPDATE tasks SET unsettled = tasks.unsettled - v.n FROM v
 	WHERE tasks.seq = v.t AND tasks.unsettled >= v.n
-	RETURNING seq, task_id, app, caller, asserted, door, accepted_at, targets, unsettled`,
+	RETURNING seq, task_id, app, caller, asserted, door, accepted_at, targets, trace, unsettled`,
 	"t BIGINT", "n INTEGER")
 
 // auditSettled counts verdicts, and writes the row of the outcome for each task that has its last one. It is a part of

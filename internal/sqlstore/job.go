@@ -137,11 +137,11 @@ func (n *jobCreation) putJob(ctx context.Context, c *conn) error {
 		return fmt.Errorf("cannot encode the choice of a job: %w", err)
 	}
 	_, err = c.change(ctx, `INSERT INTO jobs (id, biz, action, app, caller, asserted, expression, granularity,
-		state, reason, message, started, ended, request, work, choice)
-		VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15, $16)`,
+		state, reason, message, started, ended, request, work, choice, trace)
+		VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15, $16, $17)`,
 		n.id, j.Biz, int64(j.Action), text(j.Caller.App), text(j.Caller.User), j.Caller.Asserted,
 		text(j.Expression), text(string(j.Granularity)), string(j.State), string(j.Reason), text(j.Message),
-		millis(j.Started), millis(j.Ended), j.Request, string(j.Work), string(choice))
+		millis(j.Started), millis(j.Ended), j.Request, string(j.Work), string(choice), text(string(j.Trace)))
 	if err != nil {
 		return err
 	}

@@ -15,7 +15,7 @@ import (
 )
 
 const jobColumns = `id, biz, action, app, caller, asserted, expression, granularity, state, reason, message,
-	started, ended, request, work, choice`
+	started, ended, request, work, choice, trace`
 
 func scanJob(r *sql.Rows, to *[]record.Job) error {
 	var j record.Job
@@ -23,7 +23,7 @@ func scanJob(r *sql.Rows, to *[]record.Job) error {
 	var choice string
 	err := r.Scan(&j.ID, &j.Biz, &action, &j.Caller.App, &j.Caller.User, &j.Caller.Asserted, &j.Expression,
 		&j.Granularity, &j.State, &j.Reason, &j.Message, (*stamp)(&j.Started), (*stamp)(&j.Ended), &j.Request,
-		&j.Work, &choice)
+		&j.Work, &choice, &j.Trace)
 	if err != nil {
 		return err
 	}

@@ -132,7 +132,7 @@ func TestLedger(t *testing.T) {
 		s := open(t)
 		a, one := smallTask(t, "a", nil)
 		bad := &job{op: "a task", late: true, run: func(ctx context.Context, c *conn) error {
-			row := []any{int64(1 << 40), "x", "app", "user", false, "", int64(0), 1, 0}
+			row := []any{int64(1 << 40), "x", "app", "user", false, "", int64(0), 1, 0, ""}
 			return errors.Join(c.later(ctx, insertTasks, row), c.later(ctx, insertTasks, row))
 		}}
 		c, two := smallTask(t, "c", nil)

@@ -25,7 +25,7 @@ const selectFinished = `SELECT seq FROM tasks WHERE accepted_at < $1
 
 var (
 	deleteTaskRows = withRows(`DELETE FROM tasks WHERE seq IN (SELECT t FROM v)
-		RETURNING seq, task_id, app, caller, asserted, door, accepted_at, targets, unsettled`,
+		RETURNING seq, task_id, app, caller, asserted, door, accepted_at, targets, trace, unsettled`,
 		"t BIGINT")
 	insertGarbage  = insertRows("garbage", "task_seq", " ON CONFLICT (task_seq) DO NOTHING")
 	deleteTaskKeys = withRows(`DELETE FROM idempotency WHERE task_seq IN (SELECT t FROM v)`, "t BIGINT")

@@ -12,11 +12,12 @@ import (
 	"github.com/gozzard/gozzard/internal/record"
 )
 
-const taskColumns = `t.seq, t.task_id, t.app, t.caller, t.asserted, t.door, t.accepted_at, t.targets`
+const taskColumns = `t.seq, t.task_id, t.app, t.caller, t.asserted, t.door, t.accepted_at, t.targets, t.trace`
 
 // taskInto returns the variables that a row of taskColumns is read into.
 func taskInto(t *gozzard.Task) []any {
-	return []any{&t.Seq, (*taskID)(&t.ID), &t.Caller.App, &t.Caller.User, &t.Caller.Asserted, &t.Door, (*stamp)(&t.At), &t.Targets}
+	return []any{&t.Seq, (*taskID)(&t.ID), &t.Caller.App, &t.Caller.User, &t.Caller.Asserted, &t.Door, (*stamp)(&t.At), &t.Targets,
+		&t.Trace}
 }
 
 // Task implements control.Store.

@@ -68,6 +68,9 @@ func (r *Runner) Create(ctx context.Context, q record.JobRequest) (record.Job, e
 		Biz: q.Biz, Action: q.Action, Work: q.Work, Choice: q.Choice, Caller: q.Caller, Expression: q.Expression, Request: q.Raw,
 		Granularity: q.Granularity, State: record.JobPending, Started: now,
 	}
+	if r.o.Trace != nil {
+		j.Trace = r.o.Trace(ctx, q.Caller)
+	}
 	if len(tasks) == 0 {
 		j.State, j.Reason, j.Message, j.Ended = record.JobFailed, record.ReasonNothing, "no process fits the scope", now
 	}

@@ -7,6 +7,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/gozzard/gozzard"
 	"github.com/gozzard/gozzard/internal/lease"
 	"github.com/gozzard/gozzard/internal/pace"
 	"github.com/gozzard/gozzard/internal/record"
@@ -29,6 +30,7 @@ func (r *Runner) runJob(ctx context.Context, ref jobRef) error {
 	}
 
 	// Do its tasks.
+	ctx = gozzard.WithTrace(ctx, j.Trace)
 	if j.Work != record.WorkNone {
 		err = r.runWork(ctx, &j, tasks)
 	} else {

@@ -48,6 +48,10 @@ type Options struct {
 	Now    func() time.Time
 	Door   string // of the operations, as the record has it; "jobs"
 
+	// Trace is the trace of the request that creates a job, so that its operations are a part of it. It may be nil: nothing is
+	// traced.
+	Trace func(ctx context.Context, caller gozzard.Caller) gozzard.Trace
+
 	// Shared: other servers create jobs in the same record, and this Runner does theirs, too.
 	Shared bool
 

@@ -151,6 +151,7 @@ func appendOp(b []byte, num protowire.Number, op *gozzard.Op) []byte {
 	b = appendBytes(b, 9, op.Spec)
 	b = appendBool(b, 10, op.Adopt)
 	b = appendString(b, 11, op.Account)
+	b = appendString(b, 12, string(op.Trace))
 	return end(b, start)
 }
 
@@ -179,6 +180,8 @@ func decodeOp(d decoder, op *gozzard.Op) error {
 			op.Adopt = d.bool()
 		case 11:
 			op.Account = d.string()
+		case 12:
+			op.Trace = gozzard.Trace(d.string())
 		default:
 			d.skip()
 		}

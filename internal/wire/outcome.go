@@ -18,6 +18,8 @@ func appendOpReport(b []byte, num protowire.Number, o *gozzard.OpReport) []byte 
 		b = appendOutcome(b, 5, &o.Outcome)
 	}
 	b = appendInt(b, 6, int64(o.Held))
+	b = appendInt(b, 7, int64(o.Waited))
+	b = appendInt(b, 8, int64(o.Ran))
 	return end(b, start)
 }
 
@@ -36,6 +38,10 @@ func decodeOpReport(d decoder, o *gozzard.OpReport) error {
 			d.nested(decodeOutcome(d.message("outcome"), &o.Outcome))
 		case 6:
 			o.Held = time.Duration(d.int64())
+		case 7:
+			o.Waited = time.Duration(d.int64())
+		case 8:
+			o.Ran = time.Duration(d.int64())
 		default:
 			d.skip()
 		}

@@ -76,7 +76,8 @@ func fill(t *rapid.T, p any) {
 var genOpReport = rapid.Custom(func(t *rapid.T) gozzard.OpReport {
 	r := gozzard.OpReport{ID: genOpID.Draw(t, "id"), Ref: genRef.Draw(t, "ref"),
 		Phase: gozzard.Phase(rapid.IntRange(0, 5).Draw(t, "phase")),
-		Held:  time.Duration(rapid.Int64().Draw(t, "held"))}
+		Held:  time.Duration(rapid.Int64().Draw(t, "held")), Waited: time.Duration(rapid.Int64().Draw(t, "waited")),
+		Ran: time.Duration(rapid.Int64().Draw(t, "ran"))}
 	fill(t, &r.Outcome)
 	r.Outcome.Code = gozzard.Code(genText.Draw(t, "code"))
 	r.Outcome.File = gozzard.FileResult{Code: gozzard.FileCode(genText.Draw(t, "file")), SHA256: genText.Draw(t, "sha256")}

@@ -53,6 +53,10 @@ func operateCommands() map[string]*gozzard.Command {
 			{ID: opID(1), Gen: 44, Action: gozzard.ActionStop, Key: gozzard.Key{Namespace: "gse", Name: "web"},
 				Account: "shop"},
 		}},
+		"operate-trace": {Version: 1, Kind: gozzard.CommandOperate, Session: 7, Ops: []gozzard.Op{
+			{ID: opID(1), Gen: 45, Action: gozzard.ActionStop, Key: gozzard.Key{Namespace: "gse", Name: "web"},
+				Trace: "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01"},
+		}},
 	}
 }
 
@@ -162,6 +166,10 @@ func resultReports() map[string]*gozzard.Report {
 
 		"results-held": {Version: 1, Kind: gozzard.ReportResults, Session: 8, Journal: journal, Results: []gozzard.OpReport{
 			{ID: opID(1), Ref: gozzard.AttemptRef{Task: 42}, Phase: gozzard.PhaseBegun, Held: 1234567 * time.Microsecond},
+		}},
+		"results-trace": {Version: 1, Kind: gozzard.ReportResults, Session: 8, Journal: journal, Results: []gozzard.OpReport{
+			{ID: opID(1), Ref: gozzard.AttemptRef{Task: 42}, Phase: gozzard.PhaseDone, Held: 30 * time.Millisecond,
+				Waited: 4 * time.Millisecond, Ran: 20 * time.Millisecond, Outcome: gozzard.Outcome{Code: gozzard.CodeOK}},
 		}},
 	}
 }

@@ -49,7 +49,7 @@ func RunJobs(t *testing.T, open func(t *testing.T) JobRecord) {
 }
 
 func newJob() record.Job {
-	return record.Job{Biz: 2, Action: gozzard.ActionStart,
+	return record.Job{Biz: 2, Trace: sampleTrace, Action: gozzard.ActionStart,
 		Caller:     gozzard.Caller{App: "bk_test", User: "admin", Asserted: true},
 		Expression: "管控平台.*.*.gse_agent.*", Request: []byte("{\"scope\":\x00\xff}"), Granularity: record.BySet,
 		State: record.JobPending, Started: start}

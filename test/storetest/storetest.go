@@ -150,11 +150,14 @@ func attempts(n int) []gozzard.Attempt {
 	return list
 }
 
+// sampleTrace is a trace with a state.
+const sampleTrace = gozzard.Trace("00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01 vendor=1")
+
 func newTask(list []gozzard.Attempt) *record.NewTask {
 	caller := gozzard.Caller{App: "bk_test", User: "admin"}
 	hash := sha256.Sum256([]byte("request"))
 	return &record.NewTask{
-		Task:        gozzard.Task{Caller: caller, Door: "gse.v2", At: start, Targets: len(list)},
+		Task:        gozzard.Task{Caller: caller, Door: "gse.v2", At: start, Targets: len(list), Trace: sampleTrace},
 		Attempts:    list,
 		RequestHash: hash,
 		Audit: gozzard.AuditRow{At: start, Caller: caller, Act: "operate:start", RequestHash: hash,

@@ -1,0 +1,195 @@
+//go:build linux
+
+package fleettest
+
+import (
+	"bytes"
+	"compress/gzip"
+	"encoding/hex"
+	"io"
+	"net/http"
+	"net/http/httptest"
+	"sync"
+	"testing"
+	"time"
+
+	metricspb "go.opentelemetry.io/proto/slim/otlp/collector/metrics/v1"
+	tracepb "go.opentelemetry.io/proto/slim/otlp/collector/trace/v1"
+	spanpb "go.opentelemetry.io/proto/slim/otlp/trace/v1"
+	"google.golang.org/protobuf/proto"
+)
+
+// Collector receives traces and metrics by OTLP, with the messages of the protocol's own library.
+type Collector struct {
+	*httptest.Server
+	t testing.TB
+
+	mu       sync.Mutex
+	spans    []*spanpb.Span
+	resource map[string]string
+	metrics  []*metricspb.ExportMetricsServiceRequest
+	headers  http.Header
+	requests int
+	answer   http.HandlerFunc // instead of taking what comes; nil: it takes it
+}
+
+// StartCollector starts a collector on this machine.
+func StartCollector(t testing.TB) *Collector {
+	c := &Collector{t: t, resource: map[string]string{}}
+	c.Server = httptest.NewServer(c)
+	t.Cleanup(c.Close)
+	return c
+}
+
+// Answer sets what answers from now on instead of the collector; nil: the collector does.
+func (c *Collector) Answer(h http.HandlerFunc) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.answer = h
+}
+
+// ServeHTTP implements http.Handler.
+func (c *Collector) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	c.mu.Lock()
+	c.requests++
+	c.headers = r.Header.Clone()
+	other := c.answer
+	c.mu.Unlock()
+	if other != nil {
+		other(w, r)
+		return
+	}
+
+	body, err := readBody(r)
+	if err != nil || r.Header.Get("Content-Type") != "application/x-protobuf" {
+		c.t.Errorf("a request with the type %q: %v", r.Header.Get("Content-Type"), err)
+	}
+	switch r.URL.Path {
+	case "/v1/traces":
+		c.takeSpans(body)
+	case "/v1/metrics":
+		m := &metricspb.ExportMetricsServiceRequest{}
+		if err := proto.Unmarshal(body, m); err != nil {
+			c.t.Errorf("metrics cannot be read: %v", err)
+		}
+		c.mu.Lock()
+		c.metrics = append(c.metrics, m)
+		c.mu.Unlock()
+	default:
+		c.t.Errorf("a request for %s", r.URL.Path)
+	}
+	w.Header().Set("Content-Type", "application/x-protobuf")
+}
+
+func readBody(r *http.Request) ([]byte, error) {
+	z, err := gzip.NewReader(r.Body)
+	if err != nil {
+		return nil, err
+	}
+	return io.ReadAll(z)
+}
+
+func (c *Collector) takeSpans(body []byte) {
+	m := &tracepb.ExportTraceServiceRequest{}
+	if err := proto.Unmarshal(body, m); err != nil {
+		c.t.Errorf("spans cannot be read: %v", err)
+	}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	for _, r := range m.GetResourceSpans() {
+		for _, a := range r.GetResource().GetAttributes() {
+			c.resource[a.GetKey()] = a.GetValue().GetStringValue()
+		}
+		for _, s := range r.GetScopeSpans() {
+			c.spans = append(c.spans, s.GetSpans()...)
+		}
+	}
+}
+
+// Requests counts the requests so far.
+func (c *Collector) Requests() int {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.requests
+}
+
+// Header is a header of the last request.
+func (c *Collector) Header(name string) string {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.headers.Get(name)
+}
+
+// Resource says what sends.
+func (c *Collector) Resource(name string) string {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.resource[name]
+}
+
+// Metrics are all metrics that came.
+func (c *Collector) Metrics() []*metricspb.ExportMetricsServiceRequest {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return append([]*metricspb.ExportMetricsServiceRequest(nil), c.metrics...)
+}
+
+// CollectedSpan is a span as tests look at it.
+type CollectedSpan struct {
+	Trace, ID, Parent, State string // in hexadecimal
+	Name                     string
+	Start, End               time.Time
+	Attrs                    map[string]any
+	Links                    []string // traces
+	Failed                   bool
+	Status                   string
+	Server                   bool
+}
+
+// Spans are all spans that came, of a trace or, with "", of all.
+func (c *Collector) Spans(trace string) (list []CollectedSpan) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	for _, s := range c.spans {
+		if trace != "" && hex.EncodeToString(s.GetTraceId()) != trace {
+			continue
+		}
+		o := CollectedSpan{Trace: hex.EncodeToString(s.GetTraceId()), ID: hex.EncodeToString(s.GetSpanId()),
+			Parent: hex.EncodeToString(s.GetParentSpanId()), State: s.GetTraceState(), Name: s.GetName(),
+			Start: time.Unix(0, int64(s.GetStartTimeUnixNano())), End: time.Unix(0, int64(s.GetEndTimeUnixNano())),
+			Attrs: map[string]any{}, Failed: s.GetStatus().GetCode() == spanpb.Status_STATUS_CODE_ERROR,
+			Status: s.GetStatus().GetMessage(), Server: s.GetKind() == spanpb.Span_SPAN_KIND_SERVER}
+		for _, a := range s.GetAttributes() {
+			switch v := a.GetValue(); {
+			case v.GetStringValue() != "":
+				o.Attrs[a.GetKey()] = v.GetStringValue()
+			case v.GetBoolValue():
+				o.Attrs[a.GetKey()] = true
+			default:
+				o.Attrs[a.GetKey()] = v.GetIntValue()
+			}
+		}
+		for _, l := range s.GetLinks() {
+			o.Links = append(o.Links, hex.EncodeToString(l.GetTraceId()))
+		}
+		list = append(list, o)
+	}
+	return list
+}
+
+// Await waits until a trace has a number of spans, and returns them by name.
+func (c *Collector) Await(trace string, n int) map[string]CollectedSpan {
+	c.t.Helper()
+	Until(c.t, time.Minute, func() string {
+		var b bytes.Buffer
+		for _, s := range c.Spans("") {
+			b.WriteString(s.Trace + " " + s.Name + "\n")
+		}
+		return "the trace " + trace + " is not complete; there is\n" + b.String()
+	}, func() bool { return len(c.Spans(trace)) >= n })
+	byName := map[string]CollectedSpan{}
+	for _, s := range c.Spans(trace) {
+		byName[s.Name] = s
+	}
+	return byName
+}
