@@ -30,7 +30,7 @@ export const server = dictionary({
   "server.check.clock": { en: "clock", zh: "时钟" },
   "keys.signing": { en: "Key that signs commands", zh: "命令签名密钥" },
   "keys.signing.text": { en: "Hosts carry out only commands that this key signed.", zh: "主机只执行由此密钥签名的命令。" },
-  "keys.epoch": { en: "Number", zh: "序号" },
+  "keys.epoch": { en: "Number", zh: "第几代" },
   "keys.made": { en: "Made", zh: "生成时间" },
   "keys.signs": { en: "in use", zh: "使用中" },
   "keys.external": { en: "The key is in an external signer and is rotated there.", zh: "密钥由外部签名程序保管，请在那里轮换。" },
