@@ -1,9 +1,12 @@
 package api
 
 import (
+	"cmp"
 	"net/http"
 	"regexp"
 	"strconv"
+	"strings"
+	"sync"
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
@@ -11,6 +14,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus/promhttp"
 
 	"github.com/gozzard/gozzard"
+	"github.com/gozzard/gozzard/internal/fleet"
 	"github.com/gozzard/gozzard/internal/live"
 )
 
@@ -182,11 +186,15 @@ func (m *Metrics) RecordChecked(at time.Time, damaged int) {
 	m.checked.Set(float64(at.UnixMilli()) / 1000)
 }
 
+const (
+	rollupNamespaces = 200             // with counts of their own
+	rollupFor        = 2 * time.Second // scrapes within this time get the same counts
+)
+
 // Fleet has the sizes of the fleet. They are read when the metrics are.
 type Fleet interface {
-	HostCounts() (known, online int)
+	Rollup(namespaces int) fleet.Rollup
 	Unwritable() int // hosts whose agent cannot write its state folder
-	CountByCondition() map[gozzard.Condition]int
 	Dropped() uint64
 }
 
@@ -195,10 +203,15 @@ type Fleet interface {
 func (m *Metrics) Watch(fleet Fleet, fabric func() gozzard.FabricCounts) {
 	m.registry.MustRegister(&fleetCollector{
 		fleet: fleet, fabric: fabric,
+		hosts: prometheus.NewDesc("gozzard_hosts", "Hosts: online, offline without a process that should run, or lost: "+
+			"offline with a process that should run.", []string{"state"}, nil),
+		folded: prometheus.NewDesc("gozzard_processes_folded_namespaces",
+			"Namespaces that are counted under another name, because there are too many.", nil, nil),
 		agents: prometheus.NewDesc("gozzard_agents", "Agents, by whether they are online.", []string{"online"}, nil),
 		unwritable: prometheus.NewDesc("gozzard_agents_state_unwritable",
 			"Agents that cannot write their state folder: they supervise, but cannot record.", nil, nil),
-		rows: prometheus.NewDesc("gozzard_processes", "Processes, by state.", []string{"state"}, nil),
+		rows: prometheus.NewDesc("gozzard_processes", "Processes, by namespace, wanted state, state and health.",
+			[]string{"namespace", "wanted", "state", "health"}, nil),
 		left: prometheus.NewDesc("gozzard_live_rows_left_out_total", "Reported processes that were dropped: their key is invalid, or their host has too many.", nil,
 			nil),
 		messages: prometheus.NewDesc("gozzard_fabric_messages_total",
@@ -232,13 +245,28 @@ type fleetCollector struct {
 	fleet                                    Fleet
 	fabric                                   func() gozzard.FabricCounts
 	agents, unwritable, rows, left, messages *prometheus.Desc
+	hosts, folded                            *prometheus.Desc
+
+	mu     sync.Mutex
+	rollup fleet.Rollup
+	at     time.Time // of rollup
 }
 
 // Describe lists the metrics of Collect.
 func (c *fleetCollector) Describe(ch chan<- *prometheus.Desc) {
-	for _, d := range []*prometheus.Desc{c.agents, c.unwritable, c.rows, c.left, c.messages} {
+	for _, d := range []*prometheus.Desc{c.agents, c.unwritable, c.rows, c.left, c.messages, c.hosts, c.folded} {
 		ch <- d
 	}
+}
+
+// sum is the present sum of the fleet, or one that was made a moment ago.
+func (c *fleetCollector) sum() fleet.Rollup {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if time.Since(c.at) > rollupFor {
+		c.rollup, c.at = c.fleet.Rollup(rollupNamespaces), time.Now()
+	}
+	return c.rollup
 }
 
 // Collect reads the sizes and counts.
@@ -247,13 +275,21 @@ func (c *fleetCollector) Collect(ch chan<- prometheus.Metric) {
 		ch <- prometheus.MustNewConstMetric(d, t, v, labels...)
 	}
 
-	known, online := c.fleet.HostCounts()
-	put(c.agents, prometheus.GaugeValue, float64(online), "true")
-	put(c.agents, prometheus.GaugeValue, float64(known-online), "false")
+	sum := c.sum()
+	put(c.agents, prometheus.GaugeValue, float64(sum.Online), "true")
+	put(c.agents, prometheus.GaugeValue, float64(sum.Offline+sum.Lost), "false")
+	put(c.hosts, prometheus.GaugeValue, float64(sum.Online), "online")
+	put(c.hosts, prometheus.GaugeValue, float64(sum.Offline), "offline")
+	put(c.hosts, prometheus.GaugeValue, float64(sum.Lost), "lost")
+	put(c.folded, prometheus.GaugeValue, float64(sum.Folded))
 	put(c.unwritable, prometheus.GaugeValue, float64(c.fleet.Unwritable()))
-	counts := c.fleet.CountByCondition()
-	for _, s := range gozzard.Conditions() {
-		put(c.rows, prometheus.GaugeValue, float64(counts[s]), s.String())
+	for _, p := range sum.Processes {
+		wanted := gozzard.StateStopped
+		if p.Wanted {
+			wanted = gozzard.StateRunning
+		}
+		put(c.rows, prometheus.GaugeValue, float64(p.N), strings.ToValidUTF8(p.Namespace, "\uFFFD"), wanted.String(),
+			p.Condition.String(), cmp.Or(p.Health.String(), "none"))
 	}
 
 	put(c.left, prometheus.CounterValue, float64(c.fleet.Dropped()))

@@ -23,7 +23,17 @@ func (r *row) shown() gozzard.Condition {
 func (h *host) fresh() bool { return h.Online && h.current }
 
 // countRow changes the number of rows in the condition of a row. mu is held.
-func (x *Index) countRow(r *row, by int) { x.conditions[x.condition(r)] += by }
+func (x *Index) countRow(r *row, by int) {
+	c := x.condition(r)
+	x.conditions[c] += by
+
+	at := spaceCount{r.space, r.wanted == gozzard.StateRunning, c, gozzard.Health(r.bits(rowHealthShift))}
+	if n := x.spaceCounts[at] + by; n != 0 {
+		x.spaceCounts[at] = n
+	} else {
+		delete(x.spaceCounts, at)
+	}
+}
 
 // recount changes something that the conditions of all rows of a host depend on. mu is held.
 func (x *Index) recount(e *host, change func()) {

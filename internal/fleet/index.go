@@ -57,23 +57,24 @@ type Index struct {
 	known   int
 	online  int
 
-	rows       slab[row]
-	count      int
-	lastSeq    uint64
-	all        order
-	spaces     slab[space]
-	spaceIDs   map[string]uint32
-	names      interner
-	versions   interner
-	messages   interner
-	labels     labelSets
-	histories  slab[history]
-	plans      slab[plan]
-	conditions [gozzard.ConditionUnregistered + 1]int
-	dropped    uint64
-	leftOut    func(agent gozzard.AgentID, tooMany, badKeys int) // nil: none
-	changes    changes
-	feed       feed
+	rows        slab[row]
+	count       int
+	lastSeq     uint64
+	all         order
+	spaces      slab[space]
+	spaceIDs    map[string]uint32
+	names       interner
+	versions    interner
+	messages    interner
+	labels      labelSets
+	histories   slab[history]
+	plans       slab[plan]
+	conditions  [gozzard.ConditionUnregistered + 1]int
+	spaceCounts map[spaceCount]int
+	dropped     uint64
+	leftOut     func(agent gozzard.AgentID, tooMany, badKeys int) // nil: none
+	changes     changes
+	feed        feed
 }
 
 // host is a Host with the data of the index.
@@ -102,13 +103,14 @@ type space struct {
 // New returns an empty index.
 func New() *Index {
 	x := &Index{
-		byAgent:  make(map[gozzard.AgentID]uint32),
-		byAddr:   make(map[gozzard.HostAddr]uint32),
-		spaceIDs: make(map[string]uint32),
-		names:    newInterner(),
-		versions: newInterner(),
-		messages: newInterner(),
-		labels:   newLabelSets(),
+		byAgent:     make(map[gozzard.AgentID]uint32),
+		byAddr:      make(map[gozzard.HostAddr]uint32),
+		spaceIDs:    make(map[string]uint32),
+		spaceCounts: make(map[spaceCount]int),
+		names:       newInterner(),
+		versions:    newInterner(),
+		messages:    newInterner(),
+		labels:      newLabelSets(),
 	}
 	x.histories.alloc() // 0
 	x.plans.alloc()     // 0

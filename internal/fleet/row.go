@@ -129,6 +129,7 @@ func (x *Index) discard(e *host, i int) {
 // erase removes a row from everything except its host's list.
 func (x *Index) erase(id uint32) {
 	r := x.rows.at(id)
+	x.countRow(r, -1)
 	x.all.remove(r.seq, x.seqOf)
 	s := x.spaces.at(r.space)
 	s.remove(r.seq, x.seqOf)
@@ -142,7 +143,6 @@ func (x *Index) erase(id uint32) {
 	x.messages.drop(r.message)
 	x.labels.drop(r.labels)
 	x.dropHistory(r)
-	x.countRow(r, -1)
 	x.count--
 	x.noteHost(r.host)
 	x.feedRow(id)
@@ -172,6 +172,7 @@ func (x *Index) store(r *row, s *gozzard.Status) {
 	x.messages.swap(&r.message, clip(s.Message, maxMessageBytes))
 	x.countRow(r, -1)
 	r.wanted, r.state, r.condition = s.Wanted, s.State, s.Condition
+	r.setBits(rowHealthShift, uint8(s.Health))
 	x.countRow(r, 1)
 	r.set(rowHosted, s.Hosted)
 	r.pid, r.fd = s.PID, s.FD
@@ -180,7 +181,6 @@ func (x *Index) store(r *row, s *gozzard.Status) {
 	r.disk, r.net = s.Disk, s.Net
 	r.memKB = uint32(min(max(s.MemBytes, 0)>>10, math.MaxUint32))
 	r.setBits(rowKindShift, uint8(s.Kind))
-	r.setBits(rowHealthShift, uint8(s.Health))
 	x.storeHistory(r, s)
 }
 
