@@ -182,12 +182,12 @@ END
 systemctl daemon-reload; systemctl enable --now six >/tmp/ctl.log 2>&1
 pid=$(pgrep -fx "/bin/sleep 6001")
 for step in "^adopt " "^register six: 1 done" "given up by systemd" "moved to the cgroup" "^start six: 1 done"; do
-	rm -f /tmp/six; mkfifo /tmp/six
-	gozzard import systemd six --adopt --data /var/lib/gozzard-agent --yes >/tmp/six 2>/tmp/six.log & command=$!
+	rm -f /tmp/steps; mkfifo /tmp/steps
+	gozzard import systemd six --adopt --data /var/lib/gozzard-agent --yes >/tmp/steps 2>/tmp/six.log & command=$!
 	reached=no
 	while read -r line; do
 		case $reached in no) if echo "$line" | grep -q "$step"; then kill -KILL $command; reached=yes; fi ;; esac
-	done </tmp/six
+	done </tmp/steps
 	wait $command || true
 	same "reached $step" $reached yes
 	same "pid after a kill at $step" "$(pgrep -fx "/bin/sleep 6001")" "$pid"
