@@ -207,7 +207,7 @@ systemctl stop six 2>/dev/null && fail "systemd stopped it"
 same "pid" "$(pgrep -fx "/bin/sleep 6001")" "$pid"
 
 # Back, as the command has printed it.
-sed -n 's/^  //p' /tmp/six.log >/tmp/back.sh; has "systemctl enable --now six.service" cat /tmp/back.sh
+sed -n '/^to go back/,$s/^  //p' /tmp/six.log >/tmp/back.sh; has "systemctl enable --now six.service" cat /tmp/back.sh
 sh -e /tmp/back.sh >/tmp/ctl.log 2>&1 || fail "back"
 soon pgrep -fx "/bin/sleep 6001"
 same "state" "$(systemctl is-active six)/$(systemctl is-enabled six)/$(systemctl show -p Restart --value six)" active/enabled/always
