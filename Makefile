@@ -156,7 +156,7 @@ AGAIN ?= 8
 # Packages that start the program, and what they need of it: PLAIN ones are about words, forms, pages, rights and features, and run as in a release; RACED ones
 # are about faults under load and several servers, and run with the race detector, in the test and in the program. TestPrograms checks that each is in one list.
 # PROGRAM=raced runs all of them with the detector. PROGRAM=shipped: the tests have the detector, except those of PLAIN, and no program has it.
-PLAIN   := cmd/gozzard test/tenants test/console test/pages test/packages test/compat test/fleettest test/identity
+PLAIN   := cmd/gozzard test/tenants test/console test/pages test/packages test/compat test/fleettest test/identity test/notify
 RACED   := test/faults test/cluster test/soak test/ledger
 PROGRAM ?=
 

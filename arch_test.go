@@ -36,6 +36,7 @@ var mayImport = map[string][]string{
 		"internal/blueking/conform", // the documented requests
 		"internal/importer",         // reads configurations of other supervisors
 		"internal/language",         // the Chinese texts
+		"internal/notify",           // the settings of alerts
 		"internal/relay",            // runs beside the composition roots: a relay has no other part
 		"internal/release",          // reads a manifest before it is sent
 		"internal/selfupdate",       // reads the state of updates, and a release in a folder
@@ -56,7 +57,7 @@ var mayImport = map[string][]string{
 		"internal/auditexport", "internal/auth", "internal/backup",
 		"internal/blueking", "internal/blueking/gse", "internal/blueking/gsekit", "internal/blueking/job",
 		"internal/cmdb", "internal/configfile", "internal/console", "internal/control", "internal/docsite", "internal/enrol", "internal/fleet", "internal/journal",
-		"internal/keyprogram", "internal/lease", "internal/live", "internal/nats", "internal/otlp", "internal/ratelimit", "internal/record", "internal/relay", "internal/release", "internal/signing",
+		"internal/keyprogram", "internal/lease", "internal/live", "internal/nats", "internal/notify", "internal/otlp", "internal/ratelimit", "internal/record", "internal/relay", "internal/release", "internal/signing",
 		"internal/sqlstore", "internal/taskname", "internal/topology", "internal/tracing", "internal/upgrade", "internal/waves",
 		"packaging"}, // the files that the join script brings
 
@@ -76,6 +77,7 @@ var mayImport = map[string][]string{
 	"internal/fleet":          {".", "internal/statelock"},
 	"internal/lease":          {},
 	"internal/live":           {".", "client", "internal/fleet", "internal/topology"},
+	"internal/notify":         {".", "internal/fleet", "internal/lease", "internal/record", "internal/taskname"},
 	"internal/record":         {".", "internal/fleet", "internal/topology"},
 	"internal/rendered":       {"."},
 	"internal/topology":       {".", "internal/expression", "internal/mako", "internal/suggest", "internal/yamldoc"},
@@ -173,6 +175,7 @@ var mayImport = map[string][]string{
 	"test/goldentest":             {},
 	"test/identity":               {everything},
 	"test/ledger":                 {everything},
+	"test/notify":                 {everything},
 	"test/packages":               {everything},
 	"test/pgtest":                 {},
 	"test/pages":                  {everything},

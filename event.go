@@ -20,14 +20,20 @@ const (
 	EventRestartCancelled   EventKind = "process_cancel_restart" // an operation stopped it, or ended its supervision
 	EventLimitExceeded      EventKind = "process_resource_limit_exceed"
 	EventGroupLimitExceeded EventKind = "process_group_resource_limit_exceed"
-	EventHealth             EventKind = "health"   // its health check began to fail, or passed again
-	EventRan                EventKind = "ran"      // a periodic or one-shot process ended by itself
-	EventOrphaned           EventKind = "orphaned" // its main process ended, others of its processes still run
+	EventHealth             EventKind = "health"     // its health check began to fail, or passed again
+	EventRan                EventKind = "ran"        // a periodic or one-shot process ended by itself
+	EventOrphaned           EventKind = "orphaned"   // its main process ended, others of its processes still run
+	EventCrashLoop          EventKind = "crash_loop" // it ended quickly for the CrashLoopExits-th time in a row
 
 	// EventForeignAddress is about a host and has no process: its agent reported addresses that are not its own.
 	EventForeignAddress EventKind = "foreign_address"
 	// EventPolicyChanged is about a host and has no process: its policy or its release key is not what it was.
 	EventPolicyChanged EventKind = "policy_changed"
+	// EventHostLost and EventHostBack are about a host and have no process: its agent is silent, or reports again.
+	EventHostLost EventKind = "host_lost"
+	EventHostBack EventKind = "host_back"
+	// EventTaskFailed is about a task, and has no host: attempts of it failed. It has a process if all attempts are of one.
+	EventTaskFailed EventKind = "task_failed"
 	// EventLeftOut is about a business, and has neither a host nor a process: a part of its source was not taken over.
 	EventLeftOut EventKind = "topology_left_out"
 )
@@ -52,6 +58,10 @@ func EventKinds() []EventKindInfo {
 		{EventHealth, "the health check began to fail, or passes again"},
 		{EventRan, "a run of a periodic or one-shot process ended"},
 		{EventOrphaned, "the main process ended, and other processes of it still run"},
+		{EventCrashLoop, "the process ended quickly several times in a row; the agent starts it again after longer and longer pauses"},
+		{EventHostLost, "about a host: its agent is silent"},
+		{EventHostBack, "about a host: its agent reports again"},
+		{EventTaskFailed, "about a task: it has ended, and attempts of it failed"},
 		{EventForeignAddress, "about a host: its agent reported addresses that are not its own"},
 		{EventPolicyChanged, "about a host: its policy or its release key is not what it was"},
 		{EventLeftOut, "about a business: a part of what CMDB has was not taken over"},

@@ -68,7 +68,8 @@ func TestEventKinds(t *testing.T) {
 	}
 	for _, k := range []gozzard.EventKind{gozzard.EventStarted, gozzard.EventStartFailed, gozzard.EventExited,
 		gozzard.EventRestarted, gozzard.EventRestartFailed, gozzard.EventRestartCancelled, gozzard.EventLimitExceeded,
-		gozzard.EventGroupLimitExceeded, gozzard.EventHealth, gozzard.EventRan, gozzard.EventOrphaned,
+		gozzard.EventGroupLimitExceeded, gozzard.EventHealth, gozzard.EventRan, gozzard.EventOrphaned, gozzard.EventCrashLoop, gozzard.EventHostLost,
+		gozzard.EventHostBack, gozzard.EventTaskFailed,
 		gozzard.EventForeignAddress, gozzard.EventPolicyChanged, gozzard.EventLeftOut} {
 		if !slices.Contains(words, k) {
 			t.Errorf("the list does not have %s", k)

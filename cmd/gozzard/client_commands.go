@@ -64,7 +64,7 @@ func (env *cliEnv) clientCommands() []*cobra.Command {
 		commands []*cobra.Command
 	}{
 		{groupWatch, []*cobra.Command{newPsCommand(env), newStatusCommand(env), newShowCommand(env), newTasksCommand(env), newTaskCommand(env),
-			newHostsCommand(env), newServersCommand(env), newRelaysCommand(env), newEventsCommand(env), newLogsCommand(env), newChartCommand(env), newTopCommand(env),
+			newHostsCommand(env), newServersCommand(env), newRelaysCommand(env), newEventsCommand(env), newNotifyCommand(env), newLogsCommand(env), newChartCommand(env), newTopCommand(env),
 			newTopologyCommand(env), newConsoleCommand(env),
 			newAuditCommand(env)}},
 		{groupOperate, append(newOperateCommands(env), newRunCommand(env), newRegisterCommand(env), newImportCommand(env), newEditCommand(env), newDiffCommand(env), newUnregisterCommand(env), newFileCommand(env), newConfigCommand(env), newDemoCommand(env))},

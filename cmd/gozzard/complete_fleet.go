@@ -160,7 +160,9 @@ func (env *cliEnv) argument(path, word string) cobra.CompletionFunc {
 		"user NAME": env.ask(listUsers), "app CODE": env.ask(listApps), "hosts HOST": env.ask(listHosts),
 		"release VERSION": env.ask(listReleases), "release FOLDER": folders, "topology BIZ": env.ask(listBusinesses),
 		"backup FILE": files, "audit FILE": files, "audit ROW": env.ask(listAuditRows),
-		"token ID": env.ask(listEnrolTokens), "relays RELAY": env.ask(listRelays), "request ID": env.ask(listRequests), "task ID": env.completeTasks,
+		"token ID": env.ask(listEnrolTokens), "relays RELAY": env.ask(listRelays), "notify RECEIVER": env.ask(listReceivers),
+		"notify SUBSCRIPTION": env.ask(listSubscriptions), "notify NAME": cobra.NoFileCompletions, // new names
+		"notify LETTER": env.ask(listDeadLetters), "request ID": env.ask(listRequests), "task ID": env.completeTasks,
 		"man FOLDER": folders, "servers ID": env.ask(listServers), "config TEMPLATE": env.ask(listConfigs), "config JOB": cobra.NoFileCompletions,
 	}[group+" "+word]
 }
@@ -361,6 +363,30 @@ func listRelays(ctx context.Context, c *client.Client, _ place) (out []value, er
 	list, err := c.Relays(ctx)
 	for i := range list.Relays {
 		out = append(out, value{list.Relays[i].ID, list.Relays[i].Name})
+	}
+	return out, err
+}
+
+func listReceivers(ctx context.Context, c *client.Client, _ place) (out []value, err error) {
+	list, err := c.Receivers(ctx)
+	for i := range list.Receivers {
+		out = append(out, value{list.Receivers[i].ID, list.Receivers[i].Name})
+	}
+	return out, err
+}
+
+func listSubscriptions(ctx context.Context, c *client.Client, _ place) (out []value, err error) {
+	list, err := c.Subscriptions(ctx)
+	for i := range list.Subscriptions {
+		out = append(out, value{list.Subscriptions[i].ID, list.Subscriptions[i].Name})
+	}
+	return out, err
+}
+
+func listDeadLetters(ctx context.Context, c *client.Client, _ place) (out []value, err error) {
+	list, err := c.DeadLetters(ctx)
+	for i := range list.DeadLetters {
+		out = append(out, value{strconv.FormatInt(list.DeadLetters[i].ID, 10), list.DeadLetters[i].Title})
 	}
 	return out, err
 }

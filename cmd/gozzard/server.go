@@ -114,6 +114,7 @@ func newServerCommand() *cobra.Command {
 	registerRelease(f, &o.Release)
 	registerExport(f, &o.Export)
 	registerOTLP(f, &o.OTLP)
+	registerNotify(f, &o.Notify)
 	logs.register(cmd, "info")
 	cmd.AddCommand(newServerJoinCommand())
 	return cmd

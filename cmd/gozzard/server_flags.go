@@ -8,6 +8,7 @@ import (
 
 	"github.com/spf13/pflag"
 
+	"github.com/gozzard/gozzard/internal/notify"
 	"github.com/gozzard/gozzard/internal/server"
 )
 
@@ -231,6 +232,19 @@ func registerOTLP(f *pflag.FlagSet, o *server.OTLPOptions) {
 	f.Float64Var(&o.Rate, "otlp-rate", 20, "`NUMBER` of operations of one app that are traced in a second, at most")
 	f.DurationVar(&o.Metrics, "otlp-metrics", 0,
 		"how often the metrics of /metrics are pushed to the collector; 0: never")
+}
+
+// registerNotify adds the flags about alerts to receivers.
+func registerNotify(f *pflag.FlagSet, o *notify.Settings) {
+	f.DurationVar(&o.HostLost, "host-lost-after", 30*time.Second,
+		"how long the agent of a host is silent before the host counts as lost, from 5s to 24h")
+	f.StringSliceVar(&o.Allow, "notify-allow", nil,
+		"`NETWORKS` that receivers of alerts may be in although their addresses are those of this machine or its link, such as "+
+			"127.0.0.0/8")
+	f.StringVar(&o.Commands, "notify-commands", "",
+		"`FOLDER` of programs that alerts can go to; only root and the account of the server may write to it")
+	f.StringVar(&o.Account, "notify-account", "",
+		"OS `ACCOUNT` of the programs of --notify-commands; a server that is root needs one")
 }
 
 // registerExport adds the flags about the live export of the audit.

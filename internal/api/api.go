@@ -105,6 +105,8 @@ type Options struct {
 	Servers *enrol.ServerDesk // nil: no other server shares the record of this one
 	Relays  *enrol.RelayDesk  // nil: this server accepts no enrolments
 
+	Notify Notify // alerts to receivers
+
 	Requests *approval.Desk // nil: no act waits for a second person
 
 	// Holds reports whether an operation would have to wait for a second person, and does nothing; nil: none has to.

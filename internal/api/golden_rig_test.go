@@ -29,6 +29,7 @@ import (
 	"github.com/gozzard/gozzard/internal/enrol"
 	"github.com/gozzard/gozzard/internal/fleet"
 	"github.com/gozzard/gozzard/internal/live"
+	"github.com/gozzard/gozzard/internal/notify"
 	"github.com/gozzard/gozzard/internal/record"
 	"github.com/gozzard/gozzard/internal/release"
 	"github.com/gozzard/gozzard/internal/signing"
@@ -96,13 +97,20 @@ func newGolden(t *testing.T) golden {
 	configs := configfile.New(configfile.Options{Store: store, Plane: p, Now: goldenNow})
 	jobs := waves.New(waves.Options{Store: store, Plane: jobPlane{p}, Worker: configs, Now: goldenNow})
 
+	alerts, err := notify.New(notify.Options{Store: store, Plane: goldenSight{}, Fleet: p.Index, Rights: accounts.Directory().RightsOf,
+		Settings: notify.Settings{Allow: []string{"127.0.0.0/8"}}, Now: goldenNow})
+	check(t, err)
+	letter := record.Notification{Receiver: "gone", Subscription: "s", Body: []byte(`{"resolved":1,"test":true}`),
+		Created: goldenNow(), Tries: 3, Dead: true, Error: "the receiver answers 400"}
+	check(t, store.SaveNotify(t.Context(), &record.NotifyChange{Messages: []record.Notification{letter, letter}}))
+
 	desk := goldenRequests(t, store)
 	h := api.New(api.Options{Plane: p, Authenticate: blueking.ByHeaders(accounts.Directory()),
 		Challenge: blueking.AuthorizationHeader, Metrics: m, Accounts: accounts, Provider: provider, Enrol: registry,
 		Join:    goldenJoin(t),
 		Restore: restore, Audit: goldenAudit{}, Releases: releases, Stopping: stopping,
 		Self: api.Self{Servers: goldenServers, Drain: goldenDrain}, Servers: goldenDesk(authority, accounts), Relays: relays,
-		Configs: configs, Jobs: jobs,
+		Configs: configs, Jobs: jobs, Notify: alerts,
 		Keys: goldenKeys{}, Requests: desk, Live: live.New(live.Options{Fleet: p.Index}),
 		Flag: func(agent gozzard.AgentID) string {
 			if agent == "a2" {
@@ -377,3 +385,12 @@ type jobPlane struct{ *plane }
 func (jobPlane) May(gozzard.Caller, gozzard.Action, gozzard.Key, gozzard.Target, []byte) bool {
 	return true
 }
+
+// goldenSight sees everything. Nothing is sent here.
+type goldenSight struct{}
+
+func (goldenSight) Sight(*gozzard.Rights) func(gozzard.AgentID, gozzard.HostAddr, string) bool {
+	return func(gozzard.AgentID, gozzard.HostAddr, string) bool { return true }
+}
+
+func (goldenSight) NotifyEvents() {}

@@ -341,6 +341,7 @@ func playAudit(t *testing.T, r *recorder) {
 	r.send("POST", "/api/v1/servers/join", join, asHost(t, ""))
 	r.send("POST", "/api/v1/servers/join", join, asHost(t, ""))
 	playRelays(t, r)
+	playAlerts(t, r)
 	r.send("GET", "/api/v1/audit/1", "")
 	r.send("GET", "/api/v1/audit/3", "")
 	r.send("GET", "/api/v1/audit/definitions/03"+strings.Repeat("0", 62), "")
@@ -356,6 +357,30 @@ func playRelays(t *testing.T, r *recorder) {
 	r.send("GET", "/api/v1/relays", "")
 	r.send("DELETE", "/api/v1/relays/"+id, "")
 	r.send("DELETE", "/api/v1/relays/"+id, "")
+}
+
+func playAlerts(t *testing.T, r *recorder) {
+	hook := httptest.NewServer(http.HandlerFunc(func(http.ResponseWriter, *http.Request) {}))
+	t.Cleanup(hook.Close)
+	works := r.text("id", "POST", "/api/v1/receivers", `{"name":"works","kind":"webhook","url":"`+hook.URL+`"}`)
+	r.send("POST", "/api/v1/receivers/"+works+"/test", `{}`)
+	r.send("DELETE", "/api/v1/receivers/"+works, "")
+	r.send("POST", "/api/v1/receivers", `{"name":"near","kind":"webhook","url":"http://169.254.169.254/"}`)
+	id := r.text("id", "POST", "/api/v1/receivers",
+		`{"name":"pager","kind":"webhook","url":"http://127.0.0.1:1/hook?key=hidden","secret":"0123456789abcdef","shared":true}`)
+	r.send("POST", "/api/v1/receivers/"+id+"/test", `{}`)
+	r.send("GET", "/api/v1/receivers", "")
+	sub := r.text("id", "POST", "/api/v1/subscriptions", `{"name":"night","receivers":["pager"],"kinds":["host_lost"],"wait":"10s"}`)
+	r.send("POST", "/api/v1/subscriptions", `{"name":"night","receivers":["unknown"]}`)
+	r.send("GET", "/api/v1/subscriptions", "")
+	r.send("DELETE", "/api/v1/receivers/"+id, "")
+	r.send("DELETE", "/api/v1/subscriptions/"+sub, "")
+	r.send("DELETE", "/api/v1/receivers/"+id, "")
+	r.send("GET", "/api/v1/dead-letters", "")
+	r.send("POST", "/api/v1/dead-letters/1/retry", `{}`)
+	r.send("POST", "/api/v1/dead-letters/1/retry", `{}`)
+	r.send("DELETE", "/api/v1/dead-letters/2", "")
+	r.send("DELETE", "/api/v1/dead-letters/2", "")
 }
 
 func playServer(_ *testing.T, r *recorder) {

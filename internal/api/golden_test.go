@@ -82,11 +82,11 @@ func (r *recorder) text(field, method, path, body string, edits ...func(*http.Re
 // drawn finds what is random in an answer. Only strings match: numbers named id are of the topology.
 var drawn = regexp.MustCompile(`"(secret|token|id|request_id|certificate|authority|key|uri|csrf|url|public|sealed|authorities)":"[^"]+"`)
 
-// drawnCodes finds the recovery codes of a second factor.
-var drawnCodes = regexp.MustCompile(`"recovery_codes":\[[^]]+\]`)
+// drawnCodes finds the recovery codes of a second factor, and the ids of receivers.
+var drawnCodes = regexp.MustCompile(`"(recovery_codes|receivers)":\["[^]]+\]`)
 
-// drawnPath finds what is random in a path: the ids of tokens and relays, the state of a login, and the epoch of live data.
-var drawnPath = regexp.MustCompile(`(/tokens/|state=|epoch=).+|(/relays/)[a-z2-7]{12}$`)
+// drawnPath finds what is random in a path: the ids of tokens, relays, receivers and subscriptions, the state of a login, and the epoch of live data.
+var drawnPath = regexp.MustCompile(`(/tokens/|state=|epoch=).+|(/(?:relays|receivers|subscriptions)/)[a-z2-7]{12}`)
 
 // sentence finds the sentences of an error. Other tests hold them; a golden file holds what a program reads.
 var sentence = regexp.MustCompile(`"(message|text)":"(?:[^"\\]|\\.)*"`)
@@ -96,7 +96,7 @@ func (r *recorder) transcript() string {
 	var b strings.Builder
 	for _, e := range r.exchanges {
 		body := drawn.ReplaceAllString(e.body, `"$1":"(drawn)"`)
-		body = drawnCodes.ReplaceAllString(body, `"recovery_codes":["(drawn)"]`)
+		body = drawnCodes.ReplaceAllString(body, `"$1":["(drawn)"]`)
 		if e.status >= 400 {
 			body = sentence.ReplaceAllString(body, `"$1":"(sentence)"`)
 		}

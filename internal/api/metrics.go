@@ -41,6 +41,9 @@ type Metrics struct {
 	exportRow    *prometheus.GaugeVec
 	exportLag    *prometheus.GaugeVec
 	exportFailed *prometheus.CounterVec
+
+	notified      *prometheus.CounterVec
+	notifyWaiting *prometheus.GaugeVec
 }
 
 // NewMetrics makes metrics in a new registry, together with those of the Go runtime and the process.
@@ -93,9 +96,14 @@ func NewMetrics() *Metrics {
 		exportLag: gauges("audit_export_lag_seconds",
 			"How long the oldest row waits that an export could not deliver; 0 when it has delivered all.", "export"),
 		exportFailed: counter("audit_export_failures_total", "Tries of an export to deliver rows that failed.", "export"),
+		notified: counter("notifications_total", "Tries to deliver messages of alerts, by the kind of receiver and the result: sent, "+
+			"failed, dead (not tried any more) or withheld (the owner may not see it any more).", "receiver", "result"),
+		notifyWaiting: gauges("notifications_waiting", "Messages of alerts that wait to be delivered, by the kind of receiver.",
+			"receiver"),
 	}
 	m.registry.MustRegister(m.requests, m.latency, m.tasks, m.attempts, m.settled, m.refused, m.store, m.failed,
-		m.fabric, m.backups, m.backedUp, m.lost, m.damaged, m.checked, m.exportRow, m.exportLag, m.exportFailed,
+		m.fabric, m.backups, m.backedUp, m.lost, m.damaged, m.checked, m.exportRow, m.exportLag, m.exportFailed, m.notified,
+		m.notifyWaiting,
 		collectors.NewGoCollector(liveHeap), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
 	m.handler = promhttp.HandlerFor(m.registry, promhttp.HandlerOpts{DisableCompression: true})
 	return m
@@ -168,6 +176,16 @@ func (m *Metrics) AuditExported(name string, row int64, lag time.Duration, err e
 	failed := m.exportFailed.WithLabelValues(name)
 	if err != nil {
 		failed.Inc()
+	}
+}
+
+// Notified counts a try to deliver a message of alerts. Both are words of the program.
+func (m *Metrics) Notified(kind, result string) { m.notified.WithLabelValues(kind, result).Inc() }
+
+// NotificationsWaiting says how many messages of alerts wait, by the kind of receiver.
+func (m *Metrics) NotificationsWaiting(waiting map[string]int) {
+	for kind, n := range waiting {
+		m.notifyWaiting.WithLabelValues(kind).Set(float64(n))
 	}
 }
 

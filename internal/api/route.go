@@ -114,7 +114,7 @@ func (r *Route) query() []string {
 func Routes() []Route {
 	table := slices.Concat(operationRoutes(), fileRoutes(), configRoutes(), fleetRoutes(), liveRoutes(), topologyRoutes(), enrolRoutes(), releaseRoutes(),
 		appRoutes(), userRoutes(), loginRoutes(), sessionRoutes(), keyRoutes(), requestRoutes(), serverRoutes(), serverStateRoutes(), serverJoinRoutes(),
-		relayRoutes())
+		relayRoutes(), notifyRoutes())
 	for i := range table {
 		table[i].Owner = Door
 	}

@@ -37,3 +37,8 @@ func (p *Plane) sight(rights *gozzard.Rights) func(agent gozzard.AgentID, addr g
 		return space.Meet(host)
 	}
 }
+
+// Sight is what a caller with these rights may see of what happened on hosts. It is for one moment: rights and hosts change.
+func (p *Plane) Sight(rights *gozzard.Rights) func(gozzard.AgentID, gozzard.HostAddr, string) bool {
+	return p.sight(rights)
+}

@@ -36,6 +36,7 @@ func (s *Server) openDoors(context.Context) error {
 		Enrol: s.trust.registry, Join: s.joinScript(), Restore: s.restore, Audit: s.store, Flag: s.fabric.Flag, Releases: s.upgrades,
 		Stopping: s.stopping, Rights: book.RightsOf, Keys: keyDesk{s}, Requests: s.second.desk, Holds: s.holdsRoot, Work: s.workOf,
 		Proxied: s.plane.guard.Proxied, Live: s.live, Servers: s.serverDesk(), Relays: s.relays.desk, Configs: s.configs, Jobs: s.jobs,
+		Notify: s.notify,
 	}
 
 	kit := gsekit.Options{Plane: s.plane, Jobs: s.jobs, Configs: s.configs, Auth: book, Log: log, Observe: observe}

@@ -11,6 +11,7 @@ const (
 	leaseCMDB        = "cmdb"        // reads businesses
 	leaseCheckpoints = "checkpoints" // signs the audit
 	leaseBackups     = "backups"
+	leaseNotify      = "notify"  // sends alerts
 	leaseServers     = "servers" // forgets servers that are gone
 	leaseExport      = "export-" // and the name of an export of the audit
 )
@@ -32,7 +33,8 @@ type leasedWork struct {
 
 // works are the parts of this server that only one server runs.
 func (s *Server) works() []leasedWork {
-	list := []leasedWork{{leasePrune, s.plane.Prune}, {leaseEvents, s.plane.PruneEvents}, {leaseJobs, s.jobs.Run}}
+	list := []leasedWork{{leasePrune, s.plane.Prune}, {leaseEvents, s.plane.PruneEvents}, {leaseJobs, s.jobs.Run},
+		{leaseNotify, s.notify.Run}}
 	if s.upgrades != nil {
 		list = append(list, leasedWork{leaseReleases, s.upgrades.Run})
 	}

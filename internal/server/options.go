@@ -8,6 +8,7 @@ import (
 
 	"github.com/gozzard/gozzard"
 	"github.com/gozzard/gozzard/client"
+	"github.com/gozzard/gozzard/internal/notify"
 )
 
 // Options are the settings of a server. Data, Listen, Version, Fatal and Log are required. The zero value of Limits has
@@ -41,6 +42,7 @@ type Options struct {
 	Release ReleaseOptions
 	Export  ExportOptions
 	OTLP    OTLPOptions
+	Notify  notify.Settings
 
 	SecondPerson SecondPersonOptions
 

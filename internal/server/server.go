@@ -25,6 +25,7 @@ import (
 	"github.com/gozzard/gozzard/internal/lease"
 	"github.com/gozzard/gozzard/internal/live"
 	"github.com/gozzard/gozzard/internal/nats"
+	"github.com/gozzard/gozzard/internal/notify"
 	"github.com/gozzard/gozzard/internal/ratelimit"
 	"github.com/gozzard/gozzard/internal/signing"
 	"github.com/gozzard/gozzard/internal/sqlstore"
@@ -71,6 +72,7 @@ type Server struct {
 	refusals    *audit.Recorder   // rows about refused requests
 	exports     []*auditexport.Exporter
 	telemetry   telemetry
+	notify      *notify.Engine
 	handler     http.Handler
 	listener    net.Listener
 
@@ -123,6 +125,7 @@ func New(ctx context.Context, o Options) (_ *Server, err error) {
 		s.openCMDB,         // businesses from BlueKing CMDB
 		s.openBackups,      // backups on a schedule
 		s.openExports,      // the audit to other systems
+		s.openNotify,       // alerts to receivers
 		s.openChanges,      // what other servers change
 		s.openDoors,        // the APIs and their table of routes
 		s.openListener,     // the address of the APIs

@@ -166,6 +166,8 @@ const dropAudit15 = `DROP TABLE IF EXISTS quotas; DROP TABLE IF EXISTS signing_k
 	ALTER TABLE sets DROP COLUMN attributes; ALTER TABLE modules DROP COLUMN attributes; ALTER TABLE services DROP COLUMN host_attributes;
 	DROP TABLE IF EXISTS config_templates; DROP TABLE IF EXISTS config_versions; DROP TABLE IF EXISTS config_bindings; DROP TABLE IF EXISTS config_texts;
 	DROP TABLE IF EXISTS config_instances; DROP TABLE IF EXISTS config_snapshots; DROP TABLE IF EXISTS job_results; DROP TABLE IF EXISTS file_contents; DELETE FROM counters WHERE name LIKE 'config_%';
+	DROP TABLE IF EXISTS notify_receivers; DROP TABLE IF EXISTS notify_subscriptions; DROP TABLE IF EXISTS notify_positions; DROP TABLE IF EXISTS notify_alerts;
+	DROP TABLE IF EXISTS notify_lost; DROP TABLE IF EXISTS notify_messages; DELETE FROM counters WHERE name = 'notification';
 	ALTER TABLE jobs DROP COLUMN work; ALTER TABLE jobs DROP COLUMN choice;
 	DELETE FROM schema_version WHERE version_id >= 15`
 

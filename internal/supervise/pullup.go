@@ -56,6 +56,10 @@ func (a *actor) planPullUp(up time.Duration, why string) {
 		a.message = gozzard.Clip(crashLoop(a.downs, delay, why), maxStatusBytes)
 	}
 
+	if a.downs == gozzard.CrashLoopExits {
+		a.announce(gozzard.Event{Kind: gozzard.EventCrashLoop, Message: crashLoop(a.downs, delay, why)})
+	}
+
 	a.log.Info("process is down and will be started again", "downs", a.downs, "in", delay, "reason", why)
 }
 

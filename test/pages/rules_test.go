@@ -49,7 +49,7 @@ func pages() []page {
 
 	all := []page{english, chinese, examplesPage()}
 	for _, p := range []page{tutorial(), firstProcess(), apiPage(), compatibility(), businesses(), configurationFiles(), install(), addHosts(),
-		monitor(), upgrade(), uninstall(), troubleshoot(), auditPage(), peopleAndRights(),
+		monitor(), notifications(), upgrade(), uninstall(), troubleshoot(), auditPage(), peopleAndRights(),
 		moveFromSystemd(), moveFromSupervisord(), moveFromPM2(), moveFromGSE()} {
 		all = append(all, p, p.inChinese())
 	}
@@ -203,6 +203,10 @@ awk '/^` + "```" + `yaml/{f=1;next} /^` + "```" + `/{f=0} f' docs/businesses-and
 			{begins: "gozzard grant add --user carol", how: elsewhere, why: requests},
 			{begins: "gozzard request list", how: elsewhere, why: requests}, {begins: "gozzard request approve", how: elsewhere, why: requests},
 		}}
+}
+
+func notifications() page {
+	return page{file: "docs/notifications.md", before: "PATH=$PATH:/src/bin; background 0 \"gozzard dev\"; soon online gozzard; (umask 077; openssl rand -hex 16 >hook.secret)"}
 }
 
 func upgrade() page {

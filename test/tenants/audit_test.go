@@ -38,6 +38,13 @@ var rowsElsewhere = map[string]string{
 	"PUT /api/v1/rolls/{version}":                 "test/storetest releases",
 	"POST /api/v1/tasks/{id}/cancel":              "nothing waits here: test/fleettest TestCancelNative",
 	"POST /api/v1/config/jobs/{job}/stop":         "no job runs long enough here: test/storetest stop",
+	"POST /api/v1/receivers":                      "with receivers: test/notify TestNotifyActsAreInTheAudit",
+	"DELETE /api/v1/receivers/{receiver}":         "with receivers: test/notify TestNotifyActsAreInTheAudit",
+	"POST /api/v1/receivers/{receiver}/test":      "with receivers: test/notify TestNotifyActsAreInTheAudit",
+	"POST /api/v1/subscriptions":                  "with receivers: test/notify TestNotifyActsAreInTheAudit",
+	"DELETE /api/v1/subscriptions/{subscription}": "with receivers: test/notify TestNotifyActsAreInTheAudit",
+	"POST /api/v1/dead-letters/{letter}/retry":    "with receivers: test/notify TestNotifyActsAreInTheAudit",
+	"DELETE /api/v1/dead-letters/{letter}":        "with receivers: test/notify TestNotifyActsAreInTheAudit",
 	"DELETE /api/v1/config/templates/{template}":  "its templates have other ids: test/storetest config",
 }
 

@@ -172,6 +172,13 @@ var unproven = map[string]string{
 	"DELETE /api/v1/users/{name}/tokens/{id}":     "its tokens have other names: internal/api",
 	"POST /api/v1/tasks/{id}/cancel":              "nothing waits here: test/fleettest TestTT4CancelNativeOfOthers",
 	"POST /api/v1/config/jobs/{job}/stop":         "no job runs long enough here: test/fleettest TestTT5RolloutStopped",
+	"POST /api/v1/receivers":                      "with receivers: test/notify TestTE13Receivers",
+	"DELETE /api/v1/receivers/{receiver}":         "with receivers: test/notify TestTE13Receivers",
+	"POST /api/v1/receivers/{receiver}/test":      "with receivers: test/notify TestTE13Receivers",
+	"POST /api/v1/subscriptions":                  "with receivers: test/notify TestTE13Receivers",
+	"DELETE /api/v1/subscriptions/{subscription}": "with receivers: test/notify TestTE13Receivers",
+	"POST /api/v1/dead-letters/{letter}/retry":    "with receivers: test/notify TestTE13Receivers",
+	"DELETE /api/v1/dead-letters/{letter}":        "with receivers: test/notify TestTE13Receivers",
 	"DELETE /api/v1/config/templates/{template}":  "its templates have other ids: test/fleettest TestConfigNative",
 }
 

@@ -1,0 +1,320 @@
+package api
+
+import (
+	"context"
+	"net/http"
+	"net/url"
+	"strconv"
+	"time"
+
+	"github.com/gozzard/gozzard"
+	"github.com/gozzard/gozzard/client"
+	"github.com/gozzard/gozzard/internal/record"
+	"github.com/gozzard/gozzard/internal/strictjson"
+)
+
+// Notify sends alerts to receivers.
+type Notify interface {
+	Receivers(ctx context.Context, caller gozzard.Caller) ([]record.Receiver, error)
+	AddReceiver(ctx context.Context, caller gozzard.Caller, r record.Receiver) (record.Receiver, error)
+	RemoveReceiver(ctx context.Context, caller gozzard.Caller, id string) error
+	Test(ctx context.Context, caller gozzard.Caller, id string) error
+	Subscriptions(ctx context.Context, caller gozzard.Caller) ([]record.Subscription, error)
+	Subscribe(ctx context.Context, caller gozzard.Caller, spec record.SubscriptionSpec) (record.Subscription, error)
+	Unsubscribe(ctx context.Context, caller gozzard.Caller, id string) error
+	DeadLetters(ctx context.Context, caller gozzard.Caller) ([]record.DeadLetter, error)
+	RetryDead(ctx context.Context, caller gozzard.Caller, id int64) error
+	RemoveDead(ctx context.Context, caller gozzard.Caller, id int64) error
+}
+
+// The limits of lists in the bodies of these routes.
+const (
+	maxNotifyBody = 128 << 10
+	maxNotifyList = 1000
+)
+
+func notifyRoutes() []Route {
+	conflict := []gozzard.ErrorKind{gozzard.ErrConflict}
+	missing := []gozzard.ErrorKind{gozzard.ErrNotFound}
+	return []Route{
+		{Method: http.MethodGet, Path: "/api/v1/receivers", Access: AccessCaller, serve: (*api).getReceivers,
+			Summary: "List the receivers of alerts that the caller may use, without their secrets.",
+			Answers: answers(http.StatusOK, client.ReceiverList{}, "The receivers, by name.")},
+
+		{Method: http.MethodPost, Path: "/api/v1/receivers", Access: AccessAdmin, serve: (*api).postReceiver,
+			Summary: "Make a receiver of alerts.", Body: jsonBody(client.ReceiverRequest{}), Errors: conflict,
+			Answers: answers(http.StatusCreated, client.CreatedID{}, "The receiver is recorded.")},
+
+		{Method: http.MethodDelete, Path: "/api/v1/receivers/{receiver}", Access: AccessAdmin, serve: (*api).deleteReceiver,
+			Summary:    "Remove a receiver of alerts that no subscription uses, and what waits for it.",
+			Parameters: []Parameter{inPath("receiver", "The id of the receiver.")},
+			Errors:     []gozzard.ErrorKind{gozzard.ErrConflict, gozzard.ErrNotFound}, Answers: nothing(http.StatusOK)},
+
+		{Method: http.MethodPost, Path: "/api/v1/receivers/{receiver}/test", Access: AccessAdmin, serve: (*api).postReceiverTest,
+			Summary:    "Send a test message to a receiver at once; the error says why it did not arrive.",
+			Parameters: []Parameter{inPath("receiver", "The id of the receiver.")}, Body: jsonBody(struct{}{}),
+			Errors:  []gozzard.ErrorKind{gozzard.ErrConflict, gozzard.ErrNotFound},
+			Answers: answers(http.StatusOK, struct{}{}, "The message arrived.")},
+
+		{Method: http.MethodGet, Path: "/api/v1/subscriptions", Access: AccessCaller, serve: (*api).getSubscriptions,
+			Summary: "List the subscriptions of the caller; an admin of everything sees those of all.",
+			Answers: answers(http.StatusOK, client.SubscriptionList{}, "The subscriptions, the oldest first.")},
+
+		{Method: http.MethodPost, Path: "/api/v1/subscriptions", Access: AccessCaller, serve: (*api).postSubscription,
+			Summary: "Subscribe to alerts about what the caller may see.", Body: jsonBody(client.SubscriptionRequest{}),
+			Errors: conflict, Answers: answers(http.StatusCreated, client.CreatedID{}, "The subscription is recorded.")},
+
+		{Method: http.MethodDelete, Path: "/api/v1/subscriptions/{subscription}", Access: AccessCaller,
+			serve: (*api).deleteSubscription, Summary: "Remove a subscription, and its messages that wait.",
+			Parameters: []Parameter{inPath("subscription", "The id of the subscription.")}, Errors: missing,
+			Answers: nothing(http.StatusOK)},
+
+		{Method: http.MethodGet, Path: "/api/v1/dead-letters", Access: AccessAdmin, serve: (*api).getDeadLetters,
+			Summary: "List the messages to receivers that could not be delivered, the newest first.",
+			Answers: answers(http.StatusOK, client.DeadLetterList{}, "The messages.")},
+
+		{Method: http.MethodPost, Path: "/api/v1/dead-letters/{letter}/retry", Access: AccessAdmin, serve: (*api).postDeadLetterRetry,
+			Summary:    "Try to deliver a message again that could not be delivered.",
+			Parameters: []Parameter{inPath("letter", "The number of the message.")}, Body: jsonBody(struct{}{}), Errors: missing,
+			Answers: nothing(http.StatusOK)},
+
+		{Method: http.MethodDelete, Path: "/api/v1/dead-letters/{letter}", Access: AccessAdmin, serve: (*api).deleteDeadLetter,
+			Summary:    "Remove a message that could not be delivered.",
+			Parameters: []Parameter{inPath("letter", "The number of the message.")}, Errors: missing,
+			Answers: nothing(http.StatusOK)},
+	}
+}
+
+// notify is what sends alerts.
+func (a *api) notify() (Notify, error) {
+	if a.Notify == nil {
+		return nil, gozzard.Errorf(gozzard.ErrUnavailable, "this server sends no alerts")
+	}
+	return a.Notify, nil
+}
+
+// getReceivers lists receivers. Only an admin of everything sees their settings.
+func (a *api) getReceivers(w http.ResponseWriter, r *http.Request, caller gozzard.Caller) error {
+	engine, err := a.notify()
+	if err != nil {
+		return err
+	}
+	list, err := engine.Receivers(r.Context(), caller)
+	if err != nil {
+		return err
+	}
+	out := client.ReceiverList{Receivers: make([]client.Receiver, 0, len(list))}
+	for i := range list {
+		v := &list[i]
+		shown := client.Receiver{ID: v.ID, Name: v.Name, Kind: string(v.Kind), Shared: v.Shared, Created: client.At(v.Created)}
+		if caller.Rights.All() {
+			s := &v.Settings
+			shown.CreatedBy = ownerText(v.Creator)
+			shown.Settings = &client.ReceiverSettings{URL: shownURL(s.URL), Signed: s.Secret != "", Language: s.Language, Server: s.Server,
+				TLS: s.TLS, User: s.User, From: s.From, To: s.To}
+		}
+		out.Receivers = append(out.Receivers, shown)
+	}
+	return answer(w, http.StatusOK, out)
+}
+
+// shownURL is an address without its path and query: those of robots are secrets.
+func shownURL(text string) string {
+	u, err := url.Parse(text)
+	if err != nil || u.Host == "" {
+		return ""
+	}
+	return u.Scheme + "://" + u.Host + "/..."
+}
+
+func ownerText(c gozzard.Caller) string {
+	if c.App == "" {
+		return ""
+	}
+	return c.App + "/" + c.User
+}
+
+// postReceiver makes a receiver.
+func (a *api) postReceiver(w http.ResponseWriter, r *http.Request, caller gozzard.Caller) error {
+	engine, err := a.notify()
+	if err != nil {
+		return err
+	}
+	var v record.Receiver
+	err = readFields[client.ReceiverRequest](w, r, maxNotifyBody, func(root *strictjson.Value) {
+		text := func(name string) string { m := root.Get(name); return m.OptStr() }
+		name, kind, shared, to := root.Get("name"), root.Get("kind"), root.Get("shared"), root.Get("to")
+		v.Name, v.Kind, v.Shared = name.Str(), record.ReceiverKind(kind.Str()), shared.OptBool(false)
+		v.Settings = record.ReceiverSettings{URL: text("url"), Secret: text("secret"), Authorization: text("authorization"),
+			CA: text("ca"), Language: text("language"), Server: text("server"), TLS: text("tls"), User: text("user"),
+			Password: text("password"), From: text("from"), To: readTexts(&to)}
+	})
+	if err != nil {
+		return err
+	}
+	v, err = engine.AddReceiver(r.Context(), caller, v)
+	if err != nil {
+		return err
+	}
+	return answer(w, http.StatusCreated, client.CreatedID{ID: v.ID})
+}
+
+func readTexts(v *strictjson.Value) (list []string) {
+	v.OptList(maxNotifyList, func(e *strictjson.Value) { list = append(list, e.Str()) })
+	return list
+}
+
+func (a *api) deleteReceiver(w http.ResponseWriter, r *http.Request, caller gozzard.Caller) error {
+	engine, err := a.notify()
+	if err != nil {
+		return err
+	}
+	if err := engine.RemoveReceiver(r.Context(), caller, r.PathValue("receiver")); err != nil {
+		return err
+	}
+	return answer(w, http.StatusOK, struct{}{})
+}
+
+func (a *api) postReceiverTest(w http.ResponseWriter, r *http.Request, caller gozzard.Caller) error {
+	engine, err := a.notify()
+	if err != nil {
+		return err
+	}
+	if err := readFields[struct{}](w, r, maxShortBody, func(*strictjson.Value) {}); err != nil {
+		return err
+	}
+	if err := engine.Test(r.Context(), caller, r.PathValue("receiver")); err != nil {
+		return err
+	}
+	return answer(w, http.StatusOK, struct{}{})
+}
+
+// getSubscriptions lists subscriptions.
+func (a *api) getSubscriptions(w http.ResponseWriter, r *http.Request, caller gozzard.Caller) error {
+	engine, err := a.notify()
+	if err != nil {
+		return err
+	}
+	list, err := engine.Subscriptions(r.Context(), caller)
+	if err != nil {
+		return err
+	}
+	out := client.SubscriptionList{Subscriptions: make([]client.Subscription, 0, len(list))}
+	for i := range list {
+		s := &list[i]
+		out.Subscriptions = append(out.Subscriptions, client.Subscription{ID: s.ID, Owner: ownerText(s.Owner),
+			Created: client.At(s.Created), SubscriptionRequest: client.SubscriptionRequest{Name: s.Name, Receivers: s.Receivers,
+				Kinds: s.Kinds, Businesses: s.Businesses, Namespaces: s.Namespaces, Names: s.Names, Hosts: s.Hosts, Labels: s.Labels,
+				GroupBy: s.GroupBy, Wait: durationText(s.Wait), Interval: durationText(s.Interval), Repeat: durationText(s.Repeat)}})
+	}
+	return answer(w, http.StatusOK, out)
+}
+
+func durationText(d time.Duration) string {
+	if d == 0 {
+		return ""
+	}
+	return d.String()
+}
+
+// postSubscription makes a subscription.
+func (a *api) postSubscription(w http.ResponseWriter, r *http.Request, caller gozzard.Caller) error {
+	engine, err := a.notify()
+	if err != nil {
+		return err
+	}
+	var s record.SubscriptionSpec
+	err = readFields[client.SubscriptionRequest](w, r, maxNotifyBody, func(root *strictjson.Value) {
+		texts := func(name string) []string { v := root.Get(name); return readTexts(&v) }
+		duration := func(name string) (d time.Duration) {
+			v := root.Get(name)
+			text := v.OptStr()
+			if text == "" {
+				return 0
+			}
+			d, err := time.ParseDuration(text)
+			if err != nil {
+				v.Fault("must be a duration such as 30s")
+			}
+			return d
+		}
+		name, businesses, labels := root.Get("name"), root.Get("businesses"), root.Get("labels")
+		s = record.SubscriptionSpec{Name: name.Str(), Receivers: texts("receivers"), Kinds: texts("kinds"), Namespaces: texts("namespaces"),
+			Names: texts("names"), Hosts: texts("hosts"), GroupBy: texts("group_by"), Wait: duration("wait"),
+			Interval: duration("interval"), Repeat: duration("repeat")}
+		businesses.OptList(maxNotifyList, func(e *strictjson.Value) { s.Businesses = append(s.Businesses, int(e.Int(1, 1<<31-1))) })
+		if labels.OptObject() {
+			s.Labels = map[string]string{}
+			labels.Members(func(name string, m strictjson.Value) { s.Labels[name] = m.Str() })
+		}
+	})
+	if err != nil {
+		return err
+	}
+	made, err := engine.Subscribe(r.Context(), caller, s)
+	if err != nil {
+		return err
+	}
+	return answer(w, http.StatusCreated, client.CreatedID{ID: made.ID})
+}
+
+func (a *api) deleteSubscription(w http.ResponseWriter, r *http.Request, caller gozzard.Caller) error {
+	engine, err := a.notify()
+	if err != nil {
+		return err
+	}
+	if err := engine.Unsubscribe(r.Context(), caller, r.PathValue("subscription")); err != nil {
+		return err
+	}
+	return answer(w, http.StatusOK, struct{}{})
+}
+
+// getDeadLetters lists messages that could not be delivered.
+func (a *api) getDeadLetters(w http.ResponseWriter, r *http.Request, caller gozzard.Caller) error {
+	engine, err := a.notify()
+	if err != nil {
+		return err
+	}
+	list, err := engine.DeadLetters(r.Context(), caller)
+	if err != nil {
+		return err
+	}
+	out := client.DeadLetterList{DeadLetters: make([]client.DeadLetter, 0, len(list))}
+	for i := range list {
+		d := &list[i]
+		out.DeadLetters = append(out.DeadLetters, client.DeadLetter{ID: d.ID, Receiver: d.Receiver, ReceiverName: d.ReceiverName,
+			Subscription: d.Subscription, Title: d.Title, Tries: d.Tries, Error: d.Error, Created: client.At(d.Created)})
+	}
+	return answer(w, http.StatusOK, out)
+}
+
+func (a *api) postDeadLetterRetry(w http.ResponseWriter, r *http.Request, caller gozzard.Caller) error {
+	engine, err := a.notify()
+	if err != nil {
+		return err
+	}
+	if err := readFields[struct{}](w, r, maxShortBody, func(*strictjson.Value) {}); err != nil {
+		return err
+	}
+	return changeDeadLetter(w, r, caller, engine.RetryDead)
+}
+
+func (a *api) deleteDeadLetter(w http.ResponseWriter, r *http.Request, caller gozzard.Caller) error {
+	engine, err := a.notify()
+	if err != nil {
+		return err
+	}
+	return changeDeadLetter(w, r, caller, engine.RemoveDead)
+}
+
+func changeDeadLetter(w http.ResponseWriter, r *http.Request, caller gozzard.Caller,
+	change func(context.Context, gozzard.Caller, int64) error) error {
+	id, err := strconv.ParseInt(r.PathValue("letter"), 10, 64)
+	if err != nil {
+		return gozzard.Errorf(gozzard.ErrNotFound, "there is no dead letter %.40q", r.PathValue("letter"))
+	}
+	if err := change(r.Context(), caller, id); err != nil {
+		return err
+	}
+	return answer(w, http.StatusOK, struct{}{})
+}

@@ -1,0 +1,391 @@
+package notify
+
+import (
+	"context"
+	"crypto/rand"
+	"encoding/json"
+	"fmt"
+	"net/mail"
+	"net/netip"
+	"net/url"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/gozzard/gozzard"
+	"github.com/gozzard/gozzard/internal/record"
+)
+
+// The words of the audit rows, followed by the id. They are stored, so they cannot change.
+const (
+	auditAddReceiver    = "notify:receiver:"
+	auditRemoveReceiver = "notify:remove-receiver:"
+	auditTest           = "notify:test:"
+	auditSubscribe      = "notify:subscribe:"
+	auditUnsubscribe    = "notify:unsubscribe:"
+	auditRetry          = "notify:retry:"
+	auditDiscard        = "notify:discard:"
+)
+
+// The bounds of what callers give.
+const (
+	maxName     = 64
+	maxURL      = 2048
+	maxSecret   = 4096
+	minSecret   = 16 // shorter ones can be guessed from one request
+	maxCA       = 64 << 10
+	maxTo       = 50
+	maxPatterns = 100
+	maxPattern  = 256
+	maxDuration = 7 * 24 * time.Hour
+)
+
+func (e *Engine) row(caller gozzard.Caller, act string) gozzard.AuditRow {
+	return gozzard.AuditRow{At: e.o.Now(), Caller: caller, Act: act, Targets: 1}
+}
+
+func newID() string { return strings.ToLower(rand.Text()[:12]) }
+
+// Receivers lists the receivers that a caller may use: an admin of everything all of them, others the shared ones.
+func (e *Engine) Receivers(ctx context.Context, caller gozzard.Caller) ([]record.Receiver, error) {
+	list, err := e.o.Store.Receivers(ctx)
+	if err != nil {
+		return nil, err
+	}
+	list = append(list, e.commands.receivers()...)
+	if !caller.Rights.All() {
+		list = slices.DeleteFunc(list, func(r record.Receiver) bool { return !r.Shared })
+	}
+	return list, nil
+}
+
+// AddReceiver records a receiver. Only an admin of everything may do so: its address is one that the server connects to.
+func (e *Engine) AddReceiver(ctx context.Context, caller gozzard.Caller, r record.Receiver) (record.Receiver, error) {
+	if err := checkAdmin(caller); err != nil {
+		return r, err
+	}
+	r.ID, r.Creator, r.Created = newID(), caller, e.o.Now()
+	if err := e.checkReceiver(&r); err != nil {
+		return r, err
+	}
+	row := e.row(caller, auditAddReceiver+r.ID)
+	row.Outcome = string(r.Kind)
+	return r, e.o.Store.AddReceiver(ctx, r, row)
+}
+
+func checkAdmin(caller gozzard.Caller) error {
+	if !caller.Rights.All() {
+		return gozzard.Errorf(gozzard.ErrUserForbidden, "this needs the role admin on everything")
+	}
+	return nil
+}
+
+func invalid(format string, args ...any) error {
+	return gozzard.Errorf(gozzard.ErrInvalid, format, args...)
+}
+
+// checkReceiver rejects settings that cannot work.
+func (e *Engine) checkReceiver(r *record.Receiver) error {
+	if err := checkName(r.Name); err != nil {
+		return err
+	}
+	s := &r.Settings
+	switch {
+	case s.Language != "" && s.Language != english && s.Language != chinese:
+		return invalid("language %q: use en or zh", clean(s.Language, 20))
+	case len(s.CA) > maxCA || max(len(s.Secret), len(s.Authorization), len(s.Password), len(s.User)) > maxSecret:
+		return invalid("a secret may have %d bytes, a CA %d", maxSecret, maxCA)
+	case strings.ContainsAny(s.Authorization, "\r\n\x00"):
+		return invalid("authorization must be one line")
+	}
+	if _, err := tlsConfig(s.CA, ""); err != nil {
+		return invalid("ca: %s", err)
+	}
+
+	switch r.Kind {
+	case record.ReceiverMail:
+		return e.checkMail(r)
+	case record.ReceiverCommand:
+		return invalid("commands are files in the folder of the server's flag --notify-commands: they cannot be created here")
+	}
+	if !slices.Contains(allKinds(), r.Kind) {
+		return invalid("kind %q: use one of %s", clean(string(r.Kind), 40), strings.Join(kindWords(), ", "))
+	}
+	if s.Server != "" || s.From != "" || len(s.To) > 0 || s.User != "" || s.Password != "" || s.TLS != "" {
+		return invalid("server, tls, user, password, from and to belong to receivers of mail")
+	}
+	return e.checkURL(r)
+}
+
+func kindWords() (words []string) {
+	for _, k := range allKinds() {
+		if k != record.ReceiverCommand {
+			words = append(words, string(k))
+		}
+	}
+	return words
+}
+
+// checkURL checks the address of a receiver. That a name means an allowed address is checked when the server connects.
+func (e *Engine) checkURL(r *record.Receiver) error {
+	s := &r.Settings
+	u, err := url.Parse(s.URL)
+	if err != nil || len(s.URL) > maxURL || u.Host == "" || u.User != nil || u.Fragment != "" ||
+		u.Scheme != "https" && u.Scheme != "http" {
+		return invalid("url: use an address such as https://hooks.example.com/gozzard, without a user and a fragment")
+	}
+	if ip, err := netip.ParseAddr(u.Hostname()); err == nil {
+		if err := e.dial.check(ip); err != nil {
+			return invalid("url: %s", err)
+		}
+	}
+
+	switch {
+	case r.Kind == record.ReceiverWebhook && s.Secret != "" && len(s.Secret) < minSecret:
+		return invalid("secret: use at least %d bytes", minSecret)
+	case s.Secret != "" && slices.Contains([]record.ReceiverKind{record.ReceiverAlertmanager, record.ReceiverWeCom,
+		record.ReceiverSlack}, r.Kind):
+		return invalid("receivers of the kind %s have no secret for signatures", r.Kind)
+	case s.Authorization != "" && r.Kind != record.ReceiverWebhook && r.Kind != record.ReceiverAlertmanager:
+		return invalid("receivers of the kind %s have no authorization", r.Kind)
+	}
+	return nil
+}
+
+func (e *Engine) checkMail(r *record.Receiver) error {
+	s := &r.Settings
+	if s.URL != "" || s.Secret != "" || s.Authorization != "" {
+		return invalid("url, secret and authorization do not belong to receivers of mail")
+	}
+	if s.TLS == "" {
+		s.TLS = mailSTARTTLS
+	}
+	if !slices.Contains([]string{mailSTARTTLS, mailTLS, mailNone}, s.TLS) {
+		return invalid("tls %q: use starttls, tls or none", clean(s.TLS, 20))
+	}
+	if _, err := newMail(e, r); err != nil {
+		return invalid("%s", err)
+	}
+	host, _, _ := strings.Cut(s.Server, ":")
+	if ip, err := netip.ParseAddr(strings.Trim(host, "[]")); err == nil {
+		if err := e.dial.check(ip); err != nil {
+			return invalid("server: %s", err)
+		}
+	}
+	if (s.User == "") != (s.Password == "") {
+		return invalid("user and password belong together")
+	}
+
+	// The addresses.
+	if len(s.To) == 0 || len(s.To) > maxTo {
+		return invalid("to: use 1 to %d addresses", maxTo)
+	}
+	for _, at := range append([]string{s.From}, s.To...) {
+		if a, err := mail.ParseAddress(at); err != nil || len(at) > 320 || strings.ContainsAny(at, "\r\n\x00") || a.Address == "" {
+			return invalid("%q is not a mail address", clean(at, 100))
+		}
+	}
+	return nil
+}
+
+func checkName(name string) error {
+	if name == "" || len(name) > maxName || clean(name, maxName) != name || strings.TrimSpace(name) != name {
+		return invalid("name: use 1 to %d bytes in one line", maxName)
+	}
+	return nil
+}
+
+// RemoveReceiver removes a receiver that no subscription uses.
+func (e *Engine) RemoveReceiver(ctx context.Context, caller gozzard.Caller, id string) error {
+	if err := checkAdmin(caller); err != nil {
+		return err
+	}
+	subs, err := e.o.Store.Subscriptions(ctx)
+	if err != nil {
+		return err
+	}
+	for i := range subs {
+		if slices.Contains(subs[i].Receivers, id) {
+			return gozzard.Errorf(gozzard.ErrConflict, "the subscription %s (%s) uses this receiver: remove it first", subs[i].ID,
+				clean(subs[i].Name, maxName))
+		}
+	}
+	return e.o.Store.RemoveReceiver(ctx, id, e.row(caller, auditRemoveReceiver+clean(id, 40)))
+}
+
+// Test sends a message to a receiver at once, and returns why it did not arrive.
+func (e *Engine) Test(ctx context.Context, caller gozzard.Caller, id string) error {
+	if err := checkAdmin(caller); err != nil {
+		return err
+	}
+	list, err := e.Receivers(ctx, caller)
+	if err != nil {
+		return err
+	}
+	i := slices.IndexFunc(list, func(r record.Receiver) bool { return r.ID == id })
+	if i < 0 {
+		return gozzard.Errorf(gozzard.ErrNotFound, "there is no receiver %.40q", id)
+	}
+
+	// The audit says so before anything leaves the server.
+	if err := e.o.Store.AddAudit(ctx, []gozzard.AuditRow{e.row(caller, auditTest+clean(id, 80))}); err != nil {
+		return err
+	}
+	to, err := e.open(&list[i])
+	if err != nil {
+		return gozzard.Errorf(gozzard.ErrConflict, "the receiver cannot be used: %s", clean(err.Error(), maxText))
+	}
+	defer to.Close()
+	ctx, cancel := context.WithTimeout(ctx, sendTime)
+	defer cancel()
+	now := e.o.Now().UTC()
+	err = to.Send(ctx, &Message{ID: newID(), Name: "test", Test: true, At: now, Group: map[string]string{}, Resolved: 1,
+		Alerts: []record.Alert{{Fingerprint: "0", Kind: kindTest, Starts: now, Ends: now}}})
+	if err != nil {
+		e.count(&list[i], "failed")
+		return gozzard.Errorf(gozzard.ErrConflict, "the test message did not arrive: %s", clean(err.Error(), maxText))
+	}
+	e.count(&list[i], "sent")
+	return nil
+}
+
+// Subscriptions lists those of a caller; those of all for an admin of everything.
+func (e *Engine) Subscriptions(ctx context.Context, caller gozzard.Caller) ([]record.Subscription, error) {
+	list, err := e.o.Store.Subscriptions(ctx)
+	if err != nil {
+		return nil, err
+	}
+	return slices.DeleteFunc(list, func(s record.Subscription) bool { return !owns(caller, &s) }), nil
+}
+
+func owns(caller gozzard.Caller, s *record.Subscription) bool {
+	return s.Owner.App == caller.App && s.Owner.User == caller.User || caller.Rights.All()
+}
+
+// Subscribe records a subscription of a caller that may see something.
+func (e *Engine) Subscribe(ctx context.Context, caller gozzard.Caller, spec record.SubscriptionSpec) (s record.Subscription,
+	err error) {
+	if !caller.Rights.Has(gozzard.RoleViewer) && !caller.Rights.Has(gozzard.RoleOperator) {
+		return s, gozzard.Errorf(gozzard.ErrUserForbidden, "this needs the role viewer, operator or admin")
+	}
+	receivers, err := e.Receivers(ctx, caller)
+	if err != nil {
+		return s, err
+	}
+	if err := checkSpec(&spec, receivers); err != nil {
+		return s, err
+	}
+	s = record.Subscription{ID: newID(), Owner: caller, Created: e.o.Now(), SubscriptionSpec: spec}
+	return s, e.o.Store.AddSubscription(ctx, s, e.row(caller, auditSubscribe+s.ID))
+}
+
+// checkSpec rejects a subscription that cannot work.
+func checkSpec(s *record.SubscriptionSpec, receivers []record.Receiver) error {
+	if err := checkName(s.Name); err != nil {
+		return err
+	}
+
+	// The receivers, by their ids or names.
+	if len(s.Receivers) == 0 || len(s.Receivers) > 20 {
+		return invalid("receivers: use 1 to 20 of them")
+	}
+	for i, name := range s.Receivers {
+		at := slices.IndexFunc(receivers, func(r record.Receiver) bool { return r.ID == name || r.Name == name })
+		if at < 0 {
+			return invalid("receivers: there is no receiver %q that you may use", clean(name, maxName))
+		}
+		s.Receivers[i] = receivers[at].ID
+	}
+
+	// The scope.
+	for _, list := range [][]string{s.Namespaces, s.Names, s.Hosts} {
+		if len(list) > maxPatterns || slices.ContainsFunc(list, func(p string) bool { return p == "" || len(p) > maxPattern }) {
+			return invalid("a list has at most %d patterns of 1 to %d bytes", maxPatterns, maxPattern)
+		}
+	}
+	for _, k := range s.Kinds {
+		if !slices.Contains(Kinds(), k) {
+			return invalid("kinds: %q is not a kind of alerts: use %s", clean(k, maxName), strings.Join(Kinds(), ", "))
+		}
+	}
+	if len(s.Kinds) > len(Kinds()) || len(s.Businesses) > maxPatterns || len(s.Labels) > 20 {
+		return invalid("use at most %d businesses and 20 labels, and each kind once", maxPatterns)
+	}
+	for k, v := range s.Labels {
+		if k == "" || len(k)+len(v) > maxPattern {
+			return invalid("labels: a label has at most %d bytes", maxPattern)
+		}
+	}
+
+	// The groups and the waits.
+	for _, k := range s.GroupBy {
+		if !slices.Contains(groupKeys(), k) {
+			return invalid("group_by: use %s", strings.Join(groupKeys(), ", "))
+		}
+	}
+	for _, d := range []time.Duration{s.Wait, s.Interval, s.Repeat} {
+		if d < 0 || d > maxDuration || d > 0 && d < time.Second {
+			return invalid("wait, interval and repeat are from 1s to %s", maxDuration)
+		}
+	}
+	if s.Repeat > 0 && s.Repeat < time.Minute {
+		return invalid("repeat is at least 1m")
+	}
+	return nil
+}
+
+// Unsubscribe removes a subscription and what waits for it. One of somebody else does not exist for the caller.
+func (e *Engine) Unsubscribe(ctx context.Context, caller gozzard.Caller, id string) error {
+	list, err := e.Subscriptions(ctx, caller)
+	if err != nil {
+		return err
+	}
+	if !slices.ContainsFunc(list, func(s record.Subscription) bool { return s.ID == id }) {
+		return gozzard.Errorf(gozzard.ErrNotFound, "there is no subscription %.40q", id)
+	}
+	return e.o.Store.RemoveSubscription(ctx, id, e.row(caller, auditUnsubscribe+id))
+}
+
+// DeadLetters lists the newest messages that could not be delivered.
+func (e *Engine) DeadLetters(ctx context.Context, caller gozzard.Caller) (list []record.DeadLetter, err error) {
+	if err := checkAdmin(caller); err != nil {
+		return nil, err
+	}
+	dead, err := e.o.Store.Dead(ctx, record.MaxDead)
+	if err != nil {
+		return nil, err
+	}
+	receivers, err := e.Receivers(ctx, caller)
+	if err != nil {
+		return nil, err
+	}
+	names := map[string]string{}
+	for i := range receivers {
+		names[receivers[i].ID] = receivers[i].Name
+	}
+	for i := range dead {
+		d := record.DeadLetter{Notification: dead[i], ReceiverName: names[dead[i].Receiver]}
+		var m Message
+		if err := json.Unmarshal(dead[i].Body, &m); err == nil {
+			d.Title = title(&m, english, maxText)
+		}
+		list = append(list, d)
+	}
+	return list, nil
+}
+
+// RetryDead makes a dead letter a message that waits, and RemoveDead removes it.
+func (e *Engine) RetryDead(ctx context.Context, caller gozzard.Caller, id int64) error {
+	if err := checkAdmin(caller); err != nil {
+		return err
+	}
+	return e.o.Store.RetryDead(ctx, id, e.o.Now(), e.row(caller, fmt.Sprint(auditRetry, id)))
+}
+
+// RemoveDead removes a dead letter.
+func (e *Engine) RemoveDead(ctx context.Context, caller gozzard.Caller, id int64) error {
+	if err := checkAdmin(caller); err != nil {
+		return err
+	}
+	return e.o.Store.RemoveDead(ctx, id, e.row(caller, fmt.Sprint(auditDiscard, id)))
+}

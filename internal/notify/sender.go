@@ -1,0 +1,316 @@
+package notify
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"strconv"
+	"sync"
+	"time"
+
+	"github.com/gozzard/gozzard"
+	"github.com/gozzard/gozzard/internal/lease"
+	"github.com/gozzard/gozzard/internal/record"
+)
+
+// How messages are tried again.
+const (
+	minRetry    = time.Second
+	maxRetry    = 5 * time.Minute
+	maxAge      = 24 * time.Hour // of a message; afterwards it is a dead letter
+	maxRejected = 3              // tries of a message that the receiver rejects
+	sendIdle    = 30 * time.Second
+	sendBatch   = 16
+)
+
+// sink is a way to a receiver.
+type sink interface {
+	// Send returns nil when the receiver has the message. A rejected error is about this message only.
+	Send(ctx context.Context, m *Message) error
+	// Repeat sends what fires, to a receiver that forgets what is not repeated. Others do nothing.
+	Repeat(ctx context.Context, firing []Message) error
+	Close()
+}
+
+// sender delivers the messages of one receiver, in their order. A receiver that is slow delays its own messages only.
+type sender struct {
+	e        *Engine
+	receiver record.Receiver
+	sink     sink
+	wake     chan struct{}
+	cancel   context.CancelFunc
+	done     sync.WaitGroup
+
+	wait  time.Duration // after the next failure
+	tries int           // that failed in a row
+}
+
+// keepSenders starts senders of new receivers and stops those of receivers that were removed.
+func (e *Engine) keepSenders(ctx context.Context) {
+	for id, s := range e.senders {
+		if _, known := e.receives[id]; !known {
+			s.stop()
+			delete(e.senders, id)
+		}
+	}
+	for id, r := range e.receives {
+		if e.senders[id] != nil {
+			continue
+		}
+		s := &sender{e: e, receiver: r, wake: make(chan struct{}, 1), wait: minRetry}
+		var err error
+		if s.sink, err = e.open(&r); err != nil {
+			s.sink = broken{err}
+		}
+		var life context.Context
+		life, s.cancel = context.WithCancel(ctx)
+		s.done.Go(func() { s.run(life) })
+		e.senders[id] = s
+	}
+}
+
+func (e *Engine) stopSenders() {
+	for _, s := range e.senders {
+		s.cancel()
+	}
+	for _, s := range e.senders {
+		s.stop()
+	}
+}
+
+func (s *sender) stop() {
+	s.cancel()
+	s.done.Wait()
+	s.sink.Close()
+}
+
+func (s *sender) wakeUp() {
+	select {
+	case s.wake <- struct{}{}:
+	default:
+	}
+}
+
+// run delivers until ctx ends.
+func (s *sender) run(ctx context.Context) {
+	beat := time.NewTicker(beatEvery)
+	defer beat.Stop()
+	for ctx.Err() == nil {
+		pause, err := s.deliver(ctx)
+		if ctx.Err() != nil {
+			return
+		}
+		s.log(err)
+
+		select {
+		case <-ctx.Done():
+		case <-beat.C:
+			s.repeat(ctx)
+		case <-s.wakeIf(err == nil):
+		case <-time.After(pause):
+		}
+	}
+}
+
+// wakeIf is the channel of new messages. After a failure these wait for the next try like the others.
+func (s *sender) wakeIf(well bool) <-chan struct{} {
+	if well {
+		return s.wake
+	}
+	return nil
+}
+
+// log says when a receiver begins to fail and when it works again. It does not repeat every try.
+func (s *sender) log(err error) {
+	switch {
+	case err != nil:
+		if s.tries++; s.tries&(s.tries-1) == 0 {
+			s.e.o.Log.Warn("cannot deliver alerts, trying again", "receiver", s.receiver.Name, "kind", s.receiver.Kind, "tries", s.tries,
+				"err", err)
+		}
+	case s.tries > 0:
+		s.e.o.Log.Info("alerts are delivered again", "receiver", s.receiver.Name, "tries", s.tries)
+		s.tries = 0
+	}
+}
+
+// deliver sends what waits, and returns how long to pause.
+func (s *sender) deliver(ctx context.Context) (pause time.Duration, err error) {
+	list, err := s.e.o.Store.Waiting(ctx, s.receiver.ID, sendBatch)
+	if err != nil {
+		return minRetry, err
+	}
+	for i := range list {
+		if err := s.one(ctx, &list[i]); err != nil {
+			pause = s.wait/2 + rand.N(s.wait)
+			s.wait = min(2*s.wait, maxRetry)
+			return pause, err
+		}
+		s.wait = minRetry
+	}
+	if len(list) == sendBatch {
+		return 0, nil
+	}
+	return sendIdle, nil
+}
+
+// one delivers one message. An error means that the receiver fails; a message that only it rejects does not stop those
+// behind it.
+func (s *sender) one(ctx context.Context, n *record.Notification) error {
+	// Read it, and leave out what the owner of the subscription may not see now.
+	var m Message
+	if err := json.Unmarshal(n.Body, &m); err != nil {
+		return s.bury(ctx, n, fmt.Errorf("cannot decode the message: %w", err))
+	}
+	seen, err := s.e.withRights(ctx, &m, &s.receiver)
+	if err != nil {
+		return err
+	}
+	if !seen {
+		s.e.count(&s.receiver, "withheld")
+		return s.e.o.Store.Delivered(ctx, n.ID)
+	}
+
+	// Send it.
+	if err := lease.Check(ctx); err != nil {
+		return err
+	}
+	limited, cancel := context.WithTimeout(ctx, sendTime)
+	defer cancel()
+	err = s.sink.Send(limited, &m)
+	if ctx.Err() != nil {
+		return ctx.Err()
+	}
+	if err == nil {
+		s.e.count(&s.receiver, "sent")
+		return s.e.o.Store.Delivered(ctx, n.ID)
+	}
+
+	// Try it again later.
+	s.e.count(&s.receiver, "failed")
+	var no rejected
+	bad := errors.As(err, &no)
+	n.Tries++
+	if s.e.o.Now().Sub(n.Created) > maxAge || bad && n.Tries >= maxRejected {
+		return s.bury(ctx, n, err)
+	}
+	n.Error, n.Next = clean(err.Error(), maxText), s.e.o.Now().Add(s.wait)
+	if stored := s.e.o.Store.Undelivered(ctx, n); stored != nil {
+		return stored
+	}
+	return err
+}
+
+// bury makes a message a dead letter.
+func (s *sender) bury(ctx context.Context, n *record.Notification, err error) error {
+	n.Dead, n.Error = true, clean(err.Error(), maxText)
+	s.e.count(&s.receiver, "dead")
+	s.e.o.Log.Error("a message of alerts could not be delivered: it is a dead letter", "receiver", s.receiver.Name, "message", n.ID,
+		"err", err)
+	return s.e.o.Store.Undelivered(ctx, n)
+}
+
+// repeat sends what fires to a receiver that forgets it otherwise.
+func (s *sender) repeat(ctx context.Context) {
+	if s.receiver.Kind != record.ReceiverAlertmanager {
+		return
+	}
+	subs, err := s.e.o.Store.Subscriptions(ctx)
+	if err != nil {
+		return
+	}
+
+	var list []Message
+	for i := range subs {
+		if !contains(subs[i].Receivers, s.receiver.ID) {
+			continue
+		}
+		s.e.mu.Lock()
+		m := Message{Subscription: subs[i].ID, Name: subs[i].Name, Alerts: append([]record.Alert(nil), s.e.beat[subs[i].ID]...),
+			At: s.e.o.Now()}
+		s.e.mu.Unlock()
+		if seen, err := s.e.withRights(ctx, &m, &s.receiver); err == nil && seen {
+			list = append(list, m)
+		}
+	}
+	limited, cancel := context.WithTimeout(ctx, sendTime)
+	defer cancel()
+	if err := s.sink.Repeat(limited, list); err != nil && ctx.Err() == nil {
+		s.e.o.Log.Warn("cannot repeat alerts that fire", "receiver", s.receiver.Name, "err", err)
+	}
+}
+
+func contains(list []string, s string) bool {
+	for _, x := range list {
+		if x == s {
+			return true
+		}
+	}
+	return false
+}
+
+// withRights leaves in a message what the owner of its subscription may see at this moment, and reports whether anything is
+// left. A receiver that is not shared is for admins of everything.
+func (e *Engine) withRights(ctx context.Context, m *Message, r *record.Receiver) (bool, error) {
+	if m.Test {
+		return true, nil
+	}
+	subs, err := e.o.Store.Subscriptions(ctx)
+	if err != nil {
+		return false, err
+	}
+	for i := range subs {
+		if subs[i].ID != m.Subscription {
+			continue
+		}
+		owner := subs[i].Owner
+		owner.Rights = e.o.Rights(owner)
+		if owner.Rights == nil || !r.Shared && !owner.Rights.All() {
+			return false, nil
+		}
+		sight := e.o.Plane.Sight(owner.Rights)
+		m.only(func(a *record.Alert) bool { return maySee(owner, a, sight) })
+		return len(m.Alerts) > 0, nil
+	}
+	return false, nil
+}
+
+func (e *Engine) count(r *record.Receiver, result string) {
+	if e.o.Metrics != nil {
+		e.o.Metrics.Notified(string(r.Kind), result)
+	}
+}
+
+// broken is the sink of a receiver that cannot be opened.
+type broken struct{ err error }
+
+func (b broken) Send(context.Context, *Message) error { return b.err }
+
+func (b broken) Repeat(context.Context, []Message) error { return nil }
+
+func (b broken) Close() {}
+
+// open makes the sink of a receiver.
+func (e *Engine) open(r *record.Receiver) (sink, error) {
+	switch r.Kind {
+	case record.ReceiverWebhook:
+		return newWebhook(e, r)
+	case record.ReceiverAlertmanager:
+		return newAlertmanager(e, r)
+	case record.ReceiverMail:
+		return newMail(e, r)
+	case record.ReceiverCommand:
+		return e.commands.open(r)
+	case record.ReceiverWeCom, record.ReceiverDingTalk, record.ReceiverFeishu, record.ReceiverSlack:
+		return newRobot(e, r)
+	}
+	return nil, gozzard.Errorf(gozzard.ErrInvalid, "there is no kind of receivers %s", strconv.Quote(string(r.Kind)))
+}
+
+// allKinds are the kinds of receivers.
+func allKinds() []record.ReceiverKind {
+	return []record.ReceiverKind{record.ReceiverWebhook, record.ReceiverAlertmanager, record.ReceiverMail, record.ReceiverCommand,
+		record.ReceiverWeCom, record.ReceiverDingTalk, record.ReceiverFeishu, record.ReceiverSlack}
+}

@@ -1,0 +1,156 @@
+package notify
+
+import (
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/gozzard/gozzard/internal/record"
+)
+
+// The languages of messages.
+const (
+	english = "en"
+	chinese = "zh"
+)
+
+// words are the texts of messages in one language. Chinese ones are here and not in package language, because they are
+// chosen by the receiver, not by the caller.
+type words struct {
+	kinds    map[string]string
+	firing   string // the state in a title
+	resolved string
+	repeated string
+	left     string // %d: alerts that are only counted
+	since    string // %s: time
+	until    string // %s, %s: time, duration
+	host     string
+	process  string
+	task     string
+	test     string
+}
+
+func wordsOf(language string) *words {
+	if language == chinese {
+		return &words{firing: "告警", resolved: "已恢复", repeated: "仍未恢复", left: "另有 %d 条未列出", since: "开始于 %s",
+			until: "结束于 %s，持续 %s", host: "主机", process: "进程", task: "任务", test: "这是一条测试消息：该接收方工作正常",
+			kinds: map[string]string{kindTest: "测试", kindCrashLoop: "反复崩溃", kindHostLost: "主机失联", kindLimit: "超出资源限制", kindTaskFailed: "任务失败",
+				kindHealth: "健康检查失败", kindStartFailed: "启动失败", kindEnded: "进程退出", kindRestartFailed: "重启失败",
+				kindGaveUp: "已放弃重启", kindOrphaned: "主进程退出，其余进程仍在运行", kindPolicy: "主机策略变更", kindForeign: "上报了不属于本机的地址",
+				kindLeftOut: "部分拓扑未采用"}}
+	}
+	return &words{firing: "firing", resolved: "resolved", repeated: "still firing", left: "%d more are not listed", since: "since %s",
+		until: "until %s, for %s", host: "host", process: "process", task: "task",
+		test: "This is a test message: the receiver works",
+		kinds: map[string]string{kindTest: "test", kindCrashLoop: "crash loop", kindHostLost: "host lost", kindLimit: "limit exceeded",
+			kindTaskFailed: "task failed", kindHealth: "health check failing", kindStartFailed: "start failed",
+			kindEnded: "process ended", kindRestartFailed: "restart failed", kindGaveUp: "restarts given up",
+			kindOrphaned: "main process ended, others still run", kindPolicy: "policy of the host changed",
+			kindForeign: "addresses of others reported", kindLeftOut: "part of the topology not taken over"}}
+}
+
+// annotationsOf are the texts of an alert.
+func annotationsOf(a *record.Alert, language string) map[string]string {
+	w := wordsOf(language)
+	out := map[string]string{"summary": clean(w.kinds[a.Kind]+": "+subject(w, a), maxText)}
+	if a.Message != "" {
+		out["description"] = clean(a.Message, maxText)
+	}
+	return out
+}
+
+// subject is what an alert is about.
+func subject(w *words, a *record.Alert) string {
+	var parts []string
+	if a.Key.Namespace != "" || a.Key.Name != "" {
+		parts = append(parts, w.process+" "+clean(a.Key.Namespace+"."+a.Key.Name, maxText))
+	}
+	if a.Agent != "" {
+		parts = append(parts, w.host+" "+hostText(a))
+	}
+	if a.Task != "" {
+		parts = append(parts, w.task+" "+clean(a.Task, 64))
+	}
+	return strings.Join(parts, ", ")
+}
+
+func hostText(a *record.Alert) string {
+	name := string(a.Agent)
+	if a.Addr.IP.IsValid() {
+		name = a.Addr.String()
+	}
+	if a.Hostname != "" {
+		name += " (" + a.Hostname + ")"
+	}
+	return clean(name, maxText)
+}
+
+// title is a message in one line.
+func title(m *Message, language string, max int) string {
+	w := wordsOf(language)
+	if m.Test {
+		return cut("[Gozzard] "+w.test, max)
+	}
+
+	// How many alerts of which state.
+	state := w.firing
+	switch {
+	case m.Firing == 0:
+		state = w.resolved
+	case m.Repeated:
+		state = w.repeated
+	}
+
+	// Which kinds, and where.
+	var kinds []string
+	for i := range m.Alerts {
+		if k := w.kinds[m.Alerts[i].Kind]; !slices.Contains(kinds, k) {
+			kinds = append(kinds, k)
+		}
+	}
+	text := fmt.Sprintf("[Gozzard] %s %d: %s", state, max1(m.Firing, m.Resolved), strings.Join(kinds, ", "))
+	if len(m.Alerts) == 1 {
+		text += ": " + subject(w, &m.Alerts[0])
+	} else if ns := m.Group["namespace"]; ns != "" {
+		text += ": " + ns
+	}
+	return clean(text, max)
+}
+
+func max1(firing, resolved int) int {
+	if firing > 0 {
+		return firing
+	}
+	return resolved
+}
+
+// lines are the alerts of a message, one line each, already cleaned. The last one says how many are left out.
+func lines(m *Message, language string, max int) (list []string) {
+	w := wordsOf(language)
+	for i := range m.Alerts {
+		if i == max {
+			break
+		}
+		a := &m.Alerts[i]
+		state, when := w.firing, fmt.Sprintf(w.since, moment(a.Starts))
+		if !a.Firing() {
+			state = w.resolved
+			when = fmt.Sprintf(w.until, moment(a.Ends), a.Ends.Sub(a.Starts).Round(time.Second))
+		}
+		text := fmt.Sprintf("[%s] %s: %s; %s", state, w.kinds[a.Kind], subject(w, a), when)
+		if a.Message != "" {
+			text += "; " + a.Message
+		}
+		list = append(list, clean(text, maxText))
+	}
+	if left := m.Total() - len(list); left > 0 && !m.Test {
+		list = append(list, fmt.Sprintf(w.left, left))
+	}
+	return list
+}
+
+func moment(t time.Time) string { return t.UTC().Format("2006-01-02 15:04:05 UTC") }
+
+func sortedKeys(m map[string]string) []string { return slices.Sorted(maps.Keys(m)) }
