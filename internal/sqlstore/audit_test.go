@@ -169,6 +169,7 @@ const dropAudit15 = `DROP TABLE IF EXISTS quotas; DROP TABLE IF EXISTS signing_k
 	DROP TABLE IF EXISTS notify_receivers; DROP TABLE IF EXISTS notify_subscriptions; DROP TABLE IF EXISTS notify_positions; DROP TABLE IF EXISTS notify_alerts;
 	DROP TABLE IF EXISTS notify_lost; DROP TABLE IF EXISTS notify_messages; DELETE FROM counters WHERE name = 'notification';
 	ALTER TABLE jobs DROP COLUMN work; ALTER TABLE jobs DROP COLUMN choice;
+	ALTER TABLE tasks DROP COLUMN trace; ALTER TABLE jobs DROP COLUMN trace;
 	DELETE FROM schema_version WHERE version_id >= 15`
 
 func TestAuditOfAnOlderRecordIsChained(t *testing.T) {
