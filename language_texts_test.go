@@ -205,7 +205,7 @@ var plainTexts = map[string]string{
 	"# opens backups of gozzard; made %s\n# public key: %s\n%s\n": typed, "gozzard: %v": typed, "gozzard: %s:": typed,
 	"gozzard %s %s %s/%s\n": typed, "%s %s --credentials %s": typed, "demo remove": typed,
 	"retire CODE": typed, "delete CODE": typed, "disable CODE": typed, "enable CODE": typed, "approve VERSION": typed,
-	"stop VERSION": typed, "remove VERSION": typed, "remove RELAY": typed, "disable NAME": typed, "enable NAME": typed, "forget-login NAME": typed,
+	"stop VERSION": typed, "remove VERSION": typed, "remove RELAY": typed, "remove LETTER": typed, "remove RECEIVER": typed, "remove SUBSCRIPTION": typed, "retry LETTER": typed, "test RECEIVER": typed, "disable NAME": typed, "enable NAME": typed, "forget-login NAME": typed,
 	"delete NAME": typed,
 	"% for host in cc.findall('.//Host'):\n    ${host.attrib['InnerIP']}\n% endfor\n\n": typed,
 }

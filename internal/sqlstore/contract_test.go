@@ -44,6 +44,10 @@ func TestSQLiteContract(t *testing.T) {
 func contract(t *testing.T, open func(*testing.T) *sqlstore.Store) {
 	storetest.Run(t, func(t *testing.T) control.Store { return open(t) })
 
+	t.Run("notify", func(t *testing.T) {
+		storetest.RunNotify(t, func(t *testing.T) storetest.NotifyRecord { return open(t) })
+	})
+
 	t.Run("topology", func(t *testing.T) {
 		storetest.RunTopology(t, func(t *testing.T) storetest.TopologyRecord { return open(t) })
 	})

@@ -1,0 +1,206 @@
+package storetest
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"testing"
+	"time"
+
+	"github.com/gozzard/gozzard"
+	"github.com/gozzard/gozzard/internal/notify"
+	"github.com/gozzard/gozzard/internal/record"
+)
+
+// NotifyRecord is a store of alerts, receivers and messages.
+type NotifyRecord interface{ notify.Store }
+
+// RunNotify runs the contract of notify.Store. open returns a new, empty store and closes it at the end of the test.
+func RunNotify(t *testing.T, open func(*testing.T) NotifyRecord) {
+	for name, f := range map[string]func(*testing.T, NotifyRecord){
+		"receivers": notifyReceivers, "subscriptions": notifySubscriptions, "state": notifyState, "messages": notifyMessages,
+		"bounds": notifyBounds,
+	} {
+		t.Run(name, func(t *testing.T) { f(t, open(t)) })
+	}
+}
+
+func notifyRow(act string) gozzard.AuditRow {
+	return gozzard.AuditRow{At: start, Caller: gozzard.Caller{App: "admin", User: "me"}, Act: act, Targets: 1}
+}
+
+// notifyActs are the acts of the audit, the oldest first.
+func notifyActs(t *testing.T, s NotifyRecord) (acts []string) {
+	t.Helper()
+	rows, err := s.Audit(t.Context(), 100)
+	must(t, err)
+	for i := range rows {
+		acts = append(acts, rows[i].Act)
+	}
+	slices.Reverse(acts)
+	return acts
+}
+
+// notifyReceivers: receivers are added and removed with their rows; a name and an id mean one of them.
+func notifyReceivers(t *testing.T, s NotifyRecord) {
+	r := record.Receiver{ID: "a", Name: "pager", Kind: record.ReceiverMail, Shared: true, Created: start,
+		Creator:  gozzard.Caller{App: "admin", User: "me"},
+		Settings: record.ReceiverSettings{Server: "mail:25", To: []string{"a@example.com"}, Password: "\x00密"}}
+	must(t, s.AddReceiver(t.Context(), r, notifyRow("add")))
+	again := r
+	again.ID = "b"
+	wantKind(t, s.AddReceiver(t.Context(), again, notifyRow("again")), gozzard.ErrConflict)
+	must(t, s.SaveNotify(t.Context(), &record.NotifyChange{Messages: []record.Notification{{Receiver: "a", Body: []byte("{}")}}}))
+
+	list, err := s.Receivers(t.Context())
+	must(t, err)
+	if len(list) != 1 || list[0].Name != "pager" || list[0].Kind != r.Kind || !list[0].Shared || !list[0].Created.Equal(start) ||
+		list[0].Creator.App != "admin" || list[0].Settings.Server != "mail:25" || !slices.Equal(list[0].Settings.To, r.Settings.To) ||
+		list[0].Settings.Password != r.Settings.Password {
+		t.Errorf("got %+v", list)
+	}
+
+	must(t, s.RemoveReceiver(t.Context(), "a", notifyRow("remove")))
+	wantKind(t, s.RemoveReceiver(t.Context(), "a", notifyRow("none")), gozzard.ErrNotFound)
+	if n, err := s.CountWaiting(t.Context()); err != nil || len(n) != 0 {
+		t.Errorf("messages of a receiver that is gone: %v, %v", n, err)
+	}
+	if acts := notifyActs(t, s); !slices.Equal(acts, []string{"add", "remove"}) {
+		t.Errorf("the audit has %v", acts)
+	}
+}
+
+// notifySubscriptions: a subscription takes its alerts and messages along.
+func notifySubscriptions(t *testing.T, s NotifyRecord) {
+	v := record.Subscription{ID: "s", Owner: gozzard.Caller{App: "app", User: "me"}, Created: start,
+		SubscriptionSpec: record.SubscriptionSpec{Name: "night", Receivers: []string{"a"}, Businesses: []int{2},
+			Labels: map[string]string{"k": "v"}, Wait: time.Second}}
+	must(t, s.AddSubscription(t.Context(), v, notifyRow("add")))
+	must(t, s.SaveNotify(t.Context(), &record.NotifyChange{
+		Alerts:   []record.SubscribedAlert{{Subscription: "s", Alert: record.Alert{Fingerprint: "f"}}},
+		Messages: []record.Notification{{Receiver: "a", Subscription: "s", Body: []byte("{}")}}}))
+
+	list, err := s.Subscriptions(t.Context())
+	must(t, err)
+	if len(list) != 1 || list[0].ID != "s" || list[0].Owner.App != "app" || list[0].Owner.User != "me" || !list[0].Created.Equal(start) ||
+		list[0].Name != "night" || list[0].Labels["k"] != "v" || list[0].Wait != time.Second || !slices.Equal(list[0].Businesses, []int{2}) {
+		t.Errorf("got %+v", list)
+	}
+
+	must(t, s.RemoveSubscription(t.Context(), "s", notifyRow("remove")))
+	wantKind(t, s.RemoveSubscription(t.Context(), "s", notifyRow("none")), gozzard.ErrNotFound)
+	st, err := s.NotifyState(t.Context())
+	must(t, err)
+	n, err := s.CountWaiting(t.Context())
+	must(t, err)
+	if len(st.Alerts)+len(n) != 0 {
+		t.Errorf("left: %+v, %v", st.Alerts, n)
+	}
+	if acts := notifyActs(t, s); !slices.Equal(acts, []string{"add", "remove"}) {
+		t.Errorf("the audit has %v", acts)
+	}
+}
+
+// notifyState: a step is recorded as a whole, and read back as it was.
+func notifyState(t *testing.T, s NotifyRecord) {
+	st, err := s.NotifyState(t.Context())
+	must(t, err)
+	if st.Known || st.Event != 0 || len(st.Lost) != 0 {
+		t.Errorf("a new record has %+v", st)
+	}
+
+	a := record.Alert{Fingerprint: "f", Kind: "crash_loop", Agent: "agent", Key: gozzard.Key{Namespace: "shop", Name: "web"},
+		Message: "x\x00\xff", Starts: start, Labels: map[string]string{"k": "v"}, News: true}
+	b := a
+	b.Fingerprint = "g"
+	must(t, s.SaveNotify(t.Context(), &record.NotifyChange{Event: 7, Audit: 8, Alerts: []record.SubscribedAlert{
+		{Subscription: "s", Alert: a}, {Subscription: "s", Alert: b}}}))
+	a.News, a.Ends = false, start.Add(time.Minute)
+	must(t, s.SaveNotify(t.Context(), &record.NotifyChange{Event: 9, Audit: 10, Alerts: []record.SubscribedAlert{
+		{Subscription: "s", Alert: a}}, Gone: []record.AlertKey{{Subscription: "s", Fingerprint: "g"}}}))
+	must(t, s.SaveLost(t.Context(), map[gozzard.AgentID]time.Time{"x": start, "y": start}, nil))
+	must(t, s.SaveLost(t.Context(), map[gozzard.AgentID]time.Time{"x": start.Add(time.Hour)}, []gozzard.AgentID{"y"}))
+
+	st, err = s.NotifyState(t.Context())
+	must(t, err)
+	if !st.Known || st.Event != 9 || st.Audit != 10 || len(st.Lost) != 1 || !st.Lost["x"].Equal(start.Add(time.Hour)) || len(st.Alerts) != 1 {
+		t.Fatalf("got %+v", st)
+	}
+	if got := st.Alerts[0]; got.Subscription != "s" || got.Fingerprint != "f" || got.News || !got.Ends.Equal(a.Ends) || got.Key != a.Key ||
+		got.Labels["k"] != "v" {
+		t.Errorf("got %+v", got)
+	}
+}
+
+// notifyMessages: messages wait in their order, are delivered, fail, die and come back.
+func notifyMessages(t *testing.T, s NotifyRecord) {
+	ctx := t.Context()
+	must(t, s.SaveNotify(ctx, &record.NotifyChange{Messages: []record.Notification{
+		{Receiver: "a", Subscription: "s", Body: []byte(`{"n":1}`), Created: start}, {Receiver: "b", Body: []byte("{}")},
+		{Receiver: "a", Body: []byte(`{"n":2}`)}, {Receiver: "a", Body: []byte(`{"n":3}`)}}}))
+	waiting := func() (bodies string, list []record.Notification) {
+		t.Helper()
+		list, err := s.Waiting(ctx, "a", 10)
+		must(t, err)
+		for i := range list {
+			bodies += string(list[i].Body)
+		}
+		return bodies, list
+	}
+	bodies, list := waiting()
+	if bodies != `{"n":1}{"n":2}{"n":3}` || list[0].Subscription != "s" || !list[0].Created.Equal(start) {
+		t.Fatalf("got %+v", list)
+	}
+
+	must(t, s.Delivered(ctx, list[0].ID))
+	list[1].Tries, list[1].Error, list[1].Next = 2, "no answer", start.Add(time.Hour)
+	must(t, s.Undelivered(ctx, &list[1]))
+	list[2].Dead, list[2].Error = true, "rejected"
+	must(t, s.Undelivered(ctx, &list[2]))
+	if bodies, list = waiting(); bodies != `{"n":2}` || list[0].Tries != 2 || list[0].Error != "no answer" ||
+		!list[0].Next.Equal(start.Add(time.Hour)) {
+		t.Errorf("got %+v", list)
+	}
+
+	dead, err := s.Dead(ctx, 10)
+	must(t, err)
+	if len(dead) != 1 || string(dead[0].Body) != `{"n":3}` || dead[0].Error != "rejected" {
+		t.Fatalf("got %+v", dead)
+	}
+	must(t, s.RetryDead(ctx, dead[0].ID, start, notifyRow("retry")))
+	wantKind(t, s.RetryDead(ctx, dead[0].ID, start, notifyRow("none")), gozzard.ErrNotFound)
+	wantKind(t, s.RemoveDead(ctx, dead[0].ID, notifyRow("none")), gozzard.ErrNotFound)
+	if bodies, _ = waiting(); bodies != `{"n":2}{"n":3}` {
+		t.Errorf("got %s", bodies)
+	}
+	if acts := notifyActs(t, s); !slices.Equal(acts, []string{"retry"}) {
+		t.Errorf("the audit has %v", acts)
+	}
+}
+
+// notifyBounds: of too many messages of a receiver the oldest die, and of too many dead ones the oldest go.
+func notifyBounds(t *testing.T, s NotifyRecord) {
+	const more = 5
+	add := func(ctx context.Context, n int) {
+		var list []record.Notification
+		for i := range n {
+			list = append(list, record.Notification{Receiver: "a", Body: fmt.Appendf(nil, "%d", i)})
+		}
+		must(t, s.SaveNotify(ctx, &record.NotifyChange{Messages: list}))
+	}
+	add(t.Context(), record.MaxWaiting+more)
+	n, err := s.CountWaiting(t.Context())
+	must(t, err)
+	dead, err := s.Dead(t.Context(), 10*record.MaxDead)
+	must(t, err)
+	if n["a"] != record.MaxWaiting || len(dead) != more || string(dead[more-1].Body) != "0" || dead[0].Error == "" {
+		t.Fatalf("%d wait, %d are dead", n["a"], len(dead))
+	}
+
+	add(t.Context(), record.MaxDead+more)
+	dead, err = s.Dead(t.Context(), 10*record.MaxDead)
+	must(t, err)
+	if n, err = s.CountWaiting(t.Context()); err != nil || n["a"] != record.MaxWaiting || len(dead) != record.MaxDead {
+		t.Errorf("%d wait, %d are dead, %v", n["a"], len(dead), err)
+	}
+}
