@@ -74,7 +74,7 @@ func TestTwoServersOneWork(t *testing.T) {
 	// The second server has the keys of the first, and an id that is not the first one's.
 	first, second := sharedOptions(t, t.TempDir(), address), sharedOptions(t, t.TempDir(), address)
 	a, stop := start(t, first)
-	all := []string{leaseCheckpoints, leaseEvents, leaseExport + exportFile, leaseJobs, leasePrune, leaseReleases, leaseServers}
+	all := []string{leaseCheckpoints, leaseEvents, leaseExport + exportFile, leaseJobs, leaseNotify, leasePrune, leaseReleases, leaseServers}
 	eventually(t, "has the first server all leases", func() bool { return slices.Equal(a.leases.Held(), all) })
 	copyKeys(t, second.Data, first.Data)
 	b, _ := start(t, second)
