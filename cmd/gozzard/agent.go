@@ -119,8 +119,8 @@ func registerAgent(f *pflag.FlagSet, o *agentd.ServeOptions, socket, group *stri
 			"--metrics-token-file (default: nowhere)")
 	f.StringVar(&o.Metrics.Listen.TokenFile, "metrics-token-file", "",
 		"file with the token that callers of --metrics-listen must send; readable by its owner only, and read at every scrape")
-	f.StringVar(&o.Metrics.Listen.CertFile, "metrics-tls-cert", "", "certificate of --metrics-listen, in PEM")
-	f.StringVar(&o.Metrics.Listen.KeyFile, "metrics-tls-key", "", "private key of --metrics-tls-cert, in PEM")
+	f.StringVar(&o.Metrics.Listen.CertFile, "metrics-tls-cert", "", "`FILE` with the certificate of --metrics-listen, in PEM")
+	f.StringVar(&o.Metrics.Listen.KeyFile, "metrics-tls-key", "", "`FILE` with the private key of --metrics-tls-cert, in PEM")
 	f.BoolVar(&o.Metrics.Groups, "metrics-namedprocess", false,
 		"serve the metrics also under the names of process-exporter (namedprocess_namegroup_*)")
 	f.DurationVar(&o.Sample, "sample-interval", 10*time.Second, "how often CPU, memory and other usage is measured")

@@ -113,6 +113,7 @@ var flagWords = map[string][]string{
 	"second-person": {"admin-grants", "revoked-hosts", "root-hosts="},
 	"signer-keys":   {"signing", "authority"},
 	"health":        {"http://127.0.0.1:", "tcp://127.0.0.1:"},
+	"otlp-callers":  {"follow", "link", "ignore"},
 	"oidc-claim":    {"email", "preferred_username", "sub"},
 	"stages":        {"1,10,100"},
 }
@@ -127,9 +128,9 @@ func eventKinds() (words []string) {
 
 // freeFlags have values that only the caller knows.
 var freeFlags = map[string]string{
-	"url": "an address of a server", "enrol-url": "an address of a server", "listen": "an address to listen on", "agent-listen": "an address to listen on",
+	"url": "an address of a server", "enrol-url": "an address of a server", "listen": "an address to listen on", "metrics-listen": "an address to listen on", "agent-listen": "an address to listen on",
 	"agent-address": "an address of this server", "address": "a name of this machine", "server": "an address of a server", "server-name": "a name of this server",
-	"audit-syslog": "an address of another system", "audit-syslog-name": "a name in a certificate",
+	"audit-syslog": "an address of another system", "otlp-endpoint": "an address of another system", "audit-syslog-name": "a name in a certificate",
 	"to-url": "an address of another system", "mail-server": "an address of another system", "mail-user": "an address of another system",
 	"mail-to": "an address of another system", "from": "an address of this server", "notify-allow": "networks", "receiver": "is from an earlier output", "process": "is from an earlier output",
 	"wait": "a time", "interval": "a time", "repeat": "a time", "business": "is from an earlier output", "notify-account": "a name of this machine",
