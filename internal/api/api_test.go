@@ -82,15 +82,24 @@ func TestMetrics(t *testing.T) {
 		`gozzard_attempts_settled_total{code="other",state="failed"} 1`,
 		`gozzard_attempts_settled_total{code="already_running",state="noted"} 1`,
 		`gozzard_attempts_settled_total{code="not_running",state="failed"} 1`,
-		`gozzard_agents{online="true"} 2`, `gozzard_hosts{state="online"} 2`,
-		`gozzard_processes{health="none",namespace="`, `gozzard_processes_folded_namespaces 0`,
+		`gozzard_agents{online="true"} 2`, `gozzard_agents{online="false"} 1`,
+		`gozzard_hosts{state="online"} 2`, `gozzard_hosts{state="offline"} 0`, `gozzard_hosts{state="lost"} 1`,
+		`gozzard_processes{health="none",namespace="shop",state="running",wanted="running"} 2`,
+		`gozzard_processes{health="none",namespace="shop",state="stopped",wanted="running"} 2`,
+		`gozzard_processes{health="none",namespace="shop",state="unknown",wanted="running"} 2`,
+		`gozzard_processes{health="none",namespace="游戏",state="running",wanted="running"} 2`,
+		`gozzard_processes{health="none",namespace="游戏",state="unknown",wanted="running"} 1`,
+		`gozzard_processes_folded_namespaces 0`,
 		`gozzard_store_errors_total{call="accept"} 1`,
 		`gozzard_fabric_messages_total{what="sent"} 5`, `gozzard_security_refused_total{rule="session"} 1`,
 		`gozzard_store_seconds_count{call="accept"} 1`,
 	} {
-		if !strings.Contains(r.body, want) {
+		if !strings.Contains(r.body, "\n"+want+"\n") {
 			t.Errorf("metrics do not have %s", want)
 		}
+	}
+	if n := strings.Count(r.body, "\ngozzard_processes{"); n != 5 {
+		t.Errorf("%d series of gozzard_processes", n)
 	}
 
 	if r := s.call("GET", "/metrics", "", local, header("X-Forwarded-For", "203.0.113.5")); r.code != 401 {
