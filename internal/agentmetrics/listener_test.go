@@ -187,9 +187,9 @@ func TestListenerURL(t *testing.T) {
 	}
 }
 
-// TestTD31ScrapesAreBounded: callers that hold connections, send long headers, or read slowly cost a bounded number of
+// TestTD35ScrapesAreBounded: callers that hold connections, send long headers, or read slowly cost a bounded number of
 // places, and give them back.
-func TestTD31ScrapesAreBounded(t *testing.T) {
+func TestTD35ScrapesAreBounded(t *testing.T) {
 	addr := served(t, agentmetrics.ListenOptions{TokenFile: tokenFile(t, token, 0o600)})
 	url := "http://" + addr + "/metrics"
 
@@ -247,9 +247,9 @@ func TestTD31ScrapesAreBounded(t *testing.T) {
 	}
 }
 
-// TestTD31SlowReaders: scrapes whose answer is not read hold the places of scrapes only as long as a scrape may take, and a
+// TestTD35SlowReaders: scrapes whose answer is not read hold the places of scrapes only as long as a scrape may take, and a
 // scrape beyond is answered at once with 503.
-func TestTD31SlowReaders(t *testing.T) {
+func TestTD35SlowReaders(t *testing.T) {
 	addr := served(t, agentmetrics.ListenOptions{})
 	begun := time.Now()
 	for range 12 {
