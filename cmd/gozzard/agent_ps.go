@@ -24,7 +24,7 @@ func (env *cliEnv) agentPs(ctx context.Context, c *agentsock.Client, o *outputFl
 
 	// Make the table, with the columns of `gozzard ps`.
 	wide := o.format == "wide"
-	header := []string{"NAMESPACE", "NAME", "STATE", "PID", "RESTARTS", "CPU", "MEM", "SINCE"}
+	header := []string{"NAMESPACE", "NAME", "STATE", "PID", "RESTARTS", cpuHeader, "MEM", "SINCE"}
 	if wide {
 		header = append(header, "NEXT", "MANAGED", "VERSION", "WANTED", "FD")
 	}

@@ -240,11 +240,11 @@ func (c *cli) want(code int, stdout string, args ...string) {
 func TestPs(t *testing.T) {
 	c := newCLI(t)
 	out, _, code := c.run(t.Context(), "ps")
-	want := `NAMESPACE  NAME    HOST        STATE    PID   RESTARTS  CPU   MEM   UPTIME
-shop       web     0:10.0.0.1  running  4711  0         1.2%  2.5%  1m30s
-shop       web     0:10.0.0.2  running  4711  0         1.2%  2.5%  1m30s
-游戏       网关服  0:10.0.0.1  stopped  -     0         -     -     -
-游戏       网关服  0:10.0.0.2  stopped  -     0         -     -     -
+	want := `NAMESPACE  NAME    HOST        STATE    PID   RESTARTS  CPU(HOST)  MEM   UPTIME
+shop       web     0:10.0.0.1  running  4711  0         1.2%       2.5%  1m30s
+shop       web     0:10.0.0.2  running  4711  0         1.2%       2.5%  1m30s
+游戏       网关服  0:10.0.0.1  stopped  -     0         -          -     -
+游戏       网关服  0:10.0.0.2  stopped  -     0         -          -     -
 `
 	if code != 0 || out != want {
 		t.Errorf("exit %d\n%s\nwant\n%s", code, out, want)

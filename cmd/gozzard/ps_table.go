@@ -61,9 +61,12 @@ func (env *cliEnv) instanceTable(rows []client.Process, wide bool, p painter) *t
 	return t
 }
 
+// cpuHeader names the unit: percent of the host. The console and `gozzard chart` have percent of one core.
+const cpuHeader = "CPU(HOST)"
+
 // liveHeader is the header of liveCells.
 func liveHeader(next bool) []string {
-	h := []string{"STATE", "PID", "RESTARTS", "CPU", "MEM", "UPTIME"}
+	h := []string{"STATE", "PID", "RESTARTS", cpuHeader, "MEM", "UPTIME"}
 	if next {
 		h = append(h, "NEXT")
 	}

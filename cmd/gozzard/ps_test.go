@@ -36,11 +36,11 @@ func TestProcessTable(t *testing.T) {
 	job.NextAt = client.Time{Time: atStart.Add(-time.Second)}
 	loop.Name = "lo\x1b[2Jop"
 
-	want := `NAMESPACE  NAME     HOST        STATE                  PID   RESTARTS  CPU   MEM       UPTIME  NEXT
-shop       web      0:10.0.0.1  running                4711  0         1.2%  12.3 MiB  1m30s   -
-shop       lo[2Jop  0:10.0.0.1  crash loop             -     12        -     -         -       in 40s
-shop       网关服   0:10.0.0.2  unknown (was running)  -     0         -     -         -       -
-shop       job      0:10.0.0.2  scheduled              -     0         -     -         -       now`
+	want := `NAMESPACE  NAME     HOST        STATE                  PID   RESTARTS  CPU(HOST)  MEM       UPTIME  NEXT
+shop       web      0:10.0.0.1  running                4711  0         1.2%       12.3 MiB  1m30s   -
+shop       lo[2Jop  0:10.0.0.1  crash loop             -     12        -          -         -       in 40s
+shop       网关服   0:10.0.0.2  unknown (was running)  -     0         -          -         -       -
+shop       job      0:10.0.0.2  scheduled              -     0         -          -         -       now`
 	rows := []client.Process{web, loop, gone, job}
 	if got := strings.Join(testEnv().processTable(rows, false, false).lines(), "\n"); got != want {
 		t.Errorf("the table is\n%s\nwant\n%s", got, want)

@@ -161,10 +161,10 @@ func squeeze(s string) string {
 func TestPsOfABusiness(t *testing.T) {
 	c := withShop(t)
 	// The agents have not sent a complete report, so it is not known what else they have.
-	want := `SET        MODULE  PROCESS  ID  HOST        STATE    PID  RESTARTS  CPU   MEM  UPTIME
-front.end  网页    nginx_1  46  0:10.0.0.1  running  5    0         1.5%  -    1m0s
-front.end  网页    nginx_2  46  0:10.0.0.1  unknown  -    0         -     -    -
-front.end  网页    nginx_1  48  0:10.0.0.2  unknown  -    0         -     -    -
+	want := `SET        MODULE  PROCESS  ID  HOST        STATE    PID  RESTARTS  CPU(HOST)  MEM  UPTIME
+front.end  网页    nginx_1  46  0:10.0.0.1  running  5    0         1.5%       -    1m0s
+front.end  网页    nginx_2  46  0:10.0.0.1  unknown  -    0         -          -    -
+front.end  网页    nginx_1  48  0:10.0.0.2  unknown  -    0         -          -    -
 `
 	for _, args := range [][]string{
 		{"ps", "-e", `front\.end.*.*.nginx.*`}, {"ps", "--set", "5"}, {"ps", "nginx", "--biz", "2"},
