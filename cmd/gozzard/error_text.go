@@ -27,6 +27,16 @@ func errorText(chinese *language.Catalogue, err error) string {
 	return strings.Replace(chinese.Message(prefix+innerError), innerError, printable(partsText(chinese, e)), 1)
 }
 
+// adviceText is what a caller of the command line can do about an error of the server that every caller gets. "" is nothing.
+func adviceText(chinese *language.Catalogue, err error) string {
+	if gozzard.KindOf(err) != gozzard.ErrOperatorRequired {
+		return ""
+	}
+	return "\n" + translate(chinese, "an app acts for a user: add \"bk_username\": \"NAME\" to the credentials file if the app asserts users "+
+		"(gozzard app list), else \"bk_token\" with a token of gozzard user token create NAME --for-app APP; or log in as a person: "+
+		"gozzard user login NAME")
+}
+
 // innerError stands for the text of an error inside another one.
 const innerError = "\x01"
 

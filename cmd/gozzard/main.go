@@ -42,7 +42,7 @@ func run(ctx context.Context, args []string) int {
 	var ex *exitError
 	if errors.As(err, &ex) {
 		if ex.err != nil {
-			fmt.Fprintln(os.Stderr, "gozzard:", errorText(chinese, ex.err))
+			fmt.Fprintln(os.Stderr, "gozzard:", errorText(chinese, ex.err)+adviceText(chinese, ex.err))
 		}
 		return ex.code
 	}
