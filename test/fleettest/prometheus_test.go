@@ -64,7 +64,8 @@ func TestPrometheusPages(t *testing.T) {
 	x.write("gozzard.rules.yml", regexp.MustCompile(`(?m)^( +for:) .*$`).
 		ReplaceAllString(shippedFile(t, "gozzard.rules.yml"), "$1 0s"))
 	x.write("prometheus.yml", shippedFile(t, "prometheus.yml", "127.0.0.1:9093", alerts,
-		"127.0.0.1:8080", strings.TrimPrefix(x.server.Cred.URL, "http://"), "interval: 15s", "interval: 1s", "refresh_interval: 30s", "refresh_interval: 1s"))
+		"127.0.0.1:8080", strings.TrimPrefix(x.server.Cred.URL, "http://"), "interval: 15s", "interval: 1s",
+		"refresh_interval: 30s", "refresh_interval: 1s"))
 	listen := "127.0.0.1:" + strconv.Itoa(ft.FreePort(t))
 	x.url = "http://" + listen
 	x.foreign(prometheus, "--config.file=prometheus.yml", "--storage.tsdb.path="+filepath.Join(x.dir, "tsdb"),
