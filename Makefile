@@ -337,6 +337,10 @@ bench-templates: ## 10,000 instances of a template of 20 KB, beside Mako of Debi
 	@.ci/deps mako
 	go run ./bench/templates $(QUICK)
 
+.PHONY: bench-metrics
+bench-metrics: ## scrapes of an agent with 1,000 processes: time, bytes, and the processor time of the agent with and without them (three minutes; QUICK=-quick for some seconds)
+	go run ./bench/metrics $(QUICK)
+
 .PHONY: bench-supervisors
 bench-supervisors: ## the agent beside other supervisors, which it installs, with many processes, and its profiles (an hour and a half)
 	go run ./bench/supervisors

@@ -157,6 +157,7 @@ var mayImport = map[string][]string{
 	"bench/crowd":                 {everything},
 	"bench/firsthour":             {everything},
 	"bench/fleet":                 {everything},
+	"bench/metrics":               {everything},
 	"bench/profile":               {everything},
 	"bench/scale":                 {everything},
 	"bench/sheet":                 {},
