@@ -12,6 +12,9 @@ var composedTexts = map[string]string{
 	"nothing": "internal/yamldoc/node.go", "list": "internal/yamldoc/block.go", "mapping": "internal/yamldoc/block.go",
 	"after |": "internal/yamldoc/literal.go", "after ---": "internal/yamldoc/parse.go", "after ...": "internal/yamldoc/parse.go",
 
+	// Levels of a note about an import.
+	"security": "internal/importer/importer.go", "check": "internal/importer/importer.go", "note": "internal/importer/importer.go",
+
 	// Errors of the client, and of the record.
 	"the audit has no row %d": "internal/sqlstore/audit_find.go",
 	"internal error; the server's log has its cause under this request id %s": "client/error.go", "no answer from %s: %s": "client/call.go",

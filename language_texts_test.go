@@ -73,6 +73,8 @@ var textFolders = []struct {
 	{folder: "internal/server", files: []string{"keysync.go"}},
 	{folder: "internal/upgrade", files: []string{"create.go", "releases.go", "upgrade.go"}, calls: true},
 	{folder: "client"},
+	{folder: "internal/importer"},
+	{folder: "internal/adopt"},
 }
 
 // plainTexts are texts of the command line that stay as they are: names of fields, states, and what is typed.
@@ -207,6 +209,13 @@ var plainTexts = map[string]string{
 	"retire CODE": typed, "delete CODE": typed, "disable CODE": typed, "enable CODE": typed, "approve VERSION": typed,
 	"stop VERSION": typed, "remove VERSION": typed, "remove RELAY": typed, "remove LETTER": typed, "remove RECEIVER": typed, "remove SUBSCRIPTION": typed, "retry LETTER": typed, "test RECEIVER": typed, "disable NAME": typed, "enable NAME": typed, "forget-login NAME": typed,
 	"delete NAME": typed,
+
+	// Commands and files that an import and an adoption write, and names of places in files.
+	"# Written by gozzard import --adopt.\n": inUnit, "(?m)^[ \\t]*Also[ \\t]*=[ \\t]*([^\\s#;][^\\n]*)": unread,
+	"%s exec %s": typed, "exec %s": typed, "exec sh -c %s": typed, "kill -HUP $GOZZARD_PID": typed, "kill -s %s $GOZZARD_PID": typed,
+	"rm -f %s": typed, "set -f; %s": typed, "systemctl daemon-reload": typed, "systemctl enable --now %s": typed,
+	"sun mon tue wed thu fri sat": typed, "%s of %s": inField, "[%s] of %s": inField,
+
 	"% for host in cc.findall('.//Host'):\n    ${host.attrib['InnerIP']}\n% endfor\n\n": typed,
 }
 
@@ -220,6 +229,7 @@ const (
 	header   = "a header of HTTP"
 	inCause  = "a cause of an internal error, for the log of the server"
 	inText   = "a part of a text in composedTexts"
+	inUnit   = "in a file for systemd"
 	ruleName = "the name of a rule, which only tests read"
 )
 

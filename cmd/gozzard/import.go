@@ -2,12 +2,9 @@ package main
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"io"
-	"io/fs"
 	"os"
-	"path"
 	"path/filepath"
 	"regexp"
 	"slices"
@@ -180,89 +177,6 @@ func (env *cliEnv) imports(ctx context.Context, o *importOptions, format importF
 		return &exitError{exitPartly, nil}
 	}
 	return nil
-}
-
-// readImports reads the files of the command line.
-func readImports(args []string, units bool, in io.Reader) ([]importer.File, error) {
-	var files []importer.File
-	for _, arg := range args {
-		name, text, err := readImport(arg, units, in)
-		if err != nil {
-			return nil, usage("cannot read the configuration: %w", err)
-		}
-		if len(text) > maxDocument {
-			return nil, usage("the configuration %s has more than %d MiB", printable(arg), maxDocument>>20)
-		}
-		files = append(files, importer.File{Name: name, Text: text})
-	}
-	return files, nil
-}
-
-// readImport reads one file. Its name becomes absolute: what a configuration names is relative to it.
-func readImport(arg string, units bool, in io.Reader) (name string, text []byte, err error) {
-	if arg == "-" {
-		text, err = io.ReadAll(io.LimitReader(in, maxDocument+1))
-		return "-", text, err
-	}
-	if name, err = filepath.Abs(arg); err != nil {
-		return "", nil, err
-	}
-	text, err = readLimited(name)
-	if !units || !errors.Is(err, fs.ErrNotExist) {
-		return name, text, err
-	}
-
-	// The name of a unit, or the instance of a template.
-	folders := []string{filepath.Dir(name)}
-	if !strings.Contains(arg, "/") {
-		folders = importer.SystemFolders()
-	}
-	base := path.Base(arg)
-	if !strings.Contains(base, ".") {
-		base += ".service"
-	}
-	prefix, _, instance := strings.Cut(base, "@")
-	for _, folder := range folders {
-		name := path.Join(folder, base)
-		if text, err := readLimited(name); err == nil {
-			return name, text, nil
-		}
-		if !instance {
-			continue
-		}
-		if text, err := readLimited(path.Join(folder, prefix+"@"+path.Ext(base))); err == nil {
-			return name, text, nil
-		}
-	}
-	return "", nil, fmt.Errorf("there is no unit %s in %s", printable(base), words(folders))
-}
-
-// readLimited reads a file that is not too large.
-func readLimited(name string) ([]byte, error) {
-	f, err := os.Open(name)
-	if err != nil {
-		return nil, err
-	}
-	defer f.Close()
-	if info, err := f.Stat(); err != nil || !info.Mode().IsRegular() {
-		if err == nil && name == os.DevNull { // a masked unit
-			return nil, nil
-		}
-		return nil, errors.Join(err, fmt.Errorf("%s is not a file", name))
-	}
-	return io.ReadAll(io.LimitReader(f, maxDocument+1))
-}
-
-// isScript reports whether a program begins with #!.
-func isScript(name string) bool {
-	f, err := os.Open(name)
-	if err != nil {
-		return false
-	}
-	defer f.Close()
-	head := make([]byte, 2)
-	_, err = io.ReadFull(f, head)
-	return err == nil && string(head) == "#!"
 }
 
 // importWorld is what importers may look at.

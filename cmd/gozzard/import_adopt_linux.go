@@ -87,7 +87,7 @@ func (env *cliEnv) adopt(ctx context.Context, o *importOptions, format importFor
 
 	// Make systemd give them up. Hold the output, then end the other supervisor.
 	if err := m.giveUp(ctx); err != nil {
-		return failed(err)
+		return errors.Join(failed(err), m.keepAsItWas(ctx))
 	}
 	if err := m.release(); err != nil {
 		return failed(err)
@@ -197,6 +197,19 @@ func (m *move) takeBack(ctx context.Context, a *adopted) error {
 		return nil
 	}
 	return errors.Join(a.removePIDFile(), m.register(ctx, a, ""))
+}
+
+// keepAsItWas ends the handovers if systemd has not given up any service. Otherwise the command goes on from there when it is
+// run again.
+func (m *move) keepAsItWas(ctx context.Context) error {
+	if ctx.Err() != nil || slices.ContainsFunc(m.services, func(s *heldService) bool { return s.givenUp }) {
+		return nil
+	}
+	var errs []error
+	for _, a := range m.list {
+		errs = append(errs, m.takeBack(ctx, a))
+	}
+	return errors.Join(errs...)
 }
 
 // removePIDFile removes the file that names the process to the agent.

@@ -23,6 +23,8 @@ import (
 type heldService struct {
 	*adopt.Service
 	file string // of the unit that was imported; "": the other supervisor
+
+	givenUp bool // by systemd
 }
 
 // systemdPIDs asks systemd for the main processes of the imported services.
@@ -212,11 +214,12 @@ func (m *move) giveUp(ctx context.Context) error {
 			return err
 		}
 		if !s.Same(now) {
-			return fmt.Errorf("%s changed since the plan was made; it was not given up: run this command again", s.Name)
+			return fmt.Errorf("%s changed since the plan was made; it was not given up: look at the plan again", s.Name)
 		}
 		if err := s.Detach(ctx); err != nil {
 			return err
 		}
+		s.givenUp = true
 		if err := m.env.say("%s: given up by systemd\n", s.Name); err != nil {
 			return err
 		}

@@ -3,14 +3,17 @@ package adopt
 import (
 	"bytes"
 	"context"
+	_ "embed" // the drop-in
 	"errors"
 	"fmt"
+	"maps"
 	"os"
 	"os/exec"
 	"path/filepath"
 	"regexp"
 	"strconv"
 	"strings"
+	"time"
 )
 
 const (
@@ -21,32 +24,15 @@ const (
 	localUnits   = "/etc/systemd/system"
 	bootFolders  = "/etc/tmpfiles.d"
 
-	maxShown = 1 << 20 // bytes that systemctl may print
+	maxShown       = 1 << 20 // bytes that systemctl may print
+	systemPatience = time.Minute
 )
 
 // givenUp makes systemd leave the processes of a unit alone, without an end of the unit: it is over when its main process
 // ends. The file is gone at the next boot.
-const givenUp = `# Written by gozzard import --adopt: this service is supervised by Gozzard now.
-# Without this file and after systemctl daemon-reload, systemd supervises it again.
-[Unit]
-Description=moved to Gozzard: gozzard ps
-RefuseManualStart=yes
-RefuseManualStop=yes
-StopWhenUnneeded=no
-ConditionPathExists=!/run/systemd/system
-[Service]
-Restart=no
-KillMode=none
-SendSIGKILL=no
-ExecStop=
-ExecStopPost=
-ExecReload=
-PIDFile=
-RuntimeMaxSec=infinity
-OOMPolicy=continue
-RuntimeDirectoryPreserve=yes
-SuccessExitStatus=TERM KILL INT QUIT HUP
-`
+//
+//go:embed givenup.conf
+var givenUp []byte
 
 // shown are the properties of a unit that are read.
 var shown = []string{"Id", "LoadState", "ActiveState", "SubState", "MainPID", "ControlGroup", "FragmentPath", "DropInPaths", "NeedDaemonReload",
@@ -54,13 +40,19 @@ var shown = []string{"Id", "LoadState", "ActiveState", "SubState", "MainPID", "C
 	"UnitFileState", "InvocationID", "Restart", "KillMode", "ExecStop", "ExecStopPost", "RefuseManualStart", "NFileDescriptorStore",
 	"RuntimeDirectory", "RuntimeDirectoryMode", "User", "Group"}
 
-var isUnitName = regexp.MustCompile(`^[A-Za-z0-9:_.\\@-]{1,240}\.service$`)
+var (
+	isUnitName = regexp.MustCompile(`^[A-Za-z0-9:_.\\@-]{1,240}\.service$`)
+
+	// isPlain finds what systemd-tmpfiles takes as it is: it gives other characters, such as %, a meaning.
+	isPlain = regexp.MustCompile(`^[A-Za-z0-9:_./@+-]*$`)
+)
 
 // Service is a running service of systemd.
 type Service struct {
-	Name string
-	PID  int // its main process; 0: none
-	show map[string]string
+	Name  string
+	PID   int // its main process; 0: none
+	show  map[string]string
+	files string // its files, as they are now
 }
 
 // FindService asks systemd for a service.
@@ -78,23 +70,50 @@ func FindService(ctx context.Context, name string) (*Service, error) {
 		s.show[key] = value
 	}
 	s.PID, _ = strconv.Atoi(s.show["MainPID"]) // no number: no process
+	for _, file := range s.read() {
+		if info, err := os.Stat(file); err == nil {
+			s.files += fmt.Sprintf("%q %d %v\n", file, info.Size(), info.ModTime())
+		}
+	}
 	return s, nil
+}
+
+// read lists the files of the unit that systemd has read.
+func (s *Service) read() []string {
+	return append([]string{s.show["FragmentPath"]}, strings.Fields(s.show["DropInPaths"])...)
 }
 
 // systemctl returns what systemctl prints.
 func systemctl(ctx context.Context, words ...string) (string, error) {
+	ctx, cancel := context.WithTimeout(ctx, systemPatience)
+	defer cancel()
 	cmd := exec.CommandContext(ctx, "systemctl", words...)
 	cmd.Env = append(os.Environ(), "LC_ALL=C", "SYSTEMD_PAGER=", "SYSTEMD_COLORS=0")
-	var out, errs bytes.Buffer
+	out, errs := limited{max: maxShown}, limited{max: 500}
 	cmd.Stdout, cmd.Stderr = &out, &errs
+	cmd.WaitDelay = time.Second
 	err := cmd.Run()
 	if err != nil {
-		return "", fmt.Errorf("systemctl %s failed: %w: %s", words[0], err, strings.TrimSpace(errs.String()[:min(errs.Len(), 500)]))
+		return "", fmt.Errorf("systemctl %s failed: %w: %s", words[0], err, strings.TrimSpace(errs.String()))
 	}
-	if out.Len() > maxShown {
+	if out.cut {
 		return "", fmt.Errorf("systemctl %s prints more than %d bytes", words[0], maxShown)
 	}
 	return out.String(), nil
+}
+
+// limited keeps the beginning of what is written to it.
+type limited struct {
+	bytes.Buffer
+	max int
+	cut bool
+}
+
+func (l *limited) Write(b []byte) (int, error) {
+	part := b[:min(len(b), l.max-l.Len())]
+	l.cut = l.cut || len(part) < len(b)
+	_, _ = l.Buffer.Write(part) // never fails
+	return len(b), nil
 }
 
 // Runs reports whether systemd supervises a process of the service.
@@ -105,14 +124,9 @@ func (s *Service) Enabled() bool {
 	return s.show["UnitFileState"] == "enabled" || s.show["WantedBy"] != ""
 }
 
-// Same reports whether the service is as it was: the same run, and the same files.
+// Same reports whether the service is as it was: the same run, the same properties, and the same files.
 func (s *Service) Same(now *Service) bool {
-	for _, key := range []string{"InvocationID", "MainPID", "FragmentPath", "ControlGroup", "NeedDaemonReload"} {
-		if s.show[key] != now.show[key] {
-			return false
-		}
-	}
-	return true
+	return s.files == now.files && maps.Equal(s.show, now.show)
 }
 
 // Refusal says why the service cannot be given up by systemd, nil if it can. It is about the service that systemd runs.
@@ -147,6 +161,11 @@ func (s *Service) Refusal(file string) error {
 	case set("Delegate"):
 		return fmt.Errorf("%s manages cgroups itself (Delegate)", s.Name)
 	}
+	for _, word := range append(s.Folders(), v["User"], v["Group"]) {
+		if !isPlain.MatchString(word) {
+			return fmt.Errorf("%s has an account or a folder below /run with a name that systemd-tmpfiles reads in another way: %q", s.Name, word)
+		}
+	}
 	return s.startedBy()
 }
 
@@ -166,12 +185,14 @@ func (s *Service) startedBy() error {
 			}
 		}
 	}
-	text, err := os.ReadFile(s.show["FragmentPath"])
-	if err != nil {
-		return fmt.Errorf("cannot read the unit: %w", err)
-	}
-	if m := isAlso.FindSubmatch(text); m != nil {
-		return fmt.Errorf("systemctl disable %s also disables %s (Also=): remove that line first", s.Name, m[1])
+	for _, file := range s.read() {
+		text, err := os.ReadFile(file)
+		if err != nil {
+			return fmt.Errorf("cannot read the unit: %w", err)
+		}
+		if m := isAlso.FindSubmatch(text); m != nil {
+			return fmt.Errorf("systemctl disable %s also disables %s (Also=): remove that line first", s.Name, m[1])
+		}
 	}
 	return nil
 }
@@ -206,7 +227,7 @@ func (s *Service) Detach(ctx context.Context) error {
 	if err := os.MkdirAll(filepath.Dir(s.dropIn()), 0o755); err != nil {
 		return fmt.Errorf("cannot write the drop-in: %w", err)
 	}
-	if err := os.WriteFile(s.dropIn(), []byte(givenUp), 0o644); err != nil {
+	if err := os.WriteFile(s.dropIn(), givenUp, 0o644); err != nil {
 		return fmt.Errorf("cannot write the drop-in: %w", err)
 	}
 	if _, err := systemctl(ctx, "daemon-reload"); err != nil {

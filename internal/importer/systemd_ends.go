@@ -85,7 +85,8 @@ func (s *service) restarts() {
 		}
 		s.d.set("restart.policy", "never")
 		if s.kind != "oneshot" {
-			s.d.note(Harmless, e, "systemd does not start it again after a failure, and neither does Gozzard", "remove restart: never to change that")
+			s.d.note(Check, e, "systemd does not start it again when it ends, because its unit has no Restart=, and neither does Gozzard",
+				"to have it started again, write restart: always into its definition")
 		}
 		return
 	}
