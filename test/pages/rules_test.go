@@ -77,6 +77,11 @@ func tutorial() page {
 		{begins: "make build", how: elsewhere, why: built},
 		{begins: "make install", first: "make() { command make -o build \"$@\"; }"},
 		{begins: "gozzard logs", first: "soon eval 'gozzard logs redis -n shop | grep -q Ready'"},
+		{begins: "gozzard logs pager", first: "soon says 'resolved test' gozzard logs pager -n shop"},
+		{begins: "gozzard logs worker", first: "soon says 'Could not connect' gozzard logs worker -n shop"},
+		{begins: "gozzard logs pager", first: "soon says 'firing crash' gozzard logs pager -n shop"},
+		{begins: "gozzard ps worker", first: "soon says '1 running' gozzard ps worker -n shop"},
+		{begins: "gozzard logs pager", first: "TRIES=900 soon says 'resolved crash' gozzard logs pager -n shop"},
 		{begins: "gozzard chart", first: "soon gozzard chart redis -n shop"},
 		{begins: "gozzard events nginx", first: "soon another_nginx"},
 		{begins: "gozzard ps redis", first: "sleep 3; ! pgrep -x redis-server || fail 'it came back'"},
@@ -168,6 +173,7 @@ func monitor() page {
 	return page{file: "docs/monitor.md", before: shopWeb, replaced: []string{"10.0.0.1", "127.0.0.1"}, rules: []rule{
 		{begins: "gozzard events web -n shop -f", how: follow},
 		{begins: "gozzard logs web -n shop --host 10.0.0.1 -f", how: follow},
+		{begins: "otelcol", how: elsewhere, why: "Debian has no collector; traces_test.go of test/fleettest has a receiver"},
 	}}
 }
 

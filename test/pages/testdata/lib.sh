@@ -12,15 +12,18 @@ fail() {
 	exit 1
 }
 
-# soon COMMAND...: repeats a command until it succeeds, for a minute.
+# soon COMMAND...: repeats a command until it succeeds, for a minute. TRIES=900 soon COMMAND...: for three minutes.
 soon() {
 	local tries=0
 	until "$@" >/tmp/soon.out 2>&1; do
 		tries=$((tries + 1))
-		[ $tries -lt 300 ] || fail "this did not happen: $*: $(cat /tmp/soon.out)"
+		[ $tries -lt ${TRIES:-300} ] || fail "this did not happen: $*: $(cat /tmp/soon.out)"
 		sleep 0.2
 	done
 }
+
+# says TEXT COMMAND...: the output of a command has a text.
+says() { "${@:2}" 2>&1 | grep -F -- "$1"; }
 
 # command_of_page LINE TEXT [PRINTS]: runs a command of the page in this shell, because it may set variables. Its output must have PRINTS, and is no
 # refusal of BlueKing's doors, which curl takes for a success.
