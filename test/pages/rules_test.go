@@ -251,7 +251,7 @@ func troubleshoot() page {
 const booted = "needs a machine with systemd; TestSystemdMoves of make test-systemd"
 
 func moveFromSystemd() page {
-	return movePage("docs/move-from-systemd.md", "nginx", "systemd nginx redis-server")
+	return movePage("docs/move-from-systemd.md", "nginx", "systemd nginx redis-server", "systemctl status")
 }
 
 func moveFromSupervisord() page {
