@@ -108,7 +108,7 @@ func (w *work) operation(ctx context.Context, action gozzard.Action, tasks []*re
 		case it == nil:
 			fail(t, "the process is not in the business any more, or may not be seen")
 			continue
-		case len(it.Missing) > 0:
+		case len(it.Missing) > 0 && action != gozzard.ActionRestart: // without a command it is a stop and a start
 			fail(t, "the process has no "+strings.Join(it.Missing, ", "))
 			continue
 		case it.Template != "":
