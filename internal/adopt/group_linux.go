@@ -138,12 +138,21 @@ func (t *Trees) Empty(group string, place func(pid int) (folder string, move boo
 // Move moves a process into a folder of cgroup v2, and in the trees of version 1 into the groups of the agent. "" means
 // the group of the agent. A process that has ended is no error.
 func (t *Trees) Move(pid int, folder string) error {
+	now, err := groupsOf(pid)
+	if errors.Is(err, fs.ErrNotExist) || errors.Is(err, unix.ESRCH) {
+		return nil
+	} else if err != nil {
+		return err
+	}
 	for names, mount := range t.mounts {
 		to := filepath.Join(mount, t.agent[names])
-		if names == "" && folder != "" {
+		switch {
+		case names == "" && folder != "":
 			to = folder
-		} else if strings.Contains(t.agent[names]+"/", "/../") {
+		case strings.Contains(t.agent[names]+"/", "/../"):
 			continue // of a tree that is not mounted here
+		case now[names] == t.agent[names]:
+			continue // it is there, and a container may not write to this tree
 		}
 		if err := enter(to, pid, to == folder); err != nil {
 			return fmt.Errorf("cannot move pid %d to the cgroup %s: %w", pid, to, err)

@@ -22,20 +22,28 @@ func TestSystemdMoves(t *testing.T) {
 	if os.Getuid() != 0 {
 		t.Skip("needs root to boot machines")
 	}
-	h := &movingHost{t: t, m: newMachine(t, network(t), debian(t), "move", "10.77.0.4", bothVersions(t), true)}
+	net, base, dist := network(t), debian(t), bothVersions(t)
+	h := &movingHost{t: t, m: newMachine(t, net, base, "move", "10.77.0.4", dist, true)}
 	h.install()
+	h.installPM2()
 	h.services()
 	h.refuse()
+	h.odd()
+	h.change()
 	h.interrupt()
 	h.systemd()
 	h.supervisord()
 	h.pm2()
 	h.supervised()
 	h.reboot()
+
+	old := &movingHost{t: t, m: newMachine(t, net, base, "old", "10.77.0.5", dist, false)}
+	old.install()
+	old.groupsOfVersion1()
 }
 
-// install installs Gozzard, and pm2 from npm.
-func (h *movingHost) install() {
+// installPM2 installs pm2 from npm.
+func (h *movingHost) installPM2() {
 	tool := h.t.TempDir()
 	if out, err := exec.Command("npm", "install", "--silent", "--no-audit", "--no-fund", "--prefix", tool, "pm2@5.4.3").CombinedOutput(); err != nil {
 		h.t.Fatalf("npm: %v\n%s", err, out)
@@ -43,6 +51,11 @@ func (h *movingHost) install() {
 	if out, err := exec.Command("cp", "-r", tool, filepath.Join(h.m.root, "opt/pm2")).CombinedOutput(); err != nil {
 		h.t.Fatalf("pm2: %v\n%s", err, out)
 	}
+	h.m.sh("chmod -R a+rX /opt/pm2; ln -s /opt/pm2/node_modules/.bin/pm2 /usr/bin/pm2")
+}
+
+// install installs Gozzard: a server and an agent.
+func (h *movingHost) install() {
 	h.m.sh(install + `cat >/etc/gozzard/policy.yaml <<'END'
 allow_root: true
 deny_uids: ""
@@ -53,7 +66,6 @@ shell: true
 ops: [start, stop, restart, reload, kill, query, manage, unmanage]
 max_processes: 2000
 END
-chmod -R a+rX /opt/pm2; ln -s /opt/pm2/node_modules/.bin/pm2 /usr/bin/pm2
 ip link set lo up
 systemctl enable --now gozzard-server >/tmp/ctl.log 2>&1
 soon test -e /var/lib/gozzard/join.secret
@@ -105,14 +117,14 @@ mkdir -p /etc/systemd/system/redis-server.service.d # the test may run where no 
 printf '[Service]\nLimitNOFILE=10000\n' >/etc/systemd/system/redis-server.service.d/limit.conf
 cd /etc/systemd/system; rm -f nginx.service redis-server.service supervisor.service; cd /tmp
 systemctl daemon-reload
-systemctl enable --now redis-server nginx supervisor >/tmp/ctl.log 2>&1
-supervisorctl update >/tmp/ctl.log 2>&1
+systemctl enable --now redis-server nginx supervisor >/tmp/ctl.log 2>&1 || fail "systemctl enable"
+soon supervisorctl update
 pm2 startup systemd -u app --hp /home/app >/tmp/pm2.log 2>&1 || fail "pm2 startup"
 cat >/home/app/start.sh <<'END'
 cd; pm2 start /srv/app.js --name shop && pm2 save && pm2 kill
 END
 runuser -l app -c 'sh /home/app/start.sh' >/tmp/pm2.log 2>&1 || fail "pm2 start"
-systemctl start pm2-app
+systemctl start pm2-app || fail "pm2 as a service"
 soon curl -fsS http://127.0.0.1:80/
 soon curl -fsS http://127.0.0.1:7003/
 soon curl -fsS http://127.0.0.1:7004/
@@ -168,6 +180,76 @@ ls /run/gozzard-adopt 2>/dev/null | grep . && fail "a pid file is left"
 unchanged`)
 }
 
+// odd: units with odd names are moved by exactly their names, or not at all. A file with the name of a unit is not taken for it.
+func (h *movingHost) odd() {
+	h.t.Log("odd names of units")
+	h.m.sh(adopting + `cd /etc/systemd/system
+printf '[Service]\nExecStart=/bin/sleep 6100\nRestart=always\n' >odd@.service
+printf '[Service]\nExecStart=/bin/sleep 6101\n' >'odd with blank.service'
+cd /tmp; systemctl daemon-reload
+systemctl start 'odd@..a-b.service' 'odd@c\x2f..\x2f..\x2fd.service' 'odd@e:f.service'
+ls -R /run/systemd/system /etc/tmpfiles.d >/root/files
+moves() { gozzard import systemd --adopt --data /var/lib/gozzard-agent --yes -- "$1"; }
+refused() { # NAME REASON
+	moves "$1" >/tmp/odd.log 2>&1 && fail "moved $1"
+	grep -qF -- "$2" /tmp/odd.log || fail "$1: no '$2'"
+}
+refused 'odd@c\x2f..\x2f..\x2fd' "no process runs that could be adopted"
+refused '/etc/systemd/system/odd with blank.service' "is not the name of a service"
+refused ../odd "there is no unit odd.service"
+refused --root=/tmp "there is no unit tmp.service"
+ls -R /run/systemd/system /etc/tmpfiles.d | cmp - /root/files || fail "a refused unit left files"
+
+for name in 'odd@..a-b' 'odd@e:f'; do
+	pid=$(systemctl show -p MainPID --value "$name")
+	moves "$name" >/tmp/odd.log 2>&1 || fail "$name"
+	[ -e "/run/systemd/system/$name.service.d/zzzz-gozzard-adopt.conf" ] || fail "$(ls -R /run/systemd/system)"
+	grep -q "^0::/gozzard/" /proc/$pid/cgroup || fail "$(cat /proc/$pid/cgroup)"
+	sed -n '/^to go back/,$s/^  //p' /tmp/odd.log >/tmp/back.sh
+	sed -i 's/enable --now/start/' /tmp/back.sh # an instance that was started only
+	sh -e /tmp/back.sh >/tmp/ctl.log 2>&1 || fail "back: $(cat /tmp/back.sh)"
+	same "$name" "$(systemctl is-active "$name")/$(systemctl show -p Restart --value "$name")" active/always
+done
+same "the other one" "$(systemctl is-active 'odd@c\x2f..\x2f..\x2fd')" active
+systemctl stop 'odd@*'
+
+# A folder and a file called nginx, where the command runs.
+mkdir -p /tmp/beside/nginx; cd /tmp/beside
+has "give up nginx.service" adopting systemd nginx --dry-run
+rmdir nginx; printf '[Service]\nExecStart=/bin/sleep 6102\n' >nginx.service
+adopting systemd nginx.service --dry-run >/tmp/odd.log 2>&1 && fail "a file was taken for the unit"
+has "nginx.service is a file in this folder and a unit of this machine" cat /tmp/odd.log
+cp nginx.service nginx
+adopting systemd nginx --dry-run >/tmp/odd.log 2>&1 && fail "a file was taken for the unit"
+has "nginx is a file in this folder and a unit of this machine" cat /tmp/odd.log`)
+}
+
+// change: a unit changes after the plan was shown. It stays with systemd, and nothing names its process to the agent any more.
+func (h *movingHost) change() {
+	h.t.Log("a unit that changes after the plan")
+	h.m.sh(adopting + `unit() { printf '[Service]\nExecStart=/bin/sleep %s\nRestart=always\n' $1 >/etc/systemd/system/turn.service; systemctl daemon-reload; }
+for change in 'unit 6202' 'systemctl restart turn' 'systemctl set-property --runtime turn MemoryMax=100M'; do
+	unit 6201; systemctl restart turn
+	rm -f /tmp/answer; mkfifo /tmp/answer
+	gozzard import systemd turn --adopt --data /var/lib/gozzard-agent </tmp/answer >/tmp/turn.log 2>&1 & command=$!
+	exec 3>/tmp/answer
+	soon grep -q "Do this" /tmp/turn.log
+	$change
+	pid=$(systemctl show -p MainPID --value turn)
+	echo y >&3; exec 3>&-
+	wait $command && fail "$change: moved"
+	grep -qE "turn.service changed since|is another process now|does not accept pid|cannot look at pid" /tmp/turn.log || fail "$change"
+	ls /run/gozzard-adopt 2>/dev/null | grep . && fail "$change: a pid file is left"
+	[ ! -e /run/systemd/system/turn.service.d/zzzz-gozzard-adopt.conf ] || fail "$change: a drop-in is left"
+	same "$change: pid" "$(systemctl show -p MainPID --value turn)" $pid
+	same "$change: state" "$(systemctl is-active turn)/$(systemctl show -p Restart --value turn)" active/always
+	gozzard show turn | grep pid_file && fail "$change: the definition names a pid file"
+	gozzard unregister turn >/tmp/ctl.log 2>&1 || fail "unregister"
+	kill -0 $pid || fail "$change: ended"
+done
+systemctl stop turn`)
+}
+
 // interrupt: the command is killed at each step, and goes on when it is run again. Then the service goes back to systemd.
 func (h *movingHost) interrupt() {
 	h.t.Log("interrupted at each step, and back")
@@ -221,6 +303,7 @@ func (h *movingHost) systemd() {
 	h.m.sh(adopting + pidsOf + `adopting systemd nginx redis-server --accept-less-protection --dry-run >/tmp/plan.log 2>&1 || fail plan
 has "give up nginx.service" cat /tmp/plan.log
 has "from its next restart redis-server runs without PrivateTmp" cat /tmp/plan.log
+has "check: nginx: systemd does not start it again when it ends" cat /tmp/plan.log
 adopting systemd nginx redis-server --accept-less-protection --yes >/tmp/move.log 2>&1 || fail move
 unchanged
 for pid in $(pgrep -x nginx) $(pgrep -x redis-server); do
@@ -273,11 +356,24 @@ const answers = `answers() { case $1 in
 esac >/dev/null 2>&1; }
 `
 
-// supervised: a killed process comes back, and a stop keeps it stopped.
+// supervised: a process that is killed comes back if its definition says so, as its unit did, and a stop keeps it stopped.
 func (h *movingHost) supervised() {
 	h.t.Log("supervised by the agent only")
 	h.m.sh(answers + `pid() { gozzard ps "$1" -o json | sed -n 's/.*"pid": \(-*[0-9]*\).*/\1/p'; }
 back() { now=$(pid $1); [ "$now" -gt 1 ] && [ "$now" != "$2" ] && answers $1; }
+
+# The unit of nginx has no Restart=: systemd does not start it again, and neither does Gozzard until the definition says it.
+has "policy: never" gozzard show nginx
+kill -9 $(pid nginx)
+soon sh -c 'gozzard ps nginx | grep -E "nginx .* failed "'
+sleep 8
+pgrep -f "^nginx: master" && fail "nginx was started again"
+gozzard stop nginx >/tmp/stop.log 2>&1 || fail "stop nginx"
+answers nginx && fail "workers of nginx run after a stop"
+EDITOR='sed -i s/never/always/' gozzard edit nginx --yes >/tmp/edit.log 2>&1 || fail "edit nginx"
+gozzard start nginx >/tmp/start.log 2>&1 || fail "start nginx"
+soon answers nginx
+
 for name in nginx redis-server web shop; do
 	before=$(pid $name)
 	kill -9 $before
@@ -302,7 +398,7 @@ func (h *movingHost) reboot() {
 	h.t.Log("after a boot of the machine")
 	h.m.reboot()
 	h.m.sh(answers + `ip link set lo up
-soon sh -c 'gozzard ps | grep "4 processes: 4 running"'
+soon sh -c 'gozzard ps 2>&1 | grep "4 processes: 4 running"'
 for name in nginx redis-server web shop; do soon answers $name; done
 for unit in nginx redis-server supervisor pm2-app; do
 	same "$unit" "$(systemctl is-active $unit)/$(systemctl is-enabled $unit)" inactive/disabled
@@ -313,4 +409,38 @@ same "web" "$(pgrep -c -f '^/usr/bin/python3 /usr/local/bin/answer 7003')" 1
 same "shop" "$(pgrep -c -f '^[^ ]*node /srv/app.js')" 1
 pgrep -f '^/usr/bin/python3 /usr/bin/supervisord|^PM2 v' && fail "an old supervisor runs"
 true`)
+}
+
+// groupsOfVersion1 moves redis on a machine that has cgroups of version 1: all its processes leave the groups of the unit
+// in every tree.
+func (h *movingHost) groupsOfVersion1() {
+	h.t.Log("cgroups of version 1")
+	if h.m.sh("grep -c '^[1-9].*:name=systemd:' /proc/1/cgroup || true") == "0" {
+		h.t.Log("this machine has no cgroups of version 1: not tested")
+		return
+	}
+	h.m.sh(adopting + `mkdir -p /etc/systemd/system/redis-server.service.d
+printf '[Service]\nLimitNOFILE=10000\n' >/etc/systemd/system/redis-server.service.d/limit.conf
+rm -f /etc/systemd/system/redis-server.service; systemctl daemon-reload
+systemctl enable --now redis-server >/tmp/ctl.log 2>&1 || fail "systemctl enable"
+soon redis-cli ping
+pid=$(pgrep -x redis-server); grep -q /redis-server.service /proc/$pid/cgroup || fail "$(cat /proc/$pid/cgroup)"
+adopting systemd redis-server --accept-less-protection --yes >/tmp/move.log 2>&1 || fail move
+same pid "$(pgrep -x redis-server)" $pid
+grep redis-server.service /proc/$pid/cgroup && fail "it is in the groups of the unit still"
+systemctl restart redis-server 2>/dev/null && fail "systemd started it again"
+redis-cli ping >/dev/null || fail "no answer"
+
+kill -9 $pid
+soon sh -c 'redis-cli ping | grep PONG'
+same "active" "$(systemctl is-active redis-server || true)" inactive
+gozzard stop redis-server >/tmp/stop.log 2>&1 || fail stop
+sleep 3
+pgrep -x redis-server && fail "it runs after a stop"
+gozzard start redis-server >/tmp/start.log 2>&1 || fail start`)
+	h.m.reboot()
+	h.m.sh(`ip link set lo up
+soon sh -c 'redis-cli ping | grep PONG'
+same "redis" "$(pgrep -c -x redis-server)" 1
+same "at systemd" "$(systemctl is-active redis-server)/$(systemctl is-enabled redis-server)" inactive/disabled`)
 }
