@@ -42,6 +42,14 @@ func (e *Engine) row(caller gozzard.Caller, act string) gozzard.AuditRow {
 	return gozzard.AuditRow{At: e.o.Now(), Caller: caller, Act: act, Targets: 1}
 }
 
+// find is the position of a receiver with an id or a name, -1 for none. No two receivers have the same name, and an id counts first.
+func find(list []record.Receiver, given string) int {
+	if i := slices.IndexFunc(list, func(r record.Receiver) bool { return r.ID == given }); i >= 0 {
+		return i
+	}
+	return slices.IndexFunc(list, func(r record.Receiver) bool { return r.Name == given })
+}
+
 func newID() string { return strings.ToLower(rand.Text()[:12]) }
 
 // Receivers lists the receivers that a caller may use: an admin of everything all of them, others the shared ones.
@@ -198,10 +206,18 @@ func (e *Engine) RemoveReceiver(ctx context.Context, caller gozzard.Caller, id s
 	if err := checkAdmin(caller); err != nil {
 		return err
 	}
+	list, err := e.o.Store.Receivers(ctx)
+	if err != nil {
+		return err
+	}
 	subs, err := e.o.Store.Subscriptions(ctx)
 	if err != nil {
 		return err
 	}
+	if i := find(list, id); i >= 0 {
+		id = list[i].ID
+	}
+
 	for i := range subs {
 		if slices.Contains(subs[i].Receivers, id) {
 			return gozzard.Errorf(gozzard.ErrConflict, "the subscription %s (%s) uses this receiver: remove it first", subs[i].ID,
@@ -220,10 +236,11 @@ func (e *Engine) Test(ctx context.Context, caller gozzard.Caller, id string) err
 	if err != nil {
 		return err
 	}
-	i := slices.IndexFunc(list, func(r record.Receiver) bool { return r.ID == id })
+	i := find(list, id)
 	if i < 0 {
 		return gozzard.Errorf(gozzard.ErrNotFound, "there is no receiver %.40q", id)
 	}
+	id = list[i].ID
 
 	// The audit says so before anything leaves the server.
 	if err := e.o.Store.AddAudit(ctx, []gozzard.AuditRow{e.row(caller, auditTest+clean(id, 80))}); err != nil {

@@ -51,7 +51,7 @@ func checkSpec(s *record.SubscriptionSpec, receivers []record.Receiver) error {
 		return invalid("receivers: use 1 to 20 of them")
 	}
 	for i, name := range s.Receivers {
-		at := slices.IndexFunc(receivers, func(r record.Receiver) bool { return r.ID == name || r.Name == name })
+		at := find(receivers, name)
 		if at < 0 {
 			return invalid("receivers: there is no receiver %q that you may use", clean(name, maxName))
 		}
@@ -102,7 +102,26 @@ func (e *Engine) Unsubscribe(ctx context.Context, caller gozzard.Caller, id stri
 		return err
 	}
 	if !slices.ContainsFunc(list, func(s record.Subscription) bool { return s.ID == id }) {
-		return gozzard.Errorf(gozzard.ErrNotFound, "there is no subscription %.40q", id)
+		if id, err = named(list, id); err != nil {
+			return err
+		}
 	}
 	return e.o.Store.RemoveSubscription(ctx, id, e.row(caller, auditUnsubscribe+id))
+}
+
+// named is the id of the only subscription with a name.
+func named(list []record.Subscription, name string) (id string, err error) {
+	for i := range list {
+		switch {
+		case list[i].Name != name:
+		case id != "":
+			return "", gozzard.Errorf(gozzard.ErrConflict, "several subscriptions have the name %.80q: give the id of one", name)
+		default:
+			id = list[i].ID
+		}
+	}
+	if id == "" {
+		return "", gozzard.Errorf(gozzard.ErrNotFound, "there is no subscription %.40q", name)
+	}
+	return id, nil
 }
