@@ -61,7 +61,7 @@ func TestNotMeasured(t *testing.T) {
 	p.CPU, p.Mem, p.MemBytes, p.FD = 0, 0, 0, 0
 	env := testEnv()
 	table := strings.Join(env.processTable([]client.Process{p}, false, false).lines(), "\n")
-	if !strings.HasSuffix(table, "running  4711  0         -    -    1m30s") {
+	if !strings.HasSuffix(table, "running  4711  0         -          -    1m30s") {
 		t.Errorf("the table is\n%s", table)
 	}
 

@@ -30,7 +30,7 @@ func TestCommandsOfPages(t *testing.T) {
 	for _, p := range pages() {
 		t.Run(strings.NewReplacer("/", "_", ".md", "").Replace(p.file), func(t *testing.T) {
 			t.Parallel()
-			p.run(t, 5*time.Minute, nil)
+			p.run(t, 10*time.Minute, nil)
 		})
 	}
 }

@@ -89,7 +89,7 @@ func tutorial() page {
 		{begins: "curl -fsSL", how: onNew, then: "new_agents"},
 		{begins: "install -d -o www-data"}, {begins: "install -d -o www-data", how: onNew}, {begins: "echo 'files:", how: onNew},
 		{begins: "gozzard hosts"}, {begins: "gozzard hosts", first: "soon all_online"},
-		{begins: "curl -sf http://10.0.0.3"}, {begins: "curl -sf http://10.0.0.3", first: "soon version_1"},
+		{begins: "curl -sf http://10.0.0.3"}, {begins: "curl -sf http://10.0.0.3"}, {begins: "curl -sf http://10.0.0.3", first: "soon version_1"},
 	}}
 }
 
