@@ -147,4 +147,9 @@ scp() {
 
 all_online() { [ "$(gozzard hosts | grep -c ' yes ')" = 3 ]; }
 another_nginx() { gozzard ps nginx -n shop | grep -q 'running  *[0-9]*  *1 '; }
-version_1() { curl -sf http://10.0.0.3:8081/ | grep -q 'version 1'; }
+version_1() { # an old worker of nginx may answer for a moment beside the new one
+	for _ in 1 2 3 4 5 6; do
+		curl -sf http://10.0.0.3:8081/ | grep -q 'version 1' || return 1
+		sleep 0.3
+	done
+}
