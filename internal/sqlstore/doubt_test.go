@@ -102,8 +102,9 @@ func commits(b []byte) bool {
 	return len(b) > 0 && b[0] == 'B' && strings.Contains(string(b), "stmt_"+hex.EncodeToString(sum[:24]))
 }
 
-// TestCommitInDoubt: when the connection breaks at a commit, the caller hears what is true, and nothing is done twice.
-func TestCommitInDoubt(t *testing.T) {
+// openCut opens a store of a new PostgreSQL through a cutter.
+func openCut(t *testing.T, o sqlstore.Options) (*sqlstore.Store, *cutter) {
+	t.Helper()
 	address := startPostgres(t, "off")
 	dir := strings.TrimPrefix(strings.Fields(address)[0], "host=")
 	c := startCutter(t, filepath.Join(dir, ".s.PGSQL.5432"))
@@ -111,8 +112,8 @@ func TestCommitInDoubt(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	s, err := sqlstore.OpenPostgres(t.Context(), strings.Replace(address, "host="+dir, "host="+host+" port="+port, 1),
-		sqlstore.Options{Sole: true})
+
+	s, err := sqlstore.OpenPostgres(t.Context(), strings.Replace(address, "host="+dir, "host="+host+" port="+port, 1), o)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -121,6 +122,12 @@ func TestCommitInDoubt(t *testing.T) {
 			t.Error(err)
 		}
 	})
+	return s, c
+}
+
+// TestCommitInDoubt: when the connection breaks at a commit, the caller hears what is true, and nothing is done twice.
+func TestCommitInDoubt(t *testing.T) {
+	s, c := openCut(t, sqlstore.Options{Sole: true})
 
 	var last gozzard.TaskSeq
 	for name, armed := range map[string]*atomic.Int32{"answer lost": &c.after, "commit lost": &c.before} {

@@ -5,6 +5,7 @@ import (
 	"database/sql"
 	"errors"
 	"fmt"
+	"maps"
 	"slices"
 	"sync/atomic"
 	"time"
@@ -390,9 +391,12 @@ func (w *writer) transact(ctx context.Context, jobs []*job) (left []*job, cause 
 		return w.retryOrFail(jobs, err)
 	}
 
-	// Commit. A job alone in its transaction has no savepoint, so its failure rolls the transaction back.
+	// Commit. A job alone in its transaction has no savepoint, so its failure rolls the transaction back. In both cases the
+	// connection may be lost, or another one afterwards.
+	bumped := w.c.takeBumped()
 	if len(jobs) == 1 && results[0] != nil {
 		w.rollback(ctx)
+		bumped = nil
 	} else if left, err := w.commitJobs(ctx, jobs, start); err != nil {
 		return left, err
 	}
@@ -402,8 +406,8 @@ func (w *writer) transact(ctx context.Context, jobs []*job) (left []*job, cause 
 		return nil, w.failAll(jobs, err)
 	}
 
-	if b := w.c.takeBumped(); len(b) > 0 && w.o.Changed != nil {
-		w.o.Changed(b)
+	if len(bumped) > 0 && w.o.Changed != nil {
+		w.o.Changed(bumped)
 	}
 
 	// Answer the callers, in the order of the transaction.
@@ -414,6 +418,9 @@ func (w *writer) transact(ctx context.Context, jobs []*job) (left []*job, cause 
 		w.answer(j, results[i])
 	}
 
+	if w.c == nil {
+		return nil, nil
+	}
 	if err := w.maintenance.afterCommit(ctx, w.c.c); err != nil {
 		w.maintenanceFailed(err)
 	}
@@ -444,13 +451,14 @@ func (w *writer) runJob(ctx context.Context, j *job) error {
 		return errors.Join(errTxUnknown, err)
 	}
 
-	before := w.c.late.mark()
+	before, bumped := w.c.late.mark(), maps.Clone(w.c.bumped)
 	runErr := w.runFenced(ctx, j)
 	if w.losesTx(runErr) {
 		return runErr
 	}
 	if runErr != nil {
 		w.c.late.restore(before)
+		w.c.bumped = bumped
 		if err := w.c.exec(ctx, "ROLLBACK TO SAVEPOINT job"); err != nil {
 			return errors.Join(errTxUnknown, runErr, err)
 		}
