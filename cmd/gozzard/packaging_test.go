@@ -77,6 +77,7 @@ func TestUnits(t *testing.T) {
 		"gozzard-agent-user.service": agentUnit(map[string]string{"User": "gozzard", "NoNewPrivileges": "yes",
 			"AmbientCapabilities": "", "CapabilityBoundingSet": ""}),
 		"gozzard-server.service": {
+			"Type": "notify", "TimeoutStartSec": "infinity",
 			"Restart": "always", "RestartSec": "2", "LimitNOFILE": "65536", "UMask": "0077", "NoNewPrivileges": "yes",
 			"ProtectSystem": "strict",
 			"User":          "gozzard-server", "Group": "gozzard-server",

@@ -75,6 +75,9 @@ func newServerCommand() *cobra.Command {
 			if err != nil {
 				return failed(unlessSignalled(cmd.Context(), log, err))
 			}
+			if err := sayReady(); err != nil { // it serves all the same
+				log.Warn("systemd does not know that the server has started, and may end it", "err", err)
+			}
 			err = s.Run(cmd.Context())
 			if err == nil {
 				part(cmd.Context(), os.Stderr, "The agents keep supervising the processes of their hosts; nothing is stopped.")

@@ -25,7 +25,7 @@ same "mode of the policy" "$(stat -c %a:%U /etc/gozzard/policy.yaml)" 644:root
 [ -s /usr/share/bash-completion/completions/gozzard ] || fail "no completion for bash"
 [ -s /usr/share/doc/gozzard/examples/nginx/definition.yaml ] || fail "no examples"
 systemctl enable --now gozzard-server >/tmp/ctl.log 2>&1
-soon test -e /var/lib/gozzard/join.secret
+test -e /var/lib/gozzard/join.secret || fail "the server has started and has no join secret"
 systemctl enable --now gozzard-agent >/tmp/ctl.log 2>&1
 soon sh -c 'gozzard hosts | grep "0:127.0.0.1 *yes"'
 for unit in gozzard-server gozzard-agent; do same "$unit" "$(systemctl is-active $unit)" active; done
@@ -65,7 +65,7 @@ func (f *systemdFleet) openServer() {
 	f.t.Log("the server for other hosts")
 	f.srv.sh(`sed -i 's/^#listen: 0.0.0.0:8443/listen: 0.0.0.0:8443/; s/^#agent-listen: 0.0.0.0:4230/agent-listen: 0.0.0.0:4230/' /etc/gozzard/server.yaml
 systemctl restart gozzard-server
-soon gozzard token list
+gozzard token list
 journalctl -u gozzard-server -o cat | grep "cannot list the addresses" && fail "the certificate has no addresses"
 soon sh -c 'journalctl -u gozzard-agent -o cat | grep "it serves enrolled hosts. Join this host"'
 (umask 077; gozzard token create >/root/token)
@@ -174,7 +174,7 @@ has PONG redis-cli ping
 runuser -u gozzard -- gozzard agent leave --data /var/lib/gozzard-agent --stop >/tmp/leave.log 2>&1 && fail "left as an account that cannot remove the folder"
 has "as root" cat /tmp/leave.log
 same "unit" "$(systemctl is-active gozzard-agent-cap)" active`)
-	f.srv.sh("systemctl start gozzard-server; soon gozzard hosts")
+	f.srv.sh("systemctl start gozzard-server; gozzard hosts")
 	f.db.sh(`gozzard agent leave --data /var/lib/gozzard-agent --stop >/tmp/leave.log 2>&1 || fail leave
 has "1 processes were stopped" cat /tmp/leave.log
 pgrep -x redis-server && fail "redis runs still"
