@@ -105,6 +105,9 @@ type Options struct {
 	// PolicyDigest identifies the policy of the host as it is now. It may be nil.
 	PolicyDigest func() string
 
+	// PolicyFault is why the policy file of the host is not in effect, nil if it is. It may be nil.
+	PolicyFault func() error
+
 	// Failpoint is nil in production. It is called when an operation passes "intent", "after-intent", "after-effect"
 	// and "after-done", for crash tests.
 	Failpoint func(name string)

@@ -220,7 +220,7 @@ func (a *Agent) stateFault() string {
 	return a.fault
 }
 
-// hostInfo is the description of the host, with the present fault of the state folder.
+// hostInfo is the description of the host, with the present faults of the state folder and of the policy.
 func (a *Agent) hostInfo() gozzard.HostInfo {
 	info := a.info
 	info.Form, info.History = gozzard.DefinitionForm, a.o.History != nil
@@ -229,6 +229,12 @@ func (a *Agent) hostInfo() gozzard.HostInfo {
 		info.PolicyDigest = a.o.PolicyDigest()
 	}
 	info.DefaultAccount = a.defaultAccount()
+	if a.o.PolicyFault != nil {
+		if err := a.o.PolicyFault(); err != nil {
+			info.Degraded = append(slices.Clone(info.Degraded), clip("the policy file of this host is invalid, and the last valid "+
+				"policy stays in effect: "+strings.ReplaceAll(err.Error(), "\n", "; ")))
+		}
+	}
 	if fault := a.stateFault(); fault != "" {
 		info.Degraded = append(slices.Clone(info.Degraded), gozzard.StateUnwritable+" ("+fault+
 			"): supervision goes on, but what cannot be recorded is lost if the agent restarts, and output is dropped")

@@ -176,6 +176,14 @@ func (a *Agent) digest() string {
 	return text
 }
 
+// policyFault is why the policy file of the host is not in effect, or nil.
+func (a *Agent) policyFault() error {
+	if a.policyFile == nil {
+		return nil
+	}
+	return a.policyFile.Fault()
+}
+
 // watchEvery is how often the policy is compared with what the server knows about it.
 const watchEvery = 5 * time.Second
 

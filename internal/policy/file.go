@@ -28,9 +28,10 @@ type File struct {
 	trust Trust
 	log   *slog.Logger
 
-	mu   sync.Mutex
-	seen fs.FileInfo // of the file that was read last; nil if it could not be examined
-	now  *Policy     // the policy in effect
+	mu    sync.Mutex
+	seen  fs.FileInfo // of the file that was read last; nil if it could not be examined
+	now   *Policy     // the policy in effect
+	fault error       // why the file is not the policy in effect; nil: it is
 }
 
 // Open reads a policy file and follows its changes. It rejects a file that others than trust allows can change, both
@@ -93,7 +94,7 @@ func (f *File) Current() *Policy {
 			f.log.Error("cannot examine the policy file, the last valid policy stays in effect",
 				"file", f.path, "err", err)
 		}
-		f.seen = nil
+		f.seen, f.fault = nil, err
 		return f.now
 	}
 	if f.seen != nil && same(fi, f.seen) {
@@ -103,14 +104,22 @@ func (f *File) Current() *Policy {
 	// Read it again.
 	p, read, err := load(f.path, f.trust)
 	if err != nil {
-		f.seen = fi
+		f.seen, f.fault = fi, err
 		f.log.Error("policy file is invalid, the last valid policy stays in effect", "file", f.path, "err", err)
 		return f.now
 	}
 
-	f.seen, f.now = read, p
+	f.seen, f.now, f.fault = read, p, nil
 	f.log.Info("policy has changed", "file", f.path, "policy", p.String())
 	return p
+}
+
+// Fault is why the file is not the policy in effect, or nil.
+func (f *File) Fault() error {
+	f.Current()
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	return f.fault
 }
 
 // same reports whether two looks at a file saw the same version of it.

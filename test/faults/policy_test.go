@@ -261,4 +261,10 @@ func boundedPrograms(t *testing.T, account string) {
 	if !strings.Contains(b.Output(), "programs needs shell: false") {
 		t.Error("the log does not say why the policy is invalid")
 	}
+
+	// The server lists the host with the reason, until the file is mended.
+	says := func() bool { return strings.Contains(strings.Join(degraded(t, b.s), "; "), "programs needs shell: false") }
+	ft.Until(t, time.Minute, b.Output, says)
+	b.WriteRules(t, `{users: ["*"]}`)
+	ft.Until(t, time.Minute, b.Output, func() bool { return !says() })
 }
