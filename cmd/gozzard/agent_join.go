@@ -31,9 +31,9 @@ The command also writes the policy of this host, before it uses the token; when 
 the policy is put back as it was. It is /etc/gozzard/policy.yaml for an agent of root with its state in
 /var/lib, and otherwise in the state folder. Without --allow-root the
 agent runs no command as root, whatever the server asks for. --allow-user and --allow-path allow the
-accounts and folders of your processes. A definition that names no account does not run, unless
---default-user names the account for it. A policy that a person has changed stays as it is: then the
-command prints the lines that are missing.`,
+accounts and folders of your processes, and --allow-files the folders of their configuration files. A
+definition that names no account does not run, unless --default-user names the account for it. A policy
+that a person has changed stays as it is: then the command prints the lines that are missing.`,
 		Example: `  gozzard agent join --server https://10.0.0.1:8443 --token-file token --data /var/lib/gozzard-agent
   gozzard agent join --server https://10.0.0.1:8443 --token-file token --allow-root --ip 10.0.0.2
   gozzard agent join --server https://10.0.0.1:8443 --token-file token --data /var/lib/gozzard-agent --allow-user www-data --allow-path /var/www`,
@@ -59,6 +59,7 @@ command prints the lines that are missing.`,
 		"`ACCOUNT` of definitions that name none; it is allowed, too (default: they do not run)")
 	f.StringSliceVar(&o.Users, "allow-user", nil, "`ACCOUNT` that commands may run as; may be repeated")
 	f.StringSliceVar(&o.Paths, "allow-path", nil, "`FOLDER` that processes may be in; may be repeated")
+	f.StringSliceVar(&o.Files, "allow-files", nil, allowFilesHelp)
 	return cmd
 }
 

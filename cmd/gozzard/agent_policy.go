@@ -8,6 +8,9 @@ import (
 	"github.com/gozzard/gozzard/internal/agentd"
 )
 
+// allowFilesHelp is the help of --allow-files.
+const allowFilesHelp = "`FOLDER` below which the server may write and read files, as the accounts of the policy without root; may be repeated"
+
 // newAgentPolicyCommand is `gozzard agent policy`.
 func newAgentPolicyCommand() *cobra.Command {
 	var o agentd.PolicyOptions
@@ -19,10 +22,10 @@ func newAgentPolicyCommand() *cobra.Command {
 /etc/gozzard/policy.yaml for an agent of root with its state in /var/lib, and otherwise in the state
 folder.
 
---allow-user and --allow-path allow the accounts and folders of your processes, --allow-root allows
-commands as root, and --default-user names the account of definitions that name none. The change applies
-from the next operation. A policy that a person has changed stays as it is: then the command prints the
-lines that are missing.
+--allow-user and --allow-path allow the accounts and folders of your processes, --allow-files the folders
+of their configuration files. --allow-root allows commands as root, and --default-user names the account
+of definitions that name none. The change applies from the next operation. A policy that a person has
+changed stays as it is: then the command prints the lines that are missing.
 
 Run it as the account of the agent: as root for the modes root and cap (with --policy
 /etc/gozzard/policy.yaml).`,
@@ -48,5 +51,6 @@ Run it as the account of the agent: as root for the modes root and cap (with --p
 	f.StringVar(&o.Default, "default-user", "", "`ACCOUNT` of definitions that name none; it is allowed, too")
 	f.StringSliceVar(&o.Users, "allow-user", nil, "`ACCOUNT` that commands may run as; may be repeated")
 	f.StringSliceVar(&o.Paths, "allow-path", nil, "`FOLDER` that processes may be in; may be repeated")
+	f.StringSliceVar(&o.Files, "allow-files", nil, allowFilesHelp)
 	return cmd
 }

@@ -29,6 +29,7 @@ type JoinOptions struct {
 	Default   string   // account of definitions that name none; the policy must allow it
 	Users     []string // accounts that the policy must allow
 	Paths     []string // folders that the policy must allow
+	Files     []string // folders below which the policy must allow files
 	Policy    string   // file of the policy, if the agent is started with --policy
 }
 
@@ -64,7 +65,7 @@ func Join(ctx context.Context, o JoinOptions) (j Joined, err error) {
 		return j, err
 	}
 	rules := PolicyOptions{File: o.Policy, AllowRoot: o.AllowRoot, Default: o.Default, Users: o.Users,
-		Paths: o.Paths, Fit: true}
+		Paths: o.Paths, Files: o.Files, Fit: true}
 	undo, err := rules.keep(o.Data, own)
 	if err != nil {
 		return j, err

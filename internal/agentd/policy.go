@@ -18,7 +18,8 @@ type PolicyOptions struct {
 	Default   string       // the account of definitions that name none, as AllowRoot
 	Users     []string     // accounts that the policy must allow, as AllowRoot
 	Paths     []string     // folders that the policy must allow
-	Fit       bool         // also a policy that exists must fit AllowRoot, Default, Users and Paths
+	Files     []string     // folders below which the policy must allow files
+	Fit       bool         // also a policy that exists must fit AllowRoot, Default, Users, Paths and Files
 	Rules     policy.Rules // used instead of a file; nil: there is a file
 }
 
@@ -99,7 +100,7 @@ func TrustProgram(file string) error {
 
 // firstPolicy writes the policy of a host. It does not change a policy that a person has changed.
 func (o PolicyOptions) firstPolicy(path string) (made bool, err error) {
-	choice := policy.Choice{AllowRoot: o.AllowRoot, Default: o.Default, Users: o.Users, Paths: o.Paths,
+	choice := policy.Choice{AllowRoot: o.AllowRoot, Default: o.Default, Users: o.Users, Paths: o.Paths, Files: o.Files,
 		OwnUID: os.Geteuid()}
 	if err := choice.Check(); err != nil {
 		return false, err

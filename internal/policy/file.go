@@ -173,6 +173,7 @@ type Choice struct {
 	Default   string   // the account of definitions that name none; it is allowed like those of Users
 	Users     []string // further accounts that may be used; each must exist
 	Paths     []string // further folders that processes may be in; absolute
+	Files     []string // folders below which the server may write and read files; absolute
 	Own       string   // the account of the agent, if it is not root
 	OwnUID    int
 }
@@ -194,13 +195,22 @@ func (c Choice) Check() error {
 		}
 	}
 	for _, path := range c.Paths {
-		if !filepath.IsAbs(path) || filepath.Clean(path) != path {
+		if !isFolder(path) {
 			return fmt.Errorf("--allow-path %s: use an absolute path without .. and without a slash at its end",
+				quoted(path))
+		}
+	}
+	for _, path := range c.Files {
+		if !isFolder(path) {
+			return fmt.Errorf("--allow-files %s: use an absolute path without .. and without a slash at its end",
 				quoted(path))
 		}
 	}
 	return nil
 }
+
+// isFolder reports whether a path can be one of a policy.
+func isFolder(path string) bool { return filepath.IsAbs(path) && filepath.Clean(path) == path }
 
 // Missing is the lines that a policy needs for a choice, none if it allows everything that was chosen.
 func (c Choice) Missing(p *Policy) []string {
@@ -218,6 +228,11 @@ func (c Choice) Missing(p *Policy) []string {
 	for _, path := range c.Paths {
 		if !p.inPrefixes(path) {
 			all = append(all, allowedBy(p.reject(setPathPrefixes, "setup_path %s", quoted(path)), path))
+		}
+	}
+	for _, path := range c.Files {
+		if !slices.ContainsFunc(p.Files.Paths, func(folder string) bool { return path == folder || below(path, folder) }) {
+			all = append(all, allowedBy(p.reject(setFiles, "files below %s", quoted(path)), path))
 		}
 	}
 
@@ -288,5 +303,8 @@ max_processes: %d  # the largest number of processes on this host
 # namespaces: {"shop*": [shop]}  # which accounts the processes of a namespace may use
 `, c.AllowRoot, c.defaultLine(), list(p.Users, quote), deny, list(p.PathPrefixes, quote),
 		list(p.Ops, gozzard.Action.String), p.MaxProcesses)
+	if len(c.Files) > 0 {
+		b.WriteString(p.fileLine(c.Files) + "\n")
+	}
 	return b.String()
 }

@@ -57,6 +57,7 @@ func (c Choice) before(p *Policy) Choice {
 			out.Paths = append(out.Paths, path)
 		}
 	}
+	out.Files = slices.Clone(p.Files.Paths)
 	return out
 }
 
@@ -68,5 +69,10 @@ func (c Choice) with(more Choice) Choice {
 	}
 	c.Users = append(slices.Clone(c.Users), more.Users...)
 	c.Paths = append(slices.Clone(c.Paths), more.Paths...)
+	for _, path := range more.Files {
+		if !slices.Contains(c.Files, path) {
+			c.Files = append(slices.Clone(c.Files), path)
+		}
+	}
 	return c
 }

@@ -87,7 +87,7 @@ func tutorial() page {
 		{begins: "gozzard ps redis", first: "sleep 3; ! pgrep -x redis-server || fail 'it came back'"},
 		{begins: "apt-get", how: elsewhere, why: packages}, {begins: "systemctl disable", how: elsewhere, why: packages},
 		{begins: "curl -fsSL", how: onNew, then: "new_agents"},
-		{begins: "install -d -o www-data"}, {begins: "install -d -o www-data", how: onNew}, {begins: "echo 'files:", how: onNew},
+		{begins: "install -d -o www-data"}, {begins: "install -d -o www-data", how: onNew},
 		{begins: "gozzard hosts"}, {begins: "gozzard hosts", first: "soon all_online"},
 		{begins: "curl -sf http://10.0.0.3"}, {begins: "curl -sf http://10.0.0.3"}, {begins: "curl -sf http://10.0.0.3", first: "soon version_1"},
 	}}
