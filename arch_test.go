@@ -48,7 +48,7 @@ var mayImport = map[string][]string{
 
 	// Composition roots.
 	"internal/agentd": {".", "internal/agent", "internal/agentmetrics", "internal/agentsock", "internal/atomicfile", "internal/enrol",
-		"internal/history", "internal/host", "internal/journal", "internal/kept", "internal/nats", "internal/policy", "internal/release",
+		"internal/history", "internal/host", "internal/journal", "internal/kept", "internal/nats", "internal/otlp", "internal/policy", "internal/release",
 		"internal/selfupdate", "internal/signing"},
 	"internal/blueking/conform": {},
 	"internal/doctor": {".", "internal/agentd", "internal/backup", "internal/enrol", "internal/host", "internal/journal",
@@ -68,7 +68,7 @@ var mayImport = map[string][]string{
 	"internal/docsite":     {"docs"},
 	"docs":                 {},
 	"internal/audit":       {"."},
-	"internal/otlp":        {"."},
+	"internal/otlp":        {".", "internal/atomicfile"},
 	"internal/tracing":     {".", "internal/otlp", "internal/record", "internal/taskname"},
 	"internal/auditexport": {".", "client", "internal/atomicfile", "internal/lease"},
 	"internal/control": {".", "internal/audit", "internal/delivery", "internal/fleet", "internal/pace",

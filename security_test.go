@@ -33,6 +33,7 @@ var decoders = []string{
 	"internal/importer",        // configurations of other supervisors
 	"internal/journal",         // the journal's frames
 	"internal/agentsock",       // requests on the local socket
+	"internal/otlp",            // files of headers
 	"internal/policy",          // policy files
 	"internal/keyprogram",      // answers of the external signer
 	"internal/procfs",          // /proc

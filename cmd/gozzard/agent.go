@@ -114,6 +114,14 @@ func registerAgent(f *pflag.FlagSet, o *agentd.ServeOptions, socket, group *stri
 	f.StringVar(group, "socket-group", "",
 		"members of this `GROUP` may read the status; --socket must then be in a folder that they can enter "+
 			"but not write")
+	registerAgentMetrics(f, &o.Options)
+	f.DurationVar(&o.Sample, "sample-interval", 10*time.Second, "how often CPU, memory and other usage is measured")
+	f.DurationVar(&o.Trial, "update-trial", agentd.DefaultTrial,
+		"after an update: how long the new program may take until the server accepts its connection")
+}
+
+// registerAgentMetrics adds the flags about who gets the metrics of an agent.
+func registerAgentMetrics(f *pflag.FlagSet, o *agentd.Options) {
 	f.StringVar(&o.Metrics.Listen.Address, "metrics-listen", "",
 		"`ADDRESS:PORT` on which this agent serves metrics of its processes for Prometheus; beyond this machine only with "+
 			"--metrics-token-file (default: nowhere)")
@@ -122,8 +130,15 @@ func registerAgent(f *pflag.FlagSet, o *agentd.ServeOptions, socket, group *stri
 	f.StringVar(&o.Metrics.Listen.CertFile, "metrics-tls-cert", "", "`FILE` with the certificate of --metrics-listen, in PEM")
 	f.StringVar(&o.Metrics.Listen.KeyFile, "metrics-tls-key", "", "`FILE` with the private key of --metrics-tls-cert, in PEM")
 	f.BoolVar(&o.Metrics.Groups, "metrics-namedprocess", false,
-		"serve the metrics also under the names of process-exporter (namedprocess_namegroup_*)")
-	f.DurationVar(&o.Sample, "sample-interval", 10*time.Second, "how often CPU, memory and other usage is measured")
-	f.DurationVar(&o.Trial, "update-trial", agentd.DefaultTrial,
-		"after an update: how long the new program may take until the server accepts its connection")
+		"serve and push the metrics also under the names of process-exporter (namedprocess_namegroup_*)")
+
+	f.StringVar(&o.Push.Endpoint, "otlp-endpoint", "",
+		"push the metrics of this agent and its processes to the OpenTelemetry collector at `URL`, by OTLP over HTTP "+
+			"(default: nowhere)")
+	f.StringVar(&o.Push.Headers, "otlp-headers-file", "",
+		"`FILE` with headers for the collector, such as \"Authorization: Bearer TOKEN\", readable by its owner only")
+	f.StringVar(&o.Push.CA, "otlp-ca", "",
+		"`FILE` with the authorities (PEM) of the collector (default: those of the system)")
+	f.DurationVar(&o.Push.Every, "otlp-metrics", 30*time.Second,
+		"how often the metrics are pushed to the collector, from 1s to 24h")
 }

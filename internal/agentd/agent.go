@@ -22,6 +22,7 @@ import (
 	"github.com/gozzard/gozzard/internal/host"
 	"github.com/gozzard/gozzard/internal/journal"
 	"github.com/gozzard/gozzard/internal/nats"
+	"github.com/gozzard/gozzard/internal/otlp"
 	"github.com/gozzard/gozzard/internal/policy"
 	"github.com/gozzard/gozzard/internal/selfupdate"
 	"github.com/gozzard/gozzard/internal/signing"
@@ -45,8 +46,9 @@ type Options struct {
 
 	Policy PolicyOptions
 	Socket SocketOptions
-	// Metrics say where the metrics are served.
+	// Metrics say where the metrics are served, Push who gets them without asking.
 	Metrics MetricsOptions
+	Push    PushOptions
 	// AllowSetuid allows commands of accounts other than root to gain privileges, for example by sudo.
 	AllowSetuid bool
 	Sample      time.Duration // how often usage is measured
@@ -75,6 +77,8 @@ type Agent struct {
 	agent      *agent.Agent
 	metrics    *agentmetrics.Metrics
 	listener   *agentmetrics.Listener // nil: nothing serves them
+	collector  *otlp.Client           // nil: nobody gets them without asking
+	push       *otlp.Metrics          // nil: nothing pushes them
 	renewer    *enrol.Renewer         // nil: the host is not enrolled
 	link       *nats.Link
 	servers    []gozzard.ServerAddress // as the server named them; only the goroutine of agent uses it
@@ -92,11 +96,13 @@ func New(o Options) (_ *Agent, err error) {
 
 	for _, open := range []func() error{
 		a.openListener,
+		a.openCollector,
 		a.openState,  // the folder, the identity, the keys of the server
 		a.openPolicy, // what this account can do and what the owner of the host allows
 		a.openHost,   // the machine
 		a.openAgent,  // the journal and the processes in it
 		a.openMetrics,
+		a.openPush,
 		a.openLink,   // the way to the server
 		a.openSocket, // the way for people on this host
 	} {
@@ -134,6 +140,9 @@ func (a *Agent) Run(ctx context.Context) error {
 	if a.listener != nil {
 		parts = append(parts, a.listener.Run)
 	}
+	if a.push != nil {
+		parts = append(parts, a.push.Run)
+	}
 	if a.local != nil {
 		parts = append(parts, a.local.Run)
 	}
@@ -168,6 +177,9 @@ func (a *Agent) running() (n int) {
 
 // Close closes an agent that does not run. Processes are not touched. A second call does nothing.
 func (a *Agent) Close() {
+	if a.collector != nil {
+		_ = a.collector.Close() // it has idle connections only
+	}
 	if a.acts != nil {
 		a.acts.close()
 		a.acts = nil

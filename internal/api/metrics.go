@@ -115,7 +115,7 @@ var liveHeap = collectors.WithGoCollectorRuntimeMetrics(
 	collectors.GoRuntimeMetricsRule{Matcher: regexp.MustCompile(`^/gc/heap/live:bytes$`)})
 
 // Registry has the metrics.
-func (m *Metrics) Registry() prometheus.Gatherer { return m.registry }
+func (m *Metrics) Registry() *prometheus.Registry { return m.registry }
 
 // Handler serves the metrics in the text format of Prometheus.
 func (m *Metrics) Handler() http.Handler { return m.handler }

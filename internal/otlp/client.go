@@ -33,13 +33,12 @@ const (
 
 // Options say where the collector is and what sends to it. Endpoint and Service are required.
 type Options struct {
-	Endpoint string      // URL; the path of the signal, such as /v1/traces, is added
-	Headers  http.Header // of every request: they may have secrets
-	CA       string      // file of the authorities that sign the certificate of the collector; "": those of the system
+	Endpoint    string // URL; the path of the signal, such as /v1/traces, is added
+	HeadersFile string // with headers of every request, which may be secrets: only its owner may read it; "": none
+	CA          string // file of the authorities that sign the certificate of the collector; "": those of the system
 
-	Service  string // "gozzard" for a server
-	Version  string // of this program
-	Instance string // which one it is
+	Service string // "gozzard" for a server, "gozzard-agent" for an agent
+	Version string // of this program
 
 	Log *slog.Logger
 	Now func() time.Time // nil: time.Now
@@ -49,6 +48,7 @@ type Options struct {
 type Client struct {
 	o        Options
 	base     string
+	headers  http.Header
 	http     *http.Client
 	resource *resourcepb.Resource
 }
@@ -63,6 +63,10 @@ func New(o Options) (*Client, error) {
 	if u.Scheme == "http" && !loopback(u.Hostname()) {
 		return nil, fmt.Errorf("--otlp-endpoint %s: use https beyond this machine", o.Endpoint)
 	}
+	headers, err := readHeaders(o.HeadersFile)
+	if err != nil {
+		return nil, fmt.Errorf("--otlp-headers-file: %w", err)
+	}
 	pool, err := authorities(o.CA)
 	if err != nil {
 		return nil, fmt.Errorf("--otlp-ca: %w", err)
@@ -75,7 +79,7 @@ func New(o Options) (*Client, error) {
 	transport.TLSClientConfig = &tls.Config{RootCAs: pool, MinVersion: tls.VersionTLS12}
 	transport.MaxResponseHeaderBytes = maxAnswer
 	transport.MaxIdleConnsPerHost = 2
-	return &Client{o: o, base: strings.TrimRight(o.Endpoint, "/"), resource: o.resource(),
+	return &Client{o: o, base: strings.TrimRight(o.Endpoint, "/"), headers: headers, resource: o.resource(),
 		http: &http.Client{Transport: transport, Timeout: requestTime,
 			// the headers are for one place only
 			CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }}}, nil
@@ -85,8 +89,12 @@ func New(o Options) (*Client, error) {
 func (o *Options) resource() *resourcepb.Resource {
 	host, _ := os.Hostname() // "" is as good as an error
 	return &resourcepb.Resource{Attributes: keyValues([]Attr{
-		String("service.name", o.Service), String("service.version", o.Version),
-		String("service.instance.id", o.Instance), String("host.name", host)})}
+		String("service.name", o.Service), String("service.version", o.Version), String("host.name", host)})}
+}
+
+// Identify adds which server or agent sends. It must be called before anything is sent.
+func (c *Client) Identify(instance string) {
+	c.resource.Attributes = append(c.resource.Attributes, keyValues([]Attr{String("service.instance.id", instance)})...)
 }
 
 // Close closes idle connections.
@@ -120,7 +128,7 @@ func (c *Client) post(ctx context.Context, path string, message, answer proto.Me
 	if err != nil {
 		return &postError{err: fmt.Errorf("cannot make a request to the collector: %w", err)}
 	}
-	for name, values := range c.o.Headers {
+	for name, values := range c.headers {
 		req.Header[name] = values
 	}
 	req.Header.Set("Content-Type", "application/x-protobuf")

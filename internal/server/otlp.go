@@ -3,11 +3,9 @@ package server
 import (
 	"context"
 	"fmt"
-	"os"
 	"time"
 
 	"github.com/gozzard/gozzard/internal/api"
-	"github.com/gozzard/gozzard/internal/atomicfile"
 	"github.com/gozzard/gozzard/internal/otlp"
 	"github.com/gozzard/gozzard/internal/tracing"
 )
@@ -25,11 +23,8 @@ type OTLPOptions struct {
 	Metrics time.Duration // how often metrics are pushed; 0: never
 }
 
-// The bounds of the settings.
-const (
-	maxTraceRate   = 10_000
-	minMetricsPush = time.Second
-)
+// maxTraceRate is how many operations of one app may be traced in a second, at most.
+const maxTraceRate = 10_000
 
 // check rejects settings that cannot work.
 func (o *OTLPOptions) check() error {
@@ -47,7 +42,7 @@ func (o *OTLPOptions) check() error {
 	if !(o.Rate > 0 && o.Rate <= maxTraceRate) {
 		return fmt.Errorf("--otlp-rate %v: use more than 0, up to %d", o.Rate, maxTraceRate)
 	}
-	if o.Metrics != 0 && (o.Metrics < minMetricsPush || o.Metrics > 24*time.Hour) {
+	if o.Metrics != 0 && (o.Metrics < otlp.MinPush || o.Metrics > otlp.MaxPush) {
 		return fmt.Errorf("--otlp-metrics %s: use 1s to 24h, or 0 for none", o.Metrics)
 	}
 	return nil
@@ -71,24 +66,12 @@ func (s *Server) openTelemetry(context.Context) error {
 	if err := o.check(); err != nil {
 		return err
 	}
-	settings := otlp.Options{Endpoint: o.Endpoint, CA: o.CA, Service: "gozzard", Version: s.options.Version, Instance: s.id,
-		Log: s.options.Log}
-	if o.Headers != "" {
-		if err := atomicfile.Check(o.Headers); err != nil {
-			return fmt.Errorf("--otlp-headers-file: %w", err)
-		}
-		b, err := os.ReadFile(o.Headers)
-		if err != nil {
-			return fmt.Errorf("--otlp-headers-file: %w", err)
-		}
-		if settings.Headers, err = otlp.ParseHeaders(b); err != nil {
-			return fmt.Errorf("--otlp-headers-file %s: %w", o.Headers, err)
-		}
-	}
-	client, err := otlp.New(settings)
+	client, err := otlp.New(otlp.Options{Endpoint: o.Endpoint, HeadersFile: o.Headers, CA: o.CA, Service: "gozzard",
+		Version: s.options.Version, Log: s.options.Log})
 	if err != nil {
 		return err
 	}
+	client.Identify(s.id)
 	s.onClose("cannot close the connections to the collector", client.Close)
 
 	// Make what uses it.
@@ -102,7 +85,7 @@ func (s *Server) openTelemetry(context.Context) error {
 		Log: s.options.Log, Now: s.options.Now, Route: newPatterns(routes).find})
 	s.metrics.WatchTraces(t.counts)
 	if o.Metrics > 0 {
-		t.metrics = otlp.NewMetrics(client, s.metrics.Registry(), o.Metrics)
+		t.metrics = otlp.NewMetrics(client, s.metrics.Registry(), o.Metrics, s.metrics.Registry())
 	}
 	return nil
 }

@@ -6,9 +6,13 @@ import (
 	"bytes"
 	"compress/gzip"
 	"encoding/hex"
+	"encoding/pem"
 	"io"
+	"net"
 	"net/http"
 	"net/http/httptest"
+	"os"
+	"path/filepath"
 	"sync"
 	"testing"
 	"time"
@@ -30,6 +34,7 @@ type Collector struct {
 	metrics  []*metricspb.ExportMetricsServiceRequest
 	headers  http.Header
 	requests int
+	held     int              // the number of a request that is held; 0: none is
 	answer   http.HandlerFunc // instead of taking what comes; nil: it takes it
 }
 
@@ -39,6 +44,36 @@ func StartCollector(t testing.TB) *Collector {
 	c.Server = httptest.NewServer(c)
 	t.Cleanup(c.Close)
 	return c
+}
+
+// StartCollectorAt is StartCollector at an address that is free.
+func StartCollectorAt(t testing.TB, address string) *Collector {
+	t.Helper()
+	l, err := net.Listen("tcp", address)
+	if err != nil {
+		t.Fatal(err)
+	}
+	c := &Collector{t: t, resource: map[string]string{}}
+	c.Server = httptest.NewUnstartedServer(c)
+	_ = c.Listener.Close()
+	c.Listener = l
+	c.Start()
+	t.Cleanup(c.Close)
+	return c
+}
+
+// StartTLSCollector is StartCollector with TLS. It also returns a file with the authority of its certificate.
+func StartTLSCollector(t testing.TB) (c *Collector, ca string) {
+	t.Helper()
+	c = &Collector{t: t, resource: map[string]string{}}
+	c.Server = httptest.NewTLSServer(c)
+	t.Cleanup(c.Close)
+	ca = filepath.Join(t.TempDir(), "collector.pem")
+	b := pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: c.Certificate().Raw})
+	if err := os.WriteFile(ca, b, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	return c, ca
 }
 
 // Answer sets what answers from now on instead of the collector; nil: the collector does.
@@ -60,7 +95,11 @@ func (c *Collector) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 
-	body, err := readBody(r)
+	packed, err := io.ReadAll(r.Body)
+	if err != nil {
+		return // the client was killed, or has given up
+	}
+	body, err := unpack(packed)
 	if err != nil || r.Header.Get("Content-Type") != "application/x-protobuf" {
 		c.t.Errorf("a request with the type %q: %v", r.Header.Get("Content-Type"), err)
 	}
@@ -81,8 +120,8 @@ func (c *Collector) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	w.Header().Set("Content-Type", "application/x-protobuf")
 }
 
-func readBody(r *http.Request) ([]byte, error) {
-	z, err := gzip.NewReader(r.Body)
+func unpack(b []byte) ([]byte, error) {
+	z, err := gzip.NewReader(bytes.NewReader(b))
 	if err != nil {
 		return nil, err
 	}
@@ -106,6 +145,47 @@ func (c *Collector) takeSpans(body []byte) {
 	}
 }
 
+// Hold makes the collector answer nothing until release is called.
+func (c *Collector) Hold() (release func()) {
+	let := make(chan struct{})
+	c.Answer(func(_ http.ResponseWriter, r *http.Request) {
+		_, _ = io.Copy(io.Discard, r.Body) // only then the server sees that the client gives up
+		c.mu.Lock()
+		mine := c.requests
+		c.held = mine
+		c.mu.Unlock()
+		select {
+		case <-let:
+		case <-r.Context().Done():
+		}
+		c.mu.Lock()
+		defer c.mu.Unlock()
+		if c.held == mine {
+			c.held = 0
+		}
+	})
+	return sync.OnceFunc(func() { close(let) })
+}
+
+// WhileOneIsHeld acts, again and again, until it has acted from begin to end while one and the same request was held: so
+// no act waits for the end of a request.
+func (c *Collector) WhileOneIsHeld(act func()) {
+	c.t.Helper()
+	held := func() int {
+		c.mu.Lock()
+		defer c.mu.Unlock()
+		return c.held
+	}
+	Until(c.t, 2*time.Minute, func() string { return "everything waits for the collector" }, func() bool {
+		before := held()
+		if before == 0 {
+			return false
+		}
+		act()
+		return held() == before
+	})
+}
+
 // Requests counts the requests so far.
 func (c *Collector) Requests() int {
 	c.mu.Lock()
@@ -125,13 +205,6 @@ func (c *Collector) Resource(name string) string {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	return c.resource[name]
-}
-
-// Metrics are all metrics that came.
-func (c *Collector) Metrics() []*metricspb.ExportMetricsServiceRequest {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	return append([]*metricspb.ExportMetricsServiceRequest(nil), c.metrics...)
 }
 
 // CollectedSpan is a span as tests look at it.
