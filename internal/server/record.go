@@ -13,6 +13,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/gozzard/gozzard/internal/atomicfile"
 	"github.com/gozzard/gozzard/internal/auth"
 	"github.com/gozzard/gozzard/internal/backup"
 	"github.com/gozzard/gozzard/internal/sqlstore"
@@ -29,6 +30,9 @@ const (
 func (s *Server) openRecord(ctx context.Context) (err error) {
 	if err := os.MkdirAll(s.options.Data, 0o700); err != nil {
 		return fmt.Errorf("cannot make the data folder: %w", err)
+	}
+	if err := s.options.checkOwner(); err != nil {
+		return err
 	}
 	if s.options.Record != "" {
 		return s.openPostgres(ctx)
@@ -57,6 +61,16 @@ func (s *Server) openRecord(ctx context.Context) (err error) {
 	s.onClose("cannot close the record", s.store.Close)
 	s.pages = &pageChecks{store: s.store, options: &s.options, done: s.metrics.RecordChecked}
 	return nil
+}
+
+// checkOwner refuses a data folder with the secrets of another account before the record is opened. A start that fails
+// later leaves files of the record that belong to this account, and the server of the other account cannot use them.
+func (o *Options) checkOwner() error {
+	err := atomicfile.Check(filepath.Join(o.Data, backup.JoinFile))
+	if err == nil || errors.Is(err, fs.ErrNotExist) {
+		return nil
+	}
+	return fmt.Errorf("%w. Nothing was changed in %s: start the server as the account that owns the folder", err, o.Data)
 }
 
 func (o *Options) recordPath() string { return filepath.Join(o.Data, backup.RecordFile) }

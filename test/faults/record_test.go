@@ -132,6 +132,34 @@ func TestK10LostRecordIsNoFirstStart(t *testing.T) {
 	t.Logf("fault K10: %d starts refused, 1 with --new-record", refusals)
 }
 
+// A server that is started in the data folder of another account, such as by root in that of the packaged unit, leaves nothing
+// there which that account cannot use.
+func TestK10FolderOfAnotherAccount(t *testing.T) {
+	ft.FileOnly(t, "it looks at the files of the record")
+	if os.Getuid() != 0 {
+		t.Skip("needs root for a folder of another account")
+	}
+	t.Parallel() // it mostly waits
+	s := ft.StartServer(t, filepath.Join(t.TempDir(), "data"))
+	s.Kill(syscall.SIGTERM)
+	if err := os.Remove(filepath.Join(s.Data, "gozzard.db")); err != nil {
+		t.Fatal(err)
+	}
+	if out, err := exec.Command("chown", "-R", "daemon", s.Data).CombinedOutput(); err != nil {
+		t.Fatalf("%v: %s", err, out)
+	}
+
+	for _, flag := range []string{"--listen=127.0.0.1:0", "--new-record"} {
+		p := ft.Start(t, "server", nil, "server", "--data", s.Data, "--listen", "127.0.0.1:0", flag)
+		<-p.Done()
+		mentions(t, p.Output(), "join.secret belongs to uid ", "but this program runs as uid 0", "Nothing was changed")
+	}
+	out, err := exec.Command("find", s.Data, "!", "-user", "daemon", "-o", "-name", "gozzard.db").CombinedOutput()
+	if err != nil || len(out) != 0 {
+		t.Errorf("the refused starts left %s, %v", out, err)
+	}
+}
+
 // K10 for `gozzard dev`.
 func TestK10LostRecordOfDev(t *testing.T) {
 	t.Parallel() // it mostly waits

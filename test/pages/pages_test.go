@@ -3,6 +3,7 @@
 package pages_test
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"maps"
@@ -121,15 +122,9 @@ func (p page) script(t *testing.T) (script string, run, left int) {
 		case elsewhere:
 			left++
 			fmt.Fprintf(&b, "echo %s\n", quoted(fmt.Sprintf("%d: %s: left out: %s", c.line, c.text, r.why)))
-		case background, follow:
-			run++
-			fmt.Fprintf(&b, "%s %d %s\n", r.how, c.line, quoted(text))
-		case onNew:
-			run++
-			fmt.Fprintf(&b, "on_new %d %s %s\n", c.line, quoted(text), quoted(p.replace(c.prints())))
 		default:
 			run++
-			fmt.Fprintf(&b, "command_of_page %d %s %s\n", c.line, quoted(text), quoted(p.replace(c.prints())))
+			fmt.Fprintf(&b, "%s %d %s %s\n", cmp.Or(r.how, "command_of_page"), c.line, quoted(text), quoted(p.replace(c.prints())))
 		}
 		if r.then != "" {
 			fmt.Fprintln(&b, r.then)

@@ -25,8 +25,11 @@ type rule struct {
 const (
 	background = "background"
 	follow     = "follow"
-	onNew      = "on_new"    // on the machines that join
+	onNew      = "on 2,3"    // on the machines that join
 	elsewhere  = "elsewhere" // not here
+
+	on2, on3     = "on 2", "on 3"
+	back2, back3 = "background_on 2", "background_on 3"
 )
 
 const (
@@ -50,7 +53,7 @@ func pages() []page {
 	all := []page{english, chinese, examplesPage()}
 	for _, p := range []page{tutorial(), firstProcess(), apiPage(), compatibility(), businesses(), configurationFiles(), install(), addHosts(),
 		monitor(), notifications(), upgrade(), uninstall(), troubleshoot(), auditPage(), peopleAndRights(),
-		moveFromSystemd(), moveFromSupervisord(), moveFromPM2(), moveFromGSE()} {
+		moveFromSystemd(), moveFromSupervisord(), moveFromPM2(), moveFromGSE(), relays(), severalServers(), backupAndRestore()} {
 		all = append(all, p, p.inChinese())
 	}
 	return all
@@ -292,29 +295,5 @@ echo '{"proc": [{"procName": "sleep", "setupPath": "/src", "pidPath": "/src/slee
  "startCmd": "exec sleep 2000", "type": 1, "user": "root"}]}' >procinfo.json`},
 		{begins: "gozzard ps", then: `gozzard ps sleeper -n shop | grep -q "running *$(cat sleeper.pid) " || fail "another pid"`},
 		{begins: "gozzard unregister", then: "kill -0 $(cat sleeper.pid)"},
-	}}
-}
-
-// trySeveralServers runs the shell commands of load before it removes everything.
-func trySeveralServers(load string) page {
-	return page{file: "docs/try-several-servers.md", before: `PATH=$PATH:/src/bin
-five_online() { [ "$(on me gozzard hosts | grep -c ' yes ')" = 5 ]; }
-known_to() { [ "$(on me gozzard ps web --url "https://10.77.1.1$1:8443" | grep -c web)" = 5 ]; }
-starts() {
-	counts=$(sort web/starts | uniq -c)
-	[ "$(awk '{ print $1 }' <<<"$counts" | uniq -c | xargs)" = "5 $1" ] || fail "starts: $counts"
-}
-nothing_left() {
-	[ ! -e /srv/try ] || fail "the folder is left"
-	! ls /run/netns/gz-* 2>/dev/null || fail "namespaces are left"
-	for name in gozzard haproxy postgres sleep; do ! pgrep -x $name || fail "$name is left"; done
-}`, rules: []rule{
-		{begins: "apt-get", how: elsewhere, why: ".ci/deps installs them for all tests"},
-		{begins: "on me gozzard hosts", first: "soon five_online"},
-		{begins: "on me gozzard ps", then: "for n in 1 2 3; do soon known_to $n; done"},
-		{begins: "sort web/starts", then: "starts 4"},
-		{begins: "sort web/starts", then: "starts 9"},
-		{begins: "on me gozzard stop", first: load},
-		{begins: "cd /; rm", then: "nothing_left"},
 	}}
 }

@@ -20,7 +20,8 @@ const inTry = "GOZZARD_TRY"
 
 // TestTrySeveralServers runs the commands of docs/try-several-servers.md. Before the commands that remove everything, this
 // test runs again on one of the machines of the page: it operates the fleet through each server and through the load
-// balancer, kills one part after the other, and starts each again by the command of the page.
+// balancer, kills one part after the other, and starts each again by the command of the page. The Chinese page has the same
+// commands, so it is followed without that load.
 func TestTrySeveralServers(t *testing.T) {
 	if os.Getenv(inTry) != "" {
 		newTry(t).run()
@@ -41,5 +42,12 @@ func TestTrySeveralServers(t *testing.T) {
 	load := fmt.Sprintf("on me env %s=1 /stage/load -test.run '^%s$' -test.v -test.timeout 60m -try.rounds %d || "+
 		"fail 'under load'", inTry, t.Name(), *tryRounds)
 	limit := time.Duration(4+5**tryRounds) * time.Minute
-	trySeveralServers(load).run(t, limit, map[string]string{"load": self})
+	t.Run("English", func(t *testing.T) {
+		t.Parallel()
+		trySeveralServers(load).run(t, limit, map[string]string{"load": self})
+	})
+	t.Run("Chinese", func(t *testing.T) {
+		t.Parallel()
+		trySeveralServers("").inChinese().run(t, limit, nil)
+	})
 }

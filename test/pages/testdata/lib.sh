@@ -58,19 +58,34 @@ everything_installed() { make -o build install PREFIX=/usr >/tmp/install.log 2>&
 # setting UNIT KEY: the value of a setting of an installed unit.
 setting() { sed -n "s/^$2=//p" "/usr/lib/systemd/system/$1.service"; }
 
-# systemctl enable --now UNIT: starts the command of a unit as its account. Real systemd: make test-systemd.
+# systemctl start|stop|restart|enable --now UNIT: starts the command of a unit as its account, or ends it. As systemd does, it gives the account a
+# folder of data that belongs to another one. Real systemd: make test-systemd.
 systemctl() {
-	local unit=${!#} account
-	account=$(setting "$unit" User)
-	install -d -m 0700 -o "$account" -g "$account" "/var/lib/$(setting "$unit" StateDirectory)"
-	local words
+	local unit=${!#} account folder words
 	read -ra words <<<"$(setting "$unit" ExecStart)"
+	case $1 in stop | restart) unit_ends "${words[1]}" ;; esac
+	[ "$1" != stop ] || return 0
+
+	account=$(setting "$unit" User)
+	folder=/var/lib/$(setting "$unit" StateDirectory)
+	install -d -m 0700 "$folder"
+	[ "$(stat -c %U "$folder")" = "$account" ] || chown -R "$account:" "$folder"
 	setpriv --reuid "$account" --regid "$account" --init-groups "${words[@]}" >"/tmp/$unit.log" 2>&1 </dev/null &
 	case $unit in
-	gozzard-server) soon gozzard hosts --credentials /var/lib/gozzard/credentials.json ;;
+	gozzard-server) soon ready ;;
+	gozzard-relay) soon curl -ks https://127.0.0.1:8443/ ;;
 	*) soon online gozzard --credentials /var/lib/gozzard/credentials.json ;;
 	esac
 }
+
+# unit_ends VERB: what runs the verb on this machine is stopped. The brackets keep pgrep from finding its own shell.
+unit_ends() {
+	pkill -TERM -f "[g]ozzard $1 --" || true
+	soon bash -c "! pgrep -f '[g]ozzard $1 --'"
+}
+
+# ready: the server of this machine answers, at the address of the unit as shipped or at that of the pages.
+ready() { curl -sf http://127.0.0.1:8080/readyz || curl -ksf https://127.0.0.1:8443/readyz; }
 
 # enrolled: a server that others reach, and an agent that joined it. $GOZZARD_CREDENTIALS is set.
 enrolled() {
@@ -84,10 +99,10 @@ enrolled() {
 	soon online gozzard
 }
 
-# agent_ends: the agent is stopped. The brackets keep pgrep from finding its own shell.
+# agent_ends: the agent is stopped.
 agent_ends() {
-	pkill -TERM -f '[g]ozzard agent --data'
-	soon bash -c "! pgrep -f '[g]ozzard agent --data'"
+	pgrep -f '[g]ozzard agent --'
+	unit_ends agent
 }
 
 # everything_ends: the next section of a page begins on a clean machine.
@@ -121,12 +136,24 @@ two_more_machines() {
 init_of() { pgrep -P "$(cat "/tmp/machine-$1.unshare")"; }
 inside() { nsenter -t "$(init_of "$1")" -m -n -p -r env --chdir=/root "${@:2}"; }
 
-# on_new LINE TEXT [PRINTS]: runs a command of the page on both machines.
-on_new() {
+# on MACHINES LINE TEXT [PRINTS]: runs a command of the page on machines, which are numbers with commas between them.
+on() {
 	local n
-	export -f sudo
-	for n in 2 3; do
-		command_of_page "$1" "inside $n bash -c $(printf %q "$2")" "${3:-}"
+	export -f sudo systemctl setting unit_ends ready soon fail
+	for n in ${1//,/ }; do
+		command_of_page "$2" "inside $n bash -c $(printf %q "$3")" "${4:-}"
+	done
+}
+
+# background_on MACHINE LINE TEXT: a command on a machine that keeps running.
+background_on() { background "$2" "inside $1 $3"; }
+
+# installed_on N...: machines have the program and its settings, as with the package.
+installed_on() {
+	local n
+	for n in "$@"; do
+		inside $n ln -s /src/bin/gozzard /usr/bin/gozzard
+		cp /etc/gozzard/*.yaml "/proc/$(init_of $n)/root/etc/gozzard/"
 	done
 }
 
@@ -153,3 +180,40 @@ version_1() { # an old worker of nginx may answer for a moment beside the new on
 		sleep 0.3
 	done
 }
+
+# closed_network: machine 3 reaches nothing but machine 2, which is in its network, too: 192.168.7.0/24.
+closed_network() {
+	ip link add br1 type bridge
+	ip link set br1 up
+	ip link set m3 master br1
+	inside 3 ip address del 10.0.0.3/24 dev eth0
+	inside 3 ip address add 192.168.7.4/24 dev eth0
+	ip link add p2 type veth peer name eth1 netns "$(init_of 2)"
+	ip link set p2 master br1 up
+	inside 2 ip link set eth1 up
+	inside 2 ip address add 192.168.7.2/24 dev eth1
+	! inside 3 ip route get 10.0.0.1 2>/dev/null || fail "the network is not closed"
+}
+
+# database: PostgreSQL at db.example.com with TLS, and the role and the database of the page. Its tools run as its administrator.
+database() {
+	PATH=$(ls -d /usr/lib/postgresql/*/bin | sort -V | tail -n 1):$PATH
+	export PGHOST=/srv/db PGUSER=postgres PGPASSFILE=/etc/gozzard/pgpass
+	local as=(setpriv --reuid postgres --regid postgres --init-groups) password
+	install -d -o postgres -g postgres /srv/db
+	"${as[@]}" "$(command -v initdb)" -D /srv/db/data -U postgres --auth-local trust --auth-host scram-sha-256 -E UTF8 --locale C.UTF-8 >/tmp/initdb.log
+	echo 'hostssl gozzard gozzard 10.0.0.0/24 scram-sha-256' >>/srv/db/data/pg_hba.conf
+	openssl req -x509 -newkey rsa:2048 -nodes -days 30 -subj /CN=db -addext subjectAltName=DNS:db.example.com -keyout /srv/db/key.pem \
+		-out /etc/gozzard/db-ca.pem 2>/tmp/openssl.log
+	chown postgres: /srv/db/key.pem
+	"${as[@]}" "$(command -v postgres)" -D /srv/db/data -k /srv/db -c listen_addresses=10.0.0.1 -c fsync=off -c ssl=on \
+		-c ssl_cert_file=/etc/gozzard/db-ca.pem -c ssl_key_file=/srv/db/key.pem >/tmp/database.log 2>&1 </dev/null &
+	soon pg_isready
+
+	password=$(openssl rand -hex 16)
+	awk '/^```sql/{f=1;next} /^```/{f=0} f' docs/backup-and-restore.md | sed "s/'…'/'$password'/" | psql -X -v ON_ERROR_STOP=1 >/tmp/psql.log
+	(umask 077; echo "db.example.com:5432:gozzard:gozzard:$password" >$PGPASSFILE)
+}
+
+# named ADDRESS NAME...: all machines find an address under names.
+named() { echo "$*" >>/etc/hosts; }
