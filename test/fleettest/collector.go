@@ -13,6 +13,7 @@ import (
 	"net/http/httptest"
 	"os"
 	"path/filepath"
+	"slices"
 	"sync"
 	"testing"
 	"time"
@@ -30,6 +31,7 @@ type Collector struct {
 
 	mu       sync.Mutex
 	spans    []*spanpb.Span
+	senders  []string // of the spans: the instance of each
 	resource map[string]string
 	metrics  []*metricspb.ExportMetricsServiceRequest
 	headers  http.Header
@@ -141,6 +143,7 @@ func (c *Collector) takeSpans(body []byte) {
 		}
 		for _, s := range r.GetScopeSpans() {
 			c.spans = append(c.spans, s.GetSpans()...)
+			c.senders = append(c.senders, slices.Repeat([]string{c.resource["service.instance.id"]}, len(s.GetSpans()))...)
 		}
 	}
 }
@@ -217,13 +220,14 @@ type CollectedSpan struct {
 	Failed                   bool
 	Status                   string
 	Server                   bool
+	Sender                   string // the instance of the server that sent it
 }
 
 // Spans are all spans that came, of a trace or, with "", of all.
 func (c *Collector) Spans(trace string) (list []CollectedSpan) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	for _, s := range c.spans {
+	for i, s := range c.spans {
 		if trace != "" && hex.EncodeToString(s.GetTraceId()) != trace {
 			continue
 		}
@@ -231,7 +235,8 @@ func (c *Collector) Spans(trace string) (list []CollectedSpan) {
 			Parent: hex.EncodeToString(s.GetParentSpanId()), State: s.GetTraceState(), Name: s.GetName(),
 			Start: time.Unix(0, int64(s.GetStartTimeUnixNano())), End: time.Unix(0, int64(s.GetEndTimeUnixNano())),
 			Attrs: map[string]any{}, Failed: s.GetStatus().GetCode() == spanpb.Status_STATUS_CODE_ERROR,
-			Status: s.GetStatus().GetMessage(), Server: s.GetKind() == spanpb.Span_SPAN_KIND_SERVER}
+			Status: s.GetStatus().GetMessage(), Server: s.GetKind() == spanpb.Span_SPAN_KIND_SERVER,
+			Sender: c.senders[i]}
 		for _, a := range s.GetAttributes() {
 			switch v := a.GetValue(); {
 			case v.GetStringValue() != "":
