@@ -12,6 +12,11 @@ var composedTexts = map[string]string{
 	"nothing": "internal/yamldoc/node.go", "list": "internal/yamldoc/block.go", "mapping": "internal/yamldoc/block.go",
 	"after |": "internal/yamldoc/literal.go", "after ---": "internal/yamldoc/parse.go", "after ...": "internal/yamldoc/parse.go",
 
+	// Of alerts.
+	"started": "internal/supervise/events.go", "the process ended with an exit status that is not known": "internal/supervise/words.go",
+	"too many newer messages wait for this receiver": "internal/sqlstore/notify_message.go",
+	"%s: %d of %d attempts failed: %s":               "internal/notify/watch.go",
+
 	// Levels of a note about an import.
 	"security": "internal/importer/importer.go", "check": "internal/importer/importer.go", "note": "internal/importer/importer.go",
 

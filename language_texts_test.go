@@ -59,6 +59,10 @@ var textFolders = []struct {
 	{folder: "internal/api", calls: true},
 	{folder: "internal/api", files: []string{"answer.go", "business_selection.go", "clouds.go", "event.go", "expression.go",
 		"process.go", "query.go", "reader.go", "task_list.go", "topology.go"}},
+	{folder: "internal/notify", files: []string{"alert.go", "alertmanager.go", "command.go", "command_other.go", "command_unix.go", "dial.go",
+		"mail.go", "post.go", "raise.go", "receiver.go", "receiver_change.go", "receiver_try.go", "robot.go", "sender.go",
+		"subscription.go", "watch.go", "webhook.go"}}, // template.go has both languages
+	{folder: "internal/sqlstore", files: []string{"notify.go", "notify_message.go", "notify_receiver.go"}, calls: true},
 	{folder: "internal/approval"},
 	{folder: "internal/auth", calls: true},
 	{folder: "internal/auth", files: []string{"accounts.go", "link.go", "login.go", "oidc.go", "pace.go", "proof.go", "resolve.go",
@@ -177,6 +181,10 @@ var plainTexts = map[string]string{
 	// Why a server rejects a token. The host gets one text for all of them.
 	"no such token": inLog, "used up": inLog, "from an address outside its networks": inLog, "for another agent": inLog,
 
+	// Of alerts: beginnings of texts of the agent, and texts for the log.
+	"gave up": unread, "over its limit": unread, "cannot encode a subscription: %w": inCause, "cannot encode an alert: %w": inCause,
+	"cannot encode the settings of a receiver: %w": inCause,
+
 	// Names of tasks, and lines that programs read.
 	"--expect: %w": typed, "--key: %w": typed, "--dir: %w": typed, "%s: %d of %d MiB": typed,
 	"registered %s": typed, "%s; what brought it is unknown": typed, ", changed %s": typed, " by %s with the app %s": typed,
@@ -207,7 +215,7 @@ var plainTexts = map[string]string{
 	"# opens backups of gozzard; made %s\n# public key: %s\n%s\n": typed, "gozzard: %v": typed, "gozzard: %s:": typed,
 	"gozzard %s %s %s/%s\n": typed, "%s %s --credentials %s": typed, "demo remove": typed,
 	"retire CODE": typed, "delete CODE": typed, "disable CODE": typed, "enable CODE": typed, "approve VERSION": typed,
-	"stop VERSION": typed, "remove VERSION": typed, "remove RELAY": typed, "remove LETTER": typed, "remove RECEIVER": typed, "remove SUBSCRIPTION": typed, "retry LETTER": typed, "test RECEIVER": typed, "disable NAME": typed, "enable NAME": typed, "forget-login NAME": typed,
+	"stop VERSION": typed, "remove VERSION": typed, "remove RELAY": typed, "remove LETTER": typed, "remove RECEIVER": typed, "remove SUBSCRIPTION": typed, "retry LETTER": typed, "disable NAME": typed, "enable NAME": typed, "forget-login NAME": typed,
 	"delete NAME": typed,
 
 	// Commands and files that an import and an adoption write, and names of places in files.

@@ -19,6 +19,7 @@ type Receiver struct {
 	Kind      string            `json:"kind"`               // webhook, alertmanager, mail, command, wecom, dingtalk, feishu or slack
 	Shared    bool              `json:"shared"`             // everybody's subscriptions may use it
 	Settings  *ReceiverSettings `json:"settings,omitempty"` // only for admins of everything
+	Backlog   *ReceiverBacklog  `json:"backlog,omitempty"`  // only for admins of everything
 	Created   Time              `json:"created_at"`         // null for commands
 	CreatedBy string            `json:"created_by,omitempty"`
 }
@@ -33,6 +34,44 @@ type ReceiverSettings struct {
 	User     string   `json:"user,omitempty"`
 	From     string   `json:"from,omitempty"`
 	To       []string `json:"to,omitempty"`
+}
+
+// ReceiverBacklog is what was not delivered to a receiver. Messages are tried in their order: while one fails, the others
+// wait behind it.
+type ReceiverBacklog struct {
+	Waiting     int    `json:"waiting"`
+	Oldest      Time   `json:"oldest_at"`            // of those that wait; null when none does
+	Tries       int    `json:"tries"`                // of the first one that failed
+	LastError   string `json:"last_error,omitempty"` // of these tries
+	NextTry     Time   `json:"next_try_at"`          // null when none has failed
+	DeadLetters int    `json:"dead_letters"`
+}
+
+// ReceiverChange has the settings of a receiver that change. What is missing stays as it is, and an empty text removes a
+// setting. A change of url, server, tls, user or ca needs the secrets of the receiver again.
+type ReceiverChange struct {
+	Name          *string  `json:"name,omitempty"`
+	Shared        *bool    `json:"shared,omitempty"`
+	URL           *string  `json:"url,omitempty"`
+	Secret        *string  `json:"secret,omitempty"`        // of signatures; write-only
+	Authorization *string  `json:"authorization,omitempty"` // the value of that header; write-only
+	CA            *string  `json:"ca,omitempty"`            // PEM
+	Language      *string  `json:"language,omitempty"`      // en or zh
+	Server        *string  `json:"server,omitempty"`        // of mail, as host:port
+	TLS           *string  `json:"tls,omitempty"`           // starttls, tls or none
+	User          *string  `json:"user,omitempty"`
+	Password      *string  `json:"password,omitempty"` // write-only
+	From          *string  `json:"from,omitempty"`
+	To            []string `json:"to,omitempty"`
+}
+
+// ReceiverTested is a test message that arrived.
+type ReceiverTested struct {
+	ID      string `json:"id"`
+	Name    string `json:"name"`
+	Kind    string `json:"kind"`
+	To      string `json:"to"`      // the addresses of mail, the host of a URL, or the command
+	Waiting int    `json:"waiting"` // messages that waited: they are sent now
 }
 
 // ReceiverRequest describes a new receiver.
@@ -114,14 +153,19 @@ func (c *Client) CreateReceiver(ctx context.Context, r ReceiverRequest) (id Crea
 	return id, c.write(ctx, http.MethodPost, "/api/v1/receivers", r, &id)
 }
 
+// ChangeReceiver changes settings of a receiver.
+func (c *Client) ChangeReceiver(ctx context.Context, id string, change ReceiverChange) error {
+	return c.write(ctx, http.MethodPut, "/api/v1/receivers/"+url.PathEscape(id), change, nil)
+}
+
 // RemoveReceiver removes a receiver that no subscription uses.
 func (c *Client) RemoveReceiver(ctx context.Context, id string) error {
 	return c.write(ctx, http.MethodDelete, "/api/v1/receivers/"+url.PathEscape(id), nil, nil)
 }
 
 // TestReceiver sends a test message. It fails with the reason if the message does not arrive.
-func (c *Client) TestReceiver(ctx context.Context, id string) error {
-	return c.write(ctx, http.MethodPost, "/api/v1/receivers/"+url.PathEscape(id)+"/test", struct{}{}, nil)
+func (c *Client) TestReceiver(ctx context.Context, id string) (t ReceiverTested, err error) {
+	return t, c.write(ctx, http.MethodPost, "/api/v1/receivers/"+url.PathEscape(id)+"/test", struct{}{}, &t)
 }
 
 // Subscriptions lists the subscriptions of the caller.

@@ -3,7 +3,6 @@ package main
 import (
 	"context"
 	"fmt"
-	"os"
 	"strconv"
 	"strings"
 
@@ -30,142 +29,12 @@ see.`,
 	return cmd
 }
 
-// newReceiversCommand is `gozzard notify receivers`.
-func newReceiversCommand(env *cliEnv) *cobra.Command {
-	var output outputFlag
-	cmd := &cobra.Command{
-		Use:   "receivers",
-		Short: "List the receivers of alerts",
-		Long: `List the receivers that your subscriptions may use. Secrets are not shown, and of a URL only the host.
-An admin of everything sees all receivers, others see those that are shared. The id of a command begins
-with "command:": commands are programs in the folder of the server's flag --notify-commands.`,
-		Example: `  gozzard notify receivers
-  gozzard notify receivers -o json`,
-		Args: cobra.NoArgs,
-		RunE: func(cmd *cobra.Command, _ []string) error {
-			if err := output.check(); err != nil {
-				return err
-			}
-			return env.withClient(func(c *client.Client) error {
-				list, err := c.Receivers(cmd.Context())
-				if err != nil || output.structured() {
-					return firstError(err, func() error { return output.write(env.out, list) })
-				}
-				t := newTable("NAME", "ID", "KIND", "SHARED", "TO")
-				for i := range list.Receivers {
-					r := &list.Receivers[i]
-					t.add(printable(r.Name), printable(r.ID), r.Kind, strconv.FormatBool(r.Shared), printable(receiverPlace(r)))
-				}
-				return t.write(env.out)
-			})
-		},
-	}
-	output.register(cmd, cmd.Flags(), "table", "json", "yaml")
-	cmd.AddCommand(newReceiverCreateCommand(env),
-		env.accountCommand("remove RECEIVER", "Remove a receiver of alerts",
-			`Remove a receiver by its id, and the messages that wait for it. No subscription may use it. This needs
-the role admin on everything.`, "  gozzard notify receivers remove k3v7qcm2x5ta",
-			func(ctx context.Context, c *client.Client, id string) error { return c.RemoveReceiver(ctx, id) }),
-		env.accountCommand("test RECEIVER", "Send a test message to a receiver",
-			`Send a test message to a receiver at once. If it does not arrive, the error says why. This needs the
-role admin on everything.`, "  gozzard notify receivers test k3v7qcm2x5ta",
-			func(ctx context.Context, c *client.Client, id string) error { return c.TestReceiver(ctx, id) }))
-	return cmd
-}
-
 // firstError is err, or else what f returns.
 func firstError(err error, f func() error) error {
 	if err != nil {
 		return err
 	}
 	return f()
-}
-
-func receiverPlace(r *client.Receiver) string {
-	switch {
-	case r.Settings == nil:
-		return "-"
-	case r.Settings.Server != "":
-		return strings.Join(r.Settings.To, ",")
-	}
-	return r.Settings.URL
-}
-
-// receiverFiles are the files that have the secrets of a receiver: they are in no argument, because other accounts of the
-// machine can read those.
-type receiverFiles struct{ url, secret, authorization, password, ca string }
-
-// newReceiverCreateCommand is `gozzard notify receivers create`.
-func newReceiverCreateCommand(env *cliEnv) *cobra.Command {
-	var req client.ReceiverRequest
-	var files receiverFiles
-	var output outputFlag
-	cmd := &cobra.Command{
-		Use:   "create NAME",
-		Short: "Make a receiver of alerts, and print its id",
-		Long: `Make a receiver and print its id. The kinds are webhook (in Alertmanager's format), alertmanager
-(Alertmanager itself), mail, wecom, dingtalk, feishu and slack. Secrets are read from files that only
-their owner may read. The URL of a robot is a secret, too: use --to-url-file. This needs the role admin on
-everything.`,
-		Example: `  gozzard notify receivers create pager --receiver-kind webhook --to-url https://pager.example.com/ --secret-file secret
-  gozzard notify receivers create group --receiver-kind wecom --to-url-file robot-url --language zh --shared
-  gozzard notify receivers create night --receiver-kind mail --mail-server mail.example.com:587 --from gozzard@example.com --mail-to night@example.com`,
-		Args: cobra.ExactArgs(1),
-		RunE: func(cmd *cobra.Command, args []string) error {
-			if err := output.check(); err != nil {
-				return err
-			}
-			req.Name = args[0]
-			if err := files.read(&req); err != nil {
-				return err
-			}
-			return env.withClient(func(c *client.Client) error {
-				id, err := c.CreateReceiver(cmd.Context(), req)
-				return firstError(err, func() error { return env.printID(&output, id) })
-			})
-		},
-	}
-
-	f := cmd.Flags()
-	f.StringVar(&req.Kind, "receiver-kind", "", "`KIND` of the receiver: webhook, alertmanager, mail, wecom, dingtalk, feishu or slack")
-	f.BoolVar(&req.Shared, "shared", false, "subscriptions of everybody may use it, not only those of admins")
-	f.StringVar(&req.URL, "to-url", "", "`URL` of the receiver")
-	f.StringVar(&files.url, "to-url-file", "", "`FILE` with the URL, if that is a secret")
-	f.StringVar(&files.secret, "secret-file", "", "`FILE` with the secret of signatures")
-	f.StringVar(&files.authorization, "authorization-file", "", "`FILE` with the value of the header Authorization")
-	f.StringVar(&files.ca, "ca-file", "", "`FILE` with the authorities (PEM) of the receiver (default: those of the system)")
-	f.StringVar(&req.Language, "language", "", "`LANGUAGE` of messages: en or zh (default en)")
-	f.StringVar(&req.Server, "mail-server", "", "mail server, as `HOST:PORT`")
-	f.StringVar(&req.TLS, "tls", "", "how mail is encrypted: `starttls`, tls or none; none is for this machine only (default starttls)")
-	f.StringVar(&req.User, "mail-user", "", "`USER` of the mail server")
-	f.StringVar(&files.password, "mail-password-file", "", "`FILE` with the password of --mail-user")
-	f.StringVar(&req.From, "from", "", "`ADDRESS` that mail comes from")
-	f.StringSliceVar(&req.To, "mail-to", nil, "`ADDRESSES` that mail goes to")
-	output.register(cmd, f, "table", "json", "yaml")
-	return cmd
-}
-
-// read reads the files.
-func (s *receiverFiles) read(req *client.ReceiverRequest) error {
-	for _, f := range []struct {
-		path string
-		to   *string
-	}{{s.url, &req.URL}, {s.secret, &req.Secret}, {s.authorization, &req.Authorization}, {s.password, &req.Password}} {
-		if f.path == "" {
-			continue
-		}
-		b, err := readSecret(f.path)
-		if err != nil {
-			return err
-		}
-		*f.to = strings.TrimSpace(string(b))
-	}
-	if s.ca == "" {
-		return nil
-	}
-	b, err := os.ReadFile(s.ca)
-	req.CA = string(b)
-	return err
 }
 
 // printID prints the id of what was made.

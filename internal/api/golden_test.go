@@ -80,7 +80,7 @@ func (r *recorder) text(field, method, path, body string, edits ...func(*http.Re
 }
 
 // drawn finds what is random in an answer. Only strings match: numbers named id are of the topology.
-var drawn = regexp.MustCompile(`"(secret|token|id|request_id|certificate|authority|key|uri|csrf|url|public|sealed|authorities)":"[^"]+"`)
+var drawn = regexp.MustCompile(`"(secret|token|to|id|request_id|certificate|authority|key|uri|csrf|url|public|sealed|authorities)":"[^"]+"`)
 
 // drawnCodes finds the recovery codes of a second factor, and the ids of receivers.
 var drawnCodes = regexp.MustCompile(`"(recovery_codes|receivers)":\["[^]]+\]`)

@@ -3,7 +3,6 @@ package api
 import (
 	"context"
 	"net/http"
-	"net/url"
 	"strconv"
 	"time"
 
@@ -17,8 +16,10 @@ import (
 type Notify interface {
 	Receivers(ctx context.Context, caller gozzard.Caller) ([]record.Receiver, error)
 	AddReceiver(ctx context.Context, caller gozzard.Caller, r record.Receiver) (record.Receiver, error)
+	ChangeReceiver(ctx context.Context, caller gozzard.Caller, id string, change record.ReceiverChange) error
 	RemoveReceiver(ctx context.Context, caller gozzard.Caller, id string) error
-	Test(ctx context.Context, caller gozzard.Caller, id string) error
+	Test(ctx context.Context, caller gozzard.Caller, id string) (to record.Receiver, waiting int, err error)
+	Backlogs(ctx context.Context, caller gozzard.Caller) (map[string]record.Backlog, error)
 	Subscriptions(ctx context.Context, caller gozzard.Caller) ([]record.Subscription, error)
 	Subscribe(ctx context.Context, caller gozzard.Caller, spec record.SubscriptionSpec) (record.Subscription, error)
 	Unsubscribe(ctx context.Context, caller gozzard.Caller, id string) error
@@ -45,16 +46,23 @@ func notifyRoutes() []Route {
 			Summary: "Make a receiver of alerts.", Body: jsonBody(client.ReceiverRequest{}), Errors: conflict,
 			Answers: answers(http.StatusCreated, client.CreatedID{}, "The receiver is recorded.")},
 
+		{Method: http.MethodPut, Path: "/api/v1/receivers/{receiver}", Access: AccessAdmin, serve: (*api).putReceiver,
+			Summary: "Change settings of a receiver of alerts. What is missing stays, secrets included. A change of where messages go " +
+				"needs the secrets again.",
+			Parameters: []Parameter{inPath("receiver", "The id of the receiver.")}, Body: jsonBody(client.ReceiverChange{}),
+			Errors: []gozzard.ErrorKind{gozzard.ErrConflict, gozzard.ErrNotFound}, Answers: nothing(http.StatusOK)},
+
 		{Method: http.MethodDelete, Path: "/api/v1/receivers/{receiver}", Access: AccessAdmin, serve: (*api).deleteReceiver,
 			Summary:    "Remove a receiver of alerts that no subscription uses, and what waits for it.",
 			Parameters: []Parameter{inPath("receiver", "The id of the receiver.")},
 			Errors:     []gozzard.ErrorKind{gozzard.ErrConflict, gozzard.ErrNotFound}, Answers: nothing(http.StatusOK)},
 
 		{Method: http.MethodPost, Path: "/api/v1/receivers/{receiver}/test", Access: AccessAdmin, serve: (*api).postReceiverTest,
-			Summary:    "Send a test message to a receiver at once; the error says why it did not arrive.",
+			Summary: "Send a test message to a receiver at once; the error says why it did not arrive. When it arrives, messages that " +
+				"wait are sent at once, too.",
 			Parameters: []Parameter{inPath("receiver", "The id of the receiver.")}, Body: jsonBody(struct{}{}),
 			Errors:  []gozzard.ErrorKind{gozzard.ErrConflict, gozzard.ErrNotFound},
-			Answers: answers(http.StatusOK, struct{}{}, "The message arrived.")},
+			Answers: answers(http.StatusOK, client.ReceiverTested{}, "The message arrived.")},
 
 		{Method: http.MethodGet, Path: "/api/v1/subscriptions", Access: AccessCaller, serve: (*api).getSubscriptions,
 			Summary: "List the subscriptions of the caller; an admin of everything sees those of all.",
@@ -91,102 +99,6 @@ func (a *api) notify() (Notify, error) {
 		return nil, gozzard.Errorf(gozzard.ErrUnavailable, "this server sends no alerts")
 	}
 	return a.Notify, nil
-}
-
-// getReceivers lists receivers. Only an admin of everything sees their settings.
-func (a *api) getReceivers(w http.ResponseWriter, r *http.Request, caller gozzard.Caller) error {
-	engine, err := a.notify()
-	if err != nil {
-		return err
-	}
-	list, err := engine.Receivers(r.Context(), caller)
-	if err != nil {
-		return err
-	}
-	out := client.ReceiverList{Receivers: make([]client.Receiver, 0, len(list))}
-	for i := range list {
-		v := &list[i]
-		shown := client.Receiver{ID: v.ID, Name: v.Name, Kind: string(v.Kind), Shared: v.Shared, Created: client.At(v.Created)}
-		if caller.Rights.All() {
-			s := &v.Settings
-			shown.CreatedBy = ownerText(v.Creator)
-			shown.Settings = &client.ReceiverSettings{URL: shownURL(s.URL), Signed: s.Secret != "", Language: s.Language, Server: s.Server,
-				TLS: s.TLS, User: s.User, From: s.From, To: s.To}
-		}
-		out.Receivers = append(out.Receivers, shown)
-	}
-	return answer(w, http.StatusOK, out)
-}
-
-// shownURL is an address without its path and query: those of robots are secrets.
-func shownURL(text string) string {
-	u, err := url.Parse(text)
-	if err != nil || u.Host == "" {
-		return ""
-	}
-	return u.Scheme + "://" + u.Host + "/..."
-}
-
-func ownerText(c gozzard.Caller) string {
-	if c.App == "" {
-		return ""
-	}
-	return c.App + "/" + c.User
-}
-
-// postReceiver makes a receiver.
-func (a *api) postReceiver(w http.ResponseWriter, r *http.Request, caller gozzard.Caller) error {
-	engine, err := a.notify()
-	if err != nil {
-		return err
-	}
-	var v record.Receiver
-	err = readFields[client.ReceiverRequest](w, r, maxNotifyBody, func(root *strictjson.Value) {
-		text := func(name string) string { m := root.Get(name); return m.OptStr() }
-		name, kind, shared, to := root.Get("name"), root.Get("kind"), root.Get("shared"), root.Get("to")
-		v.Name, v.Kind, v.Shared = name.Str(), record.ReceiverKind(kind.Str()), shared.OptBool(false)
-		v.Settings = record.ReceiverSettings{URL: text("url"), Secret: text("secret"), Authorization: text("authorization"),
-			CA: text("ca"), Language: text("language"), Server: text("server"), TLS: text("tls"), User: text("user"),
-			Password: text("password"), From: text("from"), To: readTexts(&to)}
-	})
-	if err != nil {
-		return err
-	}
-	v, err = engine.AddReceiver(r.Context(), caller, v)
-	if err != nil {
-		return err
-	}
-	return answer(w, http.StatusCreated, client.CreatedID{ID: v.ID})
-}
-
-func readTexts(v *strictjson.Value) (list []string) {
-	v.OptList(maxNotifyList, func(e *strictjson.Value) { list = append(list, e.Str()) })
-	return list
-}
-
-func (a *api) deleteReceiver(w http.ResponseWriter, r *http.Request, caller gozzard.Caller) error {
-	engine, err := a.notify()
-	if err != nil {
-		return err
-	}
-	if err := engine.RemoveReceiver(r.Context(), caller, r.PathValue("receiver")); err != nil {
-		return err
-	}
-	return answer(w, http.StatusOK, struct{}{})
-}
-
-func (a *api) postReceiverTest(w http.ResponseWriter, r *http.Request, caller gozzard.Caller) error {
-	engine, err := a.notify()
-	if err != nil {
-		return err
-	}
-	if err := readFields[struct{}](w, r, maxShortBody, func(*strictjson.Value) {}); err != nil {
-		return err
-	}
-	if err := engine.Test(r.Context(), caller, r.PathValue("receiver")); err != nil {
-		return err
-	}
-	return answer(w, http.StatusOK, struct{}{})
 }
 
 // getSubscriptions lists subscriptions.

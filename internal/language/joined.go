@@ -9,7 +9,7 @@ const partEnd = "; "
 
 // Joined is the Chinese text of a finished message that is put together from several by semicolons, such as a verdict
 // with what became of the process. Parts that are not known stay as they are.
-func (c *Catalogue) Joined(text string) string { return c.joined(text, 4) }
+func (c *Catalogue) Joined(text string) string { return c.joined(text, 6) }
 
 // joined is Joined for an argument of an argument, as deep as depth says.
 func (c *Catalogue) joined(text string, depth int) string {

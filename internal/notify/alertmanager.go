@@ -22,6 +22,7 @@ const (
 // alertmanager posts alerts to Alertmanager itself.
 type alertmanager struct {
 	r    *record.Receiver
+	w    *words
 	http *http.Client
 	now  func() time.Time
 }
@@ -31,7 +32,7 @@ func newAlertmanager(e *Engine, r *record.Receiver) (sink, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &alertmanager{r: r, http: c, now: e.o.Now}, nil
+	return &alertmanager{r: r, w: e.wordsOf(r.Settings.Language), http: c, now: e.o.Now}, nil
 }
 
 func (h *alertmanager) Close() { h.http.CloseIdleConnections() }
@@ -66,7 +67,7 @@ func (h *alertmanager) post(ctx context.Context, list []Message) error {
 			case a.Firing():
 				end = now.Add(managerEnd)
 			}
-			alerts = append(alerts, managerAlert{Labels: labelsOf(a, list[i].Name), Annotations: annotationsOf(a, h.r.Settings.Language),
+			alerts = append(alerts, managerAlert{Labels: labelsOf(a, list[i].Name), Annotations: annotationsOf(h.w, a),
 				StartsAt: a.Starts, EndsAt: end})
 		}
 	}

@@ -10,6 +10,7 @@ import (
 	"os/exec"
 	"path/filepath"
 	"regexp"
+	"sync"
 	"time"
 
 	"github.com/gozzard/gozzard/internal/record"
@@ -32,9 +33,13 @@ var commandName = regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9._-]{0,62}$`)
 type commands struct {
 	folder  string
 	account *account // nil: that of the server
+
+	mu   sync.Mutex
+	runs map[string]chan struct{} // of each name, with room for one run: tests of admins wait for their turn, too
 }
 
-func newCommands(folder, name string) (c commands, err error) {
+func newCommands(folder, name string) (c *commands, err error) {
+	c = &commands{runs: map[string]chan struct{}{}}
 	if folder == "" {
 		if name != "" {
 			return c, errors.New("--notify-account needs --notify-commands")
@@ -54,7 +59,7 @@ func newCommands(folder, name string) (c commands, err error) {
 }
 
 // receivers lists the commands as receivers.
-func (c commands) receivers() (list []record.Receiver) {
+func (c *commands) receivers() (list []record.Receiver) {
 	if c.folder == "" {
 		return nil
 	}
@@ -71,8 +76,15 @@ func (c commands) receivers() (list []record.Receiver) {
 }
 
 // open makes the sink of a command.
-func (c commands) open(r *record.Receiver) (sink, error) {
-	return &command{path: filepath.Join(c.folder, r.Name), account: c.account, receiver: r}, nil
+func (c *commands) open(r *record.Receiver) (sink, error) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	turn := c.runs[r.Name]
+	if turn == nil {
+		turn = make(chan struct{}, 1)
+		c.runs[r.Name] = turn
+	}
+	return &command{path: filepath.Join(c.folder, r.Name), account: c.account, receiver: r, turn: turn}, nil
 }
 
 // command runs a program for every message. Its standard input is the message in the format of the webhook.
@@ -80,21 +92,28 @@ type command struct {
 	path     string
 	account  *account
 	receiver *record.Receiver
+	turn     chan struct{}
 }
 
 func (c *command) Close() {}
 
 func (c *command) Repeat(context.Context, []Message) error { return nil }
 
-// Send runs the program. There is no shell, and nothing of the message is in its arguments or its environment.
+// Send runs the program, once at a time. There is no shell, and nothing of the message is in its arguments or its environment.
 func (c *command) Send(ctx context.Context, m *Message) error {
 	// Check it each time: another file may be at its place by now.
 	if err := onlyOwnerWrites(c.path, false); err != nil {
 		return err
 	}
-	body, err := json.Marshal(newHookBody(c.receiver, m))
+	body, err := json.Marshal(newHookBody(wordsIn(english), c.receiver, m))
 	if err != nil {
 		return rejected{fmt.Errorf("cannot encode the message: %w", err)}
+	}
+	select {
+	case c.turn <- struct{}{}:
+		defer func() { <-c.turn }()
+	case <-ctx.Done():
+		return fmt.Errorf("the command %s still runs: one message at a time", c.receiver.Name)
 	}
 
 	// Run it.

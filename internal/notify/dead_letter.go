@@ -30,7 +30,7 @@ func (e *Engine) DeadLetters(ctx context.Context, caller gozzard.Caller) (list [
 		d := record.DeadLetter{Notification: dead[i], ReceiverName: names[dead[i].Receiver]}
 		var m Message
 		if err := json.Unmarshal(dead[i].Body, &m); err == nil {
-			d.Title = title(&m, english, maxText)
+			d.Title = title(wordsIn(english), &m, maxText)
 		}
 		list = append(list, d)
 	}

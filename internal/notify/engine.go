@@ -8,6 +8,7 @@ import (
 
 	"github.com/gozzard/gozzard"
 	"github.com/gozzard/gozzard/internal/fleet"
+	"github.com/gozzard/gozzard/internal/language"
 	"github.com/gozzard/gozzard/internal/record"
 )
 
@@ -26,6 +27,8 @@ const (
 type Store interface {
 	Receivers(ctx context.Context) ([]record.Receiver, error)
 	AddReceiver(ctx context.Context, v record.Receiver, audit gozzard.AuditRow) error
+	// ChangeReceiver replaces a receiver, if it is still as it was.
+	ChangeReceiver(ctx context.Context, was, v record.Receiver, audit gozzard.AuditRow) error
 	RemoveReceiver(ctx context.Context, id string, audit gozzard.AuditRow) error
 	Subscriptions(ctx context.Context) ([]record.Subscription, error)
 	AddSubscription(ctx context.Context, v record.Subscription, audit gozzard.AuditRow) error
@@ -37,9 +40,11 @@ type Store interface {
 	SaveNotify(ctx context.Context, ch *record.NotifyChange) error
 	SaveLost(ctx context.Context, lost map[gozzard.AgentID]time.Time, back []gozzard.AgentID) error
 
-	// Waiting reads the oldest messages of a receiver that can still be delivered, and CountWaiting counts them.
+	// Waiting reads the oldest messages of a receiver that can still be delivered. Backlogs are those of all receivers that
+	// have messages, and RetryWaiting makes messages due at once.
 	Waiting(ctx context.Context, receiver string, limit int) ([]record.Notification, error)
-	CountWaiting(ctx context.Context) (map[string]int, error)
+	Backlogs(ctx context.Context) (map[string]record.Backlog, error)
+	RetryWaiting(ctx context.Context, receiver string, now time.Time) error
 	Delivered(ctx context.Context, id int64) error
 	Undelivered(ctx context.Context, n *record.Notification) error
 	Dead(ctx context.Context, limit int) ([]record.Notification, error)
@@ -92,7 +97,8 @@ type Settings struct {
 type Engine struct {
 	o        Options
 	dial     *dialer
-	commands commands
+	commands *commands
+	verdicts func() *language.Catalogue // Chinese texts of agents
 
 	mu   sync.Mutex
 	beat map[string][]record.Alert // firing alerts of each subscription, for Alertmanager
@@ -135,7 +141,7 @@ func New(o Options) (*Engine, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &Engine{o: o, dial: d, commands: c, beat: map[string][]record.Alert{}}, nil
+	return &Engine{o: o, dial: d, commands: c, verdicts: sync.OnceValue(language.Verdicts), beat: map[string][]record.Alert{}}, nil
 }
 
 // Run works until ctx ends. It begins with what the record has: another server may have done this work before.

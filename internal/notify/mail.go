@@ -29,6 +29,7 @@ const mailLines = 50
 // mailer sends messages by SMTP.
 type mailer struct {
 	r    *record.Receiver
+	w    *words
 	dial *dialer
 	host string
 	port int
@@ -48,7 +49,7 @@ func newMail(e *Engine, r *record.Receiver) (sink, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &mailer{r: r, dial: e.dial, host: host, port: int(port), tls: config}, nil
+	return &mailer{r: r, w: e.wordsOf(r.Settings.Language), dial: e.dial, host: host, port: int(port), tls: config}, nil
 }
 
 func (s *mailer) Close() {}
@@ -84,7 +85,7 @@ func (s *mailer) message(m *Message) (*mail.Msg, error) {
 	if err := msg.To(s.r.Settings.To...); err != nil {
 		return nil, fmt.Errorf("the addresses of the mail: %w", err)
 	}
-	msg.Subject(title(m, s.r.Settings.Language, 300))
+	msg.Subject(title(s.w, m, 300))
 	msg.SetDate()
 	domain := "gozzard.invalid"
 	if _, after, ok := strings.Cut(s.r.Settings.From, "@"); ok {
@@ -93,8 +94,8 @@ func (s *mailer) message(m *Message) (*mail.Msg, error) {
 	msg.SetMessageIDWithValue(m.ID + "@" + domain) // a mail that comes twice has the same id
 	msg.SetGenHeader("Auto-Submitted", "auto-generated")
 	msg.SetGenHeader("X-Gozzard-Message", m.ID)
-	msg.SetBodyString(mail.TypeTextPlain, title(m, s.r.Settings.Language, maxText)+"\n\n"+
-		strings.Join(lines(m, s.r.Settings.Language, mailLines), "\n")+"\n")
+	msg.SetBodyString(mail.TypeTextPlain, title(s.w, m, maxText)+"\n\n"+
+		strings.Join(lines(s.w, m, mailLines), "\n")+"\n")
 	return msg, nil
 }
 

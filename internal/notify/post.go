@@ -104,12 +104,13 @@ func (e *Engine) publish() {
 	}
 }
 
-// countWaiting shows how many messages wait, and wakes the senders that have some.
+// countWaiting shows how many messages wait, and wakes the senders that have some: an admin may have asked for them on another
+// server.
 func (e *Engine) countWaiting(ctx context.Context, look bool) error {
 	if !look {
 		return nil
 	}
-	n, err := e.o.Store.CountWaiting(ctx)
+	list, err := e.o.Store.Backlogs(ctx)
 	if err != nil {
 		return err
 	}
@@ -117,12 +118,12 @@ func (e *Engine) countWaiting(ctx context.Context, look bool) error {
 	for _, kind := range allKinds() {
 		byKind[string(kind)] = 0
 	}
-	for id, count := range n {
+	for id, b := range list {
 		if r, ok := e.receives[id]; ok {
-			byKind[string(r.Kind)] += count
+			byKind[string(r.Kind)] += b.Waiting
 		}
-		if s := e.senders[id]; s != nil { // an admin may have asked for a dead letter again
-			s.wakeUp()
+		if s := e.senders[id]; s != nil {
+			s.look(&b)
 		}
 	}
 	if e.o.Metrics != nil {

@@ -17,6 +17,7 @@ import (
 // The words of the audit rows, followed by the id. They are stored, so they cannot change.
 const (
 	auditAddReceiver    = "notify:receiver:"
+	auditChangeReceiver = "notify:change-receiver:"
 	auditRemoveReceiver = "notify:remove-receiver:"
 	auditTest           = "notify:test:"
 	auditSubscribe      = "notify:subscribe:"
@@ -225,41 +226,4 @@ func (e *Engine) RemoveReceiver(ctx context.Context, caller gozzard.Caller, id s
 		}
 	}
 	return e.o.Store.RemoveReceiver(ctx, id, e.row(caller, auditRemoveReceiver+clean(id, 40)))
-}
-
-// Test sends a message to a receiver at once, and returns why it did not arrive.
-func (e *Engine) Test(ctx context.Context, caller gozzard.Caller, id string) error {
-	if err := checkAdmin(caller); err != nil {
-		return err
-	}
-	list, err := e.Receivers(ctx, caller)
-	if err != nil {
-		return err
-	}
-	i := find(list, id)
-	if i < 0 {
-		return gozzard.Errorf(gozzard.ErrNotFound, "there is no receiver %.40q", id)
-	}
-	id = list[i].ID
-
-	// The audit says so before anything leaves the server.
-	if err := e.o.Store.AddAudit(ctx, []gozzard.AuditRow{e.row(caller, auditTest+clean(id, 80))}); err != nil {
-		return err
-	}
-	to, err := e.open(&list[i])
-	if err != nil {
-		return gozzard.Errorf(gozzard.ErrConflict, "the receiver cannot be used: %s", clean(err.Error(), maxText))
-	}
-	defer to.Close()
-	ctx, cancel := context.WithTimeout(ctx, sendTime)
-	defer cancel()
-	now := e.o.Now().UTC()
-	err = to.Send(ctx, &Message{ID: newID(), Name: "test", Test: true, At: now, Group: map[string]string{}, Resolved: 1,
-		Alerts: []record.Alert{{Fingerprint: "0", Kind: kindTest, Starts: now, Ends: now}}})
-	if err != nil {
-		e.count(&list[i], "failed")
-		return gozzard.Errorf(gozzard.ErrConflict, "the test message did not arrive: %s", clean(err.Error(), maxText))
-	}
-	e.count(&list[i], "sent")
-	return nil
 }

@@ -29,6 +29,7 @@ const (
 // robot posts messages to a robot of a chat group.
 type robot struct {
 	r    *record.Receiver
+	w    *words
 	http *http.Client
 	now  func() time.Time
 }
@@ -38,7 +39,7 @@ func newRobot(e *Engine, r *record.Receiver) (sink, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &robot{r: r, http: c, now: e.o.Now}, nil
+	return &robot{r: r, w: e.wordsOf(r.Settings.Language), http: c, now: e.o.Now}, nil
 }
 
 func (h *robot) Close() { h.http.CloseIdleConnections() }
@@ -102,9 +103,8 @@ func accepted(answer []byte) error {
 
 // markdown is a message as Markdown of at most max bytes. Whole lines are left out if there are too many.
 func (h *robot) markdown(m *Message, max int) string {
-	language := h.r.Settings.Language
-	head := "**" + plain(title(m, language, 300)) + "**"
-	list := lines(m, language, robotLines)
+	head := "**" + plain(title(h.w, m, 300)) + "**"
+	list := lines(h.w, m, robotLines)
 	if m.Test {
 		list = nil
 	}
@@ -112,7 +112,7 @@ func (h *robot) markdown(m *Message, max int) string {
 		text := head
 		shown := list
 		if n < len(list) {
-			shown = append(append([]string{}, list[:n]...), fmt.Sprintf(wordsOf(language).left, m.Total()-n))
+			shown = append(append([]string{}, list[:n]...), fmt.Sprintf(h.w.left, m.Total()-n))
 		}
 		for _, l := range shown {
 			text += "\n> " + plain(l)
@@ -140,7 +140,7 @@ func (h *robot) dingTalk(m *Message) any {
 	// its Markdown joins lines that have no empty line between them
 	text := strings.ReplaceAll(h.markdown(m, dingTalkText), "\n", "\n\n")
 	return map[string]any{"msgtype": "markdown", "markdown": map[string]any{
-		"title": plain(title(m, h.r.Settings.Language, 120)), "text": text}}
+		"title": plain(title(h.w, m, 120)), "text": text}}
 }
 
 // dingTalkURL is the address with the signature: HMAC-SHA256 of the time in milliseconds, a line break and the secret, by
@@ -170,14 +170,14 @@ func (h *robot) feishu(m *Message) any {
 		language = "zh_cn"
 	}
 	content, size := [][]any{}, 0
-	for _, l := range lines(m, h.r.Settings.Language, robotLines) {
+	for _, l := range lines(h.w, m, robotLines) {
 		if size += len(l) + 64; size > feishuText || m.Test {
 			break
 		}
 		content = append(content, []any{map[string]string{"tag": "text", "text": l}})
 	}
 	body := map[string]any{"msg_type": "post", "content": map[string]any{"post": map[string]any{language: map[string]any{
-		"title": title(m, h.r.Settings.Language, 300), "content": content}}}}
+		"title": title(h.w, m, 300), "content": content}}}}
 
 	if secret := h.r.Settings.Secret; secret != "" {
 		at := strconv.FormatInt(h.now().Unix(), 10)
@@ -192,10 +192,10 @@ func (h *robot) feishu(m *Message) any {
 // escaped as it wants.
 func (h *robot) slack(m *Message) any {
 	escape := strings.NewReplacer("&", "&amp;", "<", "&lt;", ">", "&gt;")
-	head := title(m, h.r.Settings.Language, 140)
+	head := title(h.w, m, 140)
 	blocks := []any{map[string]any{"type": "header", "text": map[string]any{"type": "plain_text", "text": head, "emoji": false}}}
 	text, size := "", 0
-	for _, l := range lines(m, h.r.Settings.Language, robotLines) {
+	for _, l := range lines(h.w, m, robotLines) {
 		if size += len(l) + 1; size > slackText || m.Test {
 			break
 		}

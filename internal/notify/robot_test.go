@@ -184,7 +184,7 @@ func TestRobotThatRejects(t *testing.T) {
 	b.answer = `{"errcode":0,"errmsg":"ok"}`
 	b.mu.Unlock()
 	r.until("the message is delivered", func() bool {
-		n, err := r.store.CountWaiting(t.Context())
-		return err == nil && n[id] == 0
+		n, err := r.store.Backlogs(t.Context())
+		return err == nil && n[id].Waiting == 0
 	})
 }

@@ -8,6 +8,7 @@ import (
 	"math/rand/v2"
 	"strconv"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/gozzard/gozzard"
@@ -39,7 +40,9 @@ type sender struct {
 	e        *Engine
 	receiver record.Receiver
 	sink     sink
-	wake     chan struct{}
+	wake     chan struct{} // there is a new message
+	again    chan struct{} // somebody wants a message to be tried now, also after a failure
+	next     atomic.Int64  // Unix milliseconds: when the record says that the message that failed is tried; 0: none failed
 	cancel   context.CancelFunc
 	done     sync.WaitGroup
 
@@ -47,10 +50,11 @@ type sender struct {
 	tries int           // that failed in a row
 }
 
-// keepSenders starts senders of new receivers and stops those of receivers that were removed.
+// keepSenders starts senders of new receivers and stops those of receivers that were removed. A receiver that was changed
+// gets a new one: nothing more goes to its former address.
 func (e *Engine) keepSenders(ctx context.Context) {
 	for id, s := range e.senders {
-		if _, known := e.receives[id]; !known {
+		if r, known := e.receives[id]; !known || !r.Same(&s.receiver) {
 			s.stop()
 			delete(e.senders, id)
 		}
@@ -59,7 +63,7 @@ func (e *Engine) keepSenders(ctx context.Context) {
 		if e.senders[id] != nil {
 			continue
 		}
-		s := &sender{e: e, receiver: r, wake: make(chan struct{}, 1), wait: minRetry}
+		s := &sender{e: e, receiver: r, wake: make(chan struct{}, 1), again: make(chan struct{}, 1), wait: minRetry}
 		var err error
 		if s.sink, err = e.open(&r); err != nil {
 			s.sink = broken{err}
@@ -86,10 +90,24 @@ func (s *sender) stop() {
 	s.sink.Close()
 }
 
-func (s *sender) wakeUp() {
+func (s *sender) wakeUp() { signal(s.wake) }
+
+func signal(c chan struct{}) {
 	select {
-	case s.wake <- struct{}{}:
+	case c <- struct{}{}:
 	default:
+	}
+}
+
+// look wakes the sender if messages wait. If the record has an earlier time for the next try than the sender, somebody
+// wants it now: a test was successful, or an admin asked for a dead letter.
+func (s *sender) look(b *record.Backlog) {
+	if b.Waiting == 0 {
+		return
+	}
+	s.wakeUp()
+	if b.Next.UnixMilli() < s.next.Load() {
+		signal(s.again)
 	}
 }
 
@@ -109,6 +127,8 @@ func (s *sender) run(ctx context.Context) {
 		case <-beat.C:
 			s.repeat(ctx)
 		case <-s.wakeIf(err == nil):
+		case <-s.again:
+			s.wait = minRetry
 		case <-time.After(pause):
 		}
 	}
@@ -143,12 +163,13 @@ func (s *sender) deliver(ctx context.Context) (pause time.Duration, err error) {
 		return minRetry, err
 	}
 	for i := range list {
-		if err := s.one(ctx, &list[i]); err != nil {
-			pause = s.wait/2 + rand.N(s.wait)
+		pause = s.wait/2 + rand.N(s.wait/2+1)
+		if err := s.one(ctx, &list[i], pause); err != nil {
 			s.wait = min(2*s.wait, maxRetry)
 			return pause, err
 		}
 		s.wait = minRetry
+		s.next.Store(0)
 	}
 	if len(list) == sendBatch {
 		return 0, nil
@@ -158,7 +179,7 @@ func (s *sender) deliver(ctx context.Context) (pause time.Duration, err error) {
 
 // one delivers one message. An error means that the receiver fails; a message that only it rejects does not stop those
 // behind it.
-func (s *sender) one(ctx context.Context, n *record.Notification) error {
+func (s *sender) one(ctx context.Context, n *record.Notification, pause time.Duration) error {
 	// Read it, and leave out what the owner of the subscription may not see now.
 	var m Message
 	if err := json.Unmarshal(n.Body, &m); err != nil {
@@ -196,10 +217,11 @@ func (s *sender) one(ctx context.Context, n *record.Notification) error {
 	if s.e.o.Now().Sub(n.Created) > maxAge || bad && n.Tries >= maxRejected {
 		return s.bury(ctx, n, err)
 	}
-	n.Error, n.Next = clean(err.Error(), maxText), s.e.o.Now().Add(s.wait)
+	n.Error, n.Next = clean(err.Error(), maxText), s.e.o.Now().Add(pause)
 	if stored := s.e.o.Store.Undelivered(ctx, n); stored != nil {
 		return stored
 	}
+	s.next.Store(n.Next.UnixMilli())
 	return err
 }
 

@@ -30,18 +30,31 @@ type words struct {
 	process  string
 	task     string
 	test     string
+	colon    string
+	comma    string
+	part     string              // between the parts of a line
+	said     func(string) string // what an agent or the server wrote, in this language
 }
 
-func wordsOf(language string) *words {
+// wordsOf are the texts in the language of a receiver.
+func (e *Engine) wordsOf(language string) *words {
+	w := wordsIn(language)
 	if language == chinese {
-		return &words{firing: "告警", resolved: "已恢复", repeated: "仍未恢复", left: "另有 %d 条未列出", since: "开始于 %s",
+		w.said = func(text string) string { return e.verdicts().Joined(text) }
+	}
+	return w
+}
+
+func wordsIn(language string) *words {
+	if language == chinese {
+		return &words{colon: "：", comma: "，", part: "；", firing: "告警", resolved: "已恢复", repeated: "仍未恢复", left: "另有 %d 条未列出", since: "开始于 %s",
 			until: "结束于 %s，持续 %s", host: "主机", process: "进程", task: "任务", test: "这是一条测试消息：该接收方工作正常",
 			kinds: map[string]string{kindTest: "测试", kindCrashLoop: "反复崩溃", kindHostLost: "主机失联", kindLimit: "超出资源限制", kindTaskFailed: "任务失败",
 				kindHealth: "健康检查失败", kindStartFailed: "启动失败", kindEnded: "进程退出", kindRestartFailed: "重启失败",
 				kindGaveUp: "已放弃重启", kindOrphaned: "主进程退出，其余进程仍在运行", kindPolicy: "主机策略变更", kindForeign: "上报了不属于本机的地址",
 				kindLeftOut: "部分拓扑未采用"}}
 	}
-	return &words{firing: "firing", resolved: "resolved", repeated: "still firing", left: "%d more are not listed", since: "since %s",
+	return &words{colon: ": ", comma: ", ", part: "; ", said: func(text string) string { return text }, firing: "firing", resolved: "resolved", repeated: "still firing", left: "%d more are not listed", since: "since %s",
 		until: "until %s, for %s", host: "host", process: "process", task: "task",
 		test: "This is a test message: the receiver works",
 		kinds: map[string]string{kindTest: "test", kindCrashLoop: "crash loop", kindHostLost: "host lost", kindLimit: "limit exceeded",
@@ -52,11 +65,13 @@ func wordsOf(language string) *words {
 }
 
 // annotationsOf are the texts of an alert.
-func annotationsOf(a *record.Alert, language string) map[string]string {
-	w := wordsOf(language)
-	out := map[string]string{"summary": clean(w.kinds[a.Kind]+": "+subject(w, a), maxText)}
+func annotationsOf(w *words, a *record.Alert) map[string]string {
+	if a.Kind == kindTest {
+		return map[string]string{"summary": w.test}
+	}
+	out := map[string]string{"summary": clean(w.kinds[a.Kind]+w.colon+subject(w, a), maxText)}
 	if a.Message != "" {
-		out["description"] = clean(a.Message, maxText)
+		out["description"] = clean(w.said(a.Message), maxText)
 	}
 	return out
 }
@@ -73,7 +88,7 @@ func subject(w *words, a *record.Alert) string {
 	if a.Task != "" {
 		parts = append(parts, w.task+" "+clean(a.Task, 64))
 	}
-	return strings.Join(parts, ", ")
+	return strings.Join(parts, w.comma)
 }
 
 func hostText(a *record.Alert) string {
@@ -88,8 +103,7 @@ func hostText(a *record.Alert) string {
 }
 
 // title is a message in one line.
-func title(m *Message, language string, max int) string {
-	w := wordsOf(language)
+func title(w *words, m *Message, max int) string {
 	if m.Test {
 		return cut("[Gozzard] "+w.test, max)
 	}
@@ -110,11 +124,11 @@ func title(m *Message, language string, max int) string {
 			kinds = append(kinds, k)
 		}
 	}
-	text := fmt.Sprintf("[Gozzard] %s %d: %s", state, max1(m.Firing, m.Resolved), strings.Join(kinds, ", "))
+	text := fmt.Sprintf("[Gozzard] %s %d%s%s", state, max1(m.Firing, m.Resolved), w.colon, strings.Join(kinds, w.comma))
 	if len(m.Alerts) == 1 {
-		text += ": " + subject(w, &m.Alerts[0])
+		text += w.colon + subject(w, &m.Alerts[0])
 	} else if ns := m.Group["namespace"]; ns != "" {
-		text += ": " + ns
+		text += w.colon + ns
 	}
 	return clean(text, max)
 }
@@ -127,8 +141,7 @@ func max1(firing, resolved int) int {
 }
 
 // lines are the alerts of a message, one line each, already cleaned. The last one says how many are left out.
-func lines(m *Message, language string, max int) (list []string) {
-	w := wordsOf(language)
+func lines(w *words, m *Message, max int) (list []string) {
 	for i := range m.Alerts {
 		if i == max {
 			break
@@ -139,9 +152,9 @@ func lines(m *Message, language string, max int) (list []string) {
 			state = w.resolved
 			when = fmt.Sprintf(w.until, moment(a.Ends), a.Ends.Sub(a.Starts).Round(time.Second))
 		}
-		text := fmt.Sprintf("[%s] %s: %s; %s", state, w.kinds[a.Kind], subject(w, a), when)
+		text := fmt.Sprintf("[%s] %s%s%s%s%s", state, w.kinds[a.Kind], w.colon, subject(w, a), w.part, when)
 		if a.Message != "" {
-			text += "; " + a.Message
+			text += w.part + w.said(a.Message)
 		}
 		list = append(list, clean(text, maxText))
 	}

@@ -25,6 +25,7 @@ const (
 // webhook posts messages in the format of Alertmanager's webhooks, version 4.
 type webhook struct {
 	r    *record.Receiver
+	w    *words
 	http *http.Client
 	now  func() time.Time
 }
@@ -34,7 +35,7 @@ func newWebhook(e *Engine, r *record.Receiver) (sink, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &webhook{r: r, http: c, now: e.o.Now}, nil
+	return &webhook{r: r, w: e.wordsOf(r.Settings.Language), http: c, now: e.o.Now}, nil
 }
 
 func (h *webhook) Close() { h.http.CloseIdleConnections() }
@@ -67,7 +68,7 @@ type hookAlert struct {
 }
 
 // newHookBody renders a message.
-func newHookBody(r *record.Receiver, m *Message) hookBody {
+func newHookBody(w *words, r *record.Receiver, m *Message) hookBody {
 	b := hookBody{Version: "4", GroupKey: "{}:" + labelText(m.Group), TruncatedAlerts: m.LeftOut(), Status: m.Status(), Receiver: r.Name,
 		GroupLabels: m.Group, Alerts: []hookAlert{}}
 	if b.GroupLabels == nil {
@@ -75,7 +76,7 @@ func newHookBody(r *record.Receiver, m *Message) hookBody {
 	}
 	for i := range m.Alerts {
 		a := &m.Alerts[i]
-		x := hookAlert{Status: "firing", Labels: labelsOf(a, m.Name), Annotations: annotationsOf(a, r.Settings.Language),
+		x := hookAlert{Status: "firing", Labels: labelsOf(a, m.Name), Annotations: annotationsOf(w, a),
 			StartsAt: a.Starts, EndsAt: a.Ends, Fingerprint: a.Fingerprint}
 		if !a.Firing() {
 			x.Status = "resolved"
@@ -115,7 +116,7 @@ func labelText(labels map[string]string) string {
 
 // Send posts a message.
 func (h *webhook) Send(ctx context.Context, m *Message) error {
-	body, err := json.Marshal(newHookBody(h.r, m))
+	body, err := json.Marshal(newHookBody(h.w, h.r, m))
 	if err != nil {
 		return rejected{fmt.Errorf("cannot encode the message: %w", err)}
 	}

@@ -1,6 +1,7 @@
 package record
 
 import (
+	"reflect"
 	"time"
 
 	"github.com/gozzard/gozzard"
@@ -30,6 +31,19 @@ type Receiver struct {
 	Settings ReceiverSettings
 	Creator  gozzard.Caller
 	Created  time.Time
+}
+
+// Same reports whether two receivers have the same settings.
+func (r *Receiver) Same(o *Receiver) bool {
+	return r.ID == o.ID && r.Name == o.Name && r.Kind == o.Kind && r.Shared == o.Shared && reflect.DeepEqual(r.Settings, o.Settings)
+}
+
+// ReceiverChange has the settings of a receiver that change. What is nil stays as it is; an empty text removes a setting.
+type ReceiverChange struct {
+	Name, URL, Secret, Authorization, CA, Language, Server, TLS, User, Password, From *string
+
+	Shared *bool
+	To     []string
 }
 
 // ReceiverSettings are stored as JSON. Secret, Authorization and Password are in no answer of the API.
@@ -118,6 +132,17 @@ type Notification struct {
 	Next         time.Time // not before
 	Dead         bool      // it is not tried any more
 	Error        string    // of the last try
+}
+
+// Backlog is what was not delivered to a receiver. Messages are tried in their order, so the first one that waits has the
+// last error.
+type Backlog struct {
+	Waiting int
+	Oldest  time.Time // of those that wait
+	Tries   int       // of the first one that failed
+	Error   string    // of the last of these tries
+	Next    time.Time // when the first one is tried
+	Dead    int       // messages that are not tried any more
 }
 
 // DeadLetter is a message that could not be delivered, as admins see it.

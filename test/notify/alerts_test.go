@@ -132,7 +132,7 @@ func commandFolder(t *testing.T) (folder, out string) {
 	if err := os.Chmod(folder, 0o755); err != nil {
 		t.Fatal(err)
 	}
-	script := "#!/bin/sh\ncd " + out + "\nid -un > account\ncat > $GOZZARD_MESSAGE.json.new && mv $GOZZARD_MESSAGE.json.new $GOZZARD_MESSAGE.json\n"
+	script := "#!/bin/sh\ncd " + out + "\nid -un > account.$$ && mv account.$$ account\ncat > $GOZZARD_MESSAGE.json.new && mv $GOZZARD_MESSAGE.json.new $GOZZARD_MESSAGE.json\n"
 	if err := os.WriteFile(filepath.Join(folder, "save"), []byte(script), 0o755); err != nil {
 		t.Fatal(err)
 	}

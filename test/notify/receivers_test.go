@@ -20,6 +20,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"regexp"
 	"strings"
 	"sync"
 	"syscall"
@@ -256,6 +257,9 @@ func TestAlertmanagerAndMail(t *testing.T) {
 		return true
 	})
 	for _, m := range office.got() {
+		if english := unspoken(m.Body); english != "" {
+			t.Errorf("%q is English in %s", english, m.Body)
+		}
 		if !m.TLS || !m.User || m.From != "gozzard@example.com" || len(m.To) != 2 {
 			t.Errorf("%+v", m)
 		}
@@ -273,6 +277,13 @@ func TestAlertmanagerAndMail(t *testing.T) {
 		}
 	}
 }
+
+// unspoken finds three English words in a row in a Chinese text. The output of a program stays as it is.
+func unspoken(text string) string {
+	return threeWords.FindString(text)
+}
+
+var threeWords = regexp.MustCompile(`[A-Za-z]{2,} [a-z]{2,} [a-z]{2,}`)
 
 // TestMailWithoutTLSStaysHere: mail without TLS goes to this machine only, and a mail server without STARTTLS gets nothing.
 func TestMailWithoutTLSStaysHere(t *testing.T) {

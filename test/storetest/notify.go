@@ -19,7 +19,7 @@ type NotifyRecord interface{ notify.Store }
 func RunNotify(t *testing.T, open func(*testing.T) NotifyRecord) {
 	for name, f := range map[string]func(*testing.T, NotifyRecord){
 		"receivers": notifyReceivers, "subscriptions": notifySubscriptions, "state": notifyState, "messages": notifyMessages,
-		"bounds": notifyBounds,
+		"bounds": notifyBounds, "changed receivers": notifyChanges,
 	} {
 		t.Run(name, func(t *testing.T) { f(t, open(t)) })
 	}
@@ -62,10 +62,45 @@ func notifyReceivers(t *testing.T, s NotifyRecord) {
 
 	must(t, s.RemoveReceiver(t.Context(), "a", notifyRow("remove")))
 	wantKind(t, s.RemoveReceiver(t.Context(), "a", notifyRow("none")), gozzard.ErrNotFound)
-	if n, err := s.CountWaiting(t.Context()); err != nil || len(n) != 0 {
+	if n, err := s.Backlogs(t.Context()); err != nil || len(n) != 0 {
 		t.Errorf("messages of a receiver that is gone: %v, %v", n, err)
 	}
 	if acts := notifyActs(t, s); !slices.Equal(acts, []string{"add", "remove"}) {
+		t.Errorf("the audit has %v", acts)
+	}
+}
+
+// notifyChanges: a receiver is changed if it is still as it was, and keeps its id, kind and creator.
+func notifyChanges(t *testing.T, s NotifyRecord) {
+	r := record.Receiver{ID: "a", Name: "pager", Kind: record.ReceiverWebhook, Created: start, Creator: gozzard.Caller{App: "admin"},
+		Settings: record.ReceiverSettings{URL: "https://one.example.com/", Secret: "\x00密"}}
+	other := r
+	other.ID, other.Name = "b", "other"
+	must(t, s.AddReceiver(t.Context(), r, notifyRow("add")))
+	must(t, s.AddReceiver(t.Context(), other, notifyRow("other")))
+	read := func() record.Receiver {
+		t.Helper()
+		list, err := s.Receivers(t.Context())
+		must(t, err)
+		i := slices.IndexFunc(list, func(r record.Receiver) bool { return r.ID == "a" })
+		return list[i]
+	}
+
+	was := read()
+	is := was
+	is.Name, is.Shared, is.Settings.URL = "renamed", true, "https://two.example.com/"
+	must(t, s.ChangeReceiver(t.Context(), was, is, notifyRow("change")))
+	if got := read(); !got.Same(&is) || got.Creator.App != "admin" || !got.Created.Equal(start) {
+		t.Errorf("got %+v", got)
+	}
+
+	wantKind(t, s.ChangeReceiver(t.Context(), was, is, notifyRow("late")), gozzard.ErrConflict)
+	same := is
+	same.Name = "other"
+	wantKind(t, s.ChangeReceiver(t.Context(), is, same, notifyRow("name")), gozzard.ErrConflict)
+	must(t, s.RemoveReceiver(t.Context(), "a", notifyRow("remove")))
+	wantKind(t, s.ChangeReceiver(t.Context(), is, was, notifyRow("gone")), gozzard.ErrNotFound)
+	if acts := notifyActs(t, s); !slices.Equal(acts, []string{"add", "other", "change", "remove"}) {
 		t.Errorf("the audit has %v", acts)
 	}
 }
@@ -91,7 +126,7 @@ func notifySubscriptions(t *testing.T, s NotifyRecord) {
 	wantKind(t, s.RemoveSubscription(t.Context(), "s", notifyRow("none")), gozzard.ErrNotFound)
 	st, err := s.NotifyState(t.Context())
 	must(t, err)
-	n, err := s.CountWaiting(t.Context())
+	n, err := s.Backlogs(t.Context())
 	must(t, err)
 	if len(st.Alerts)+len(n) != 0 {
 		t.Errorf("left: %+v, %v", st.Alerts, n)
@@ -162,6 +197,22 @@ func notifyMessages(t *testing.T, s NotifyRecord) {
 		t.Errorf("got %+v", list)
 	}
 
+	backlogs := func() map[string]record.Backlog {
+		t.Helper()
+		n, err := s.Backlogs(ctx)
+		must(t, err)
+		return n
+	}
+	if n := backlogs(); len(n) != 2 || n["b"].Waiting != 1 || n["a"].Waiting != 1 || n["a"].Dead != 1 || n["a"].Tries != 2 ||
+		n["a"].Error != "no answer" || !n["a"].Next.Equal(start.Add(time.Hour)) {
+		t.Errorf("got %+v", n)
+	}
+	must(t, s.RetryWaiting(ctx, "a", start.Add(time.Minute)))
+	must(t, s.RetryWaiting(ctx, "a", start.Add(time.Hour))) // never later
+	if n := backlogs(); !n["a"].Next.Equal(start.Add(time.Minute)) {
+		t.Errorf("got %+v", n)
+	}
+
 	dead, err := s.Dead(ctx, 10)
 	must(t, err)
 	if len(dead) != 1 || string(dead[0].Body) != `{"n":3}` || dead[0].Error != "rejected" {
@@ -189,18 +240,19 @@ func notifyBounds(t *testing.T, s NotifyRecord) {
 		must(t, s.SaveNotify(ctx, &record.NotifyChange{Messages: list}))
 	}
 	add(t.Context(), record.MaxWaiting+more)
-	n, err := s.CountWaiting(t.Context())
+	n, err := s.Backlogs(t.Context())
 	must(t, err)
 	dead, err := s.Dead(t.Context(), 10*record.MaxDead)
 	must(t, err)
-	if n["a"] != record.MaxWaiting || len(dead) != more || string(dead[more-1].Body) != "0" || dead[0].Error == "" {
-		t.Fatalf("%d wait, %d are dead", n["a"], len(dead))
+	if n["a"].Waiting != record.MaxWaiting || n["a"].Dead != more || len(dead) != more || string(dead[more-1].Body) != "0" || dead[0].Error == "" {
+		t.Fatalf("%+v, %d are dead", n["a"], len(dead))
 	}
 
 	add(t.Context(), record.MaxDead+more)
 	dead, err = s.Dead(t.Context(), 10*record.MaxDead)
 	must(t, err)
-	if n, err = s.CountWaiting(t.Context()); err != nil || n["a"] != record.MaxWaiting || len(dead) != record.MaxDead {
-		t.Errorf("%d wait, %d are dead, %v", n["a"], len(dead), err)
+	if n, err = s.Backlogs(t.Context()); err != nil || n["a"].Waiting != record.MaxWaiting || n["a"].Dead != record.MaxDead ||
+		len(dead) != record.MaxDead {
+		t.Errorf("%+v, %d are dead, %v", n["a"], len(dead), err)
 	}
 }

@@ -40,6 +40,7 @@ var rowsElsewhere = map[string]string{
 	"POST /api/v1/config/jobs/{job}/stop":         "no job runs long enough here: test/storetest stop",
 	"POST /api/v1/receivers":                      "with receivers: test/notify TestNotifyActsAreInTheAudit",
 	"DELETE /api/v1/receivers/{receiver}":         "with receivers: test/notify TestNotifyActsAreInTheAudit",
+	"PUT /api/v1/receivers/{receiver}":            "with receivers: test/notify TestChangeReceiver",
 	"POST /api/v1/receivers/{receiver}/test":      "with receivers: test/notify TestNotifyActsAreInTheAudit",
 	"POST /api/v1/subscriptions":                  "with receivers: test/notify TestNotifyActsAreInTheAudit",
 	"DELETE /api/v1/subscriptions/{subscription}": "with receivers: test/notify TestNotifyActsAreInTheAudit",

@@ -174,6 +174,7 @@ var unproven = map[string]string{
 	"POST /api/v1/config/jobs/{job}/stop":         "no job runs long enough here: test/fleettest TestTT5RolloutStopped",
 	"POST /api/v1/receivers":                      "with receivers: test/notify TestTI19SubscriberSeesOnlyItsOwn",
 	"DELETE /api/v1/receivers/{receiver}":         "with receivers: test/notify TestTI19SubscriberSeesOnlyItsOwn",
+	"PUT /api/v1/receivers/{receiver}":            "with receivers: test/notify TestTI20SecretsStayAtTheirPlace",
 	"POST /api/v1/receivers/{receiver}/test":      "with receivers: test/notify TestTI19SubscriberSeesOnlyItsOwn",
 	"POST /api/v1/subscriptions":                  "with receivers: test/notify TestTI19SubscriberSeesOnlyItsOwn",
 	"DELETE /api/v1/subscriptions/{subscription}": "with receivers: test/notify TestTI19SubscriberSeesOnlyItsOwn",

@@ -1,0 +1,204 @@
+//go:build linux
+
+package notify_test
+
+import (
+	"io"
+	"net"
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	ft "github.com/gozzard/gozzard/test/fleettest"
+)
+
+// catcher keeps whole requests.
+type catcher struct {
+	*httptest.Server
+	mu       sync.Mutex
+	requests []string // headers and bodies
+}
+
+func newCatcher(t *testing.T) *catcher {
+	c := &catcher{}
+	c.Server = httptest.NewServer(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) {
+		body, _ := io.ReadAll(r.Body)
+		var b strings.Builder
+		_ = r.Header.Write(&b)
+		c.mu.Lock()
+		defer c.mu.Unlock()
+		c.requests = append(c.requests, r.RequestURI+"\r\n"+b.String()+"\r\n"+string(body))
+	}))
+	t.Cleanup(c.Close)
+	return c
+}
+
+func (c *catcher) got() []string {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return append([]string(nil), c.requests...)
+}
+
+// TestChangeReceiver: settings of a receiver change, and its secrets stay. Messages that wait go to the new place.
+func TestChangeReceiver(t *testing.T) {
+	t.Parallel() // it mostly waits
+	s := ft.StartServer(t, "", "--notify-allow", "127.0.0.0/8")
+	before, after := newHook(t), newHook(t)
+	key := secretFile(t, secret)
+	id := cli(t, s, "notify", "receivers", "create", "hook", "--receiver-kind", "webhook", "--to-url", before.URL, "--secret-file", key)
+	cli(t, s, "notify", "subscriptions", "create", "all", "--receiver", "hook", "--alert", "start_failed", "--wait", "1s", "--interval",
+		"1s", "--group-by", "name")
+	startAgent(t, s, 1)
+
+	// The language changes, and the hook still gets signatures of its secret.
+	cli(t, s, "notify", "receivers", "change", "hook", "--language", "zh", "--name", "pager")
+	start(t, s, 1, "first", "exit 3", nil)
+	before.await(t, "start_failed", "first", "firing")
+	m := before.got()[0]
+	if text := m.Alerts[0].Annotations; !strings.HasPrefix(text["summary"], "启动失败") || m.Receiver != "pager" ||
+		!strings.Contains(text["description"], "start_cmd 以 3 退出") {
+		t.Errorf("%q of the receiver %q", text, m.Receiver)
+	}
+
+	// What waits goes to the new place.
+	before.answers(http.StatusServiceUnavailable)
+	start(t, s, 1, "second", "exit 3", nil)
+	ft.Until(t, time.Minute, func() string { return "nothing waits" }, func() bool {
+		before.mu.Lock()
+		defer before.mu.Unlock()
+		return before.refused > 0
+	})
+	cli(t, s, "notify", "receivers", "change", id, "--to-url", after.URL, "--secret-file", key)
+	after.await(t, "start_failed", "second", "firing")
+	before.answers(http.StatusOK)
+	start(t, s, 1, "third", "exit 3", nil)
+	after.await(t, "start_failed", "third", "firing")
+	if has(before.got(), "start_failed", "second", "firing") || has(before.got(), "start_failed", "third", "firing") {
+		t.Error("the former place got a message after the change")
+	}
+
+	// The audit has the names of what changed, and no values.
+	_, text := s.Get(t, "/api/v1/audit?newest=true&limit=100")
+	if !strings.Contains(text, `"notify:change-receiver:`+id+`"`) || !strings.Contains(text, "url,secret") ||
+		strings.Contains(text, secret) || strings.Contains(text, after.URL) {
+		t.Errorf("the audit: %s", text)
+	}
+}
+
+// TestTI20SecretsStayAtTheirPlace: the attack: an admin that does not know the secrets of a receiver leads it to a place of
+// its choice, in each way that a receiver is led. No secret, and nothing signed or encrypted by it, arrives there. Callers
+// with fewer rights change nothing.
+func TestTI20SecretsStayAtTheirPlace(t *testing.T) {
+	t.Parallel() // it mostly waits
+	s := ft.StartServer(t, "", "--notify-allow", "127.0.0.0/8")
+	own, evil := newCatcher(t), newCatcher(t)
+	cli(t, s, "notify", "receivers", "create", "hook", "--receiver-kind", "webhook", "--to-url", own.URL+"/path", "--secret-file",
+		secretFile(t, secret), "--authorization-file", secretFile(t, "Bearer of-the-owner"))
+	cli(t, s, "notify", "receivers", "create", "robot", "--receiver-kind", "dingtalk", "--to-url-file", secretFile(t, own.URL+"/send?key=hidden"),
+		"--secret-file", secretFile(t, secret))
+	heard := listen(t)
+	cli(t, s, "notify", "receivers", "create", "mail", "--receiver-kind", "mail", "--mail-server", "192.0.2.1:25", "--from",
+		"gozzard@example.com", "--mail-to", "night@example.com", "--mail-user", "gozzard", "--mail-password-file",
+		secretFile(t, "mail password"))
+
+	// An admin of everything.
+	admin := newApp(t, s, "second-admin", "--role", "admin")
+	_, port, _ := net.SplitHostPort(heard.addr)
+	for _, try := range []struct {
+		receiver string
+		body     ft.J
+		fault    string
+	}{
+		{"hook", ft.J{"url": evil.URL}, "secret, authorization"},
+		{"hook", ft.J{"url": own.URL + "/other"}, "secret, authorization"}, // another tenant of the same host
+		{"hook", ft.J{"url": evil.URL, "secret": "a new secret of the attacker"}, "authorization"},
+		{"hook", ft.J{"url": evil.URL, "authorization": "Bearer mine"}, "secret"},
+		{"hook", ft.J{"ca": certificateText(t)}, "secret, authorization"},
+		{"hook", ft.J{"kind": "slack", "url": evil.URL}, "kind"},
+		{"hook", ft.J{"id": "other", "url": evil.URL}, "id"},
+		{"hook", ft.J{"server": "127.0.0.1:" + port}, "belong to receivers of mail"},
+		{"robot", ft.J{"url": evil.URL + "/send"}, "secret"},
+		{"mail", ft.J{"server": "127.0.0.1:" + port}, "password"},
+		{"mail", ft.J{"server": "127.0.0.1:" + port, "tls": "none"}, "password"},
+		{"mail", ft.J{"tls": "none"}, "password"},
+		{"mail", ft.J{"user": "other"}, "password"},
+		{"mail", ft.J{"ca": certificateText(t)}, "password"},
+		{"mail", ft.J{"url": evil.URL}, "do not belong to receivers of mail"},
+	} {
+		status, text := admin.send(t, "PUT", "/api/v1/receivers/"+try.receiver, try.body)
+		if status != http.StatusBadRequest || !strings.Contains(text, try.fault) {
+			t.Errorf("%s %v answers %d: %s", try.receiver, try.body, status, text)
+		}
+		for _, known := range []string{secret, "of-the-owner", "mail password", "hidden"} {
+			if strings.Contains(text, known) {
+				t.Errorf("%s %v shows a secret: %s", try.receiver, try.body, text)
+			}
+		}
+		_, _ = admin.send(t, "POST", "/api/v1/receivers/"+try.receiver+"/test", ft.J{})
+	}
+	if n := len(evil.got()); n != 0 {
+		t.Errorf("%d requests came to the place of the attacker: %s", n, evil.got())
+	}
+	if n := heard.count.Load(); n != 0 {
+		t.Errorf("%d connections came to the mail server of the attacker", n)
+	}
+
+	// Its own place gets what it names, and nothing that was there before.
+	if status, text := admin.send(t, "PUT", "/api/v1/receivers/hook", ft.J{"url": evil.URL, "authorization": "", "secret": ""}); status != http.StatusOK {
+		t.Errorf("%d %s", status, text)
+	}
+	if status, text := admin.send(t, "POST", "/api/v1/receivers/hook/test", ft.J{}); status != http.StatusOK || len(evil.got()) != 1 ||
+		strings.Contains(evil.got()[0], "Gozzard-Signature") || strings.Contains(evil.got()[0], "Authorization") {
+		t.Errorf("%d %s: %v", status, text, evil.got())
+	}
+	if status, text := admin.send(t, "PUT", "/api/v1/receivers/hook", ft.J{"url": own.URL + "/path"}); status != http.StatusOK {
+		t.Errorf("%d %s", status, text)
+	}
+	_, _ = admin.send(t, "POST", "/api/v1/receivers/hook/test", ft.J{})
+	if list := own.got(); strings.Contains(list[len(list)-1], "of-the-owner") {
+		t.Error("a secret came back that was removed")
+	}
+
+	// Others change nothing, also not what is shared.
+	cli(t, s, "notify", "receivers", "change", "hook", "--shared")
+	for code, grant := range map[string][]string{"viewer": {"--role", "viewer"},
+		"shop-admin": {"--role", "admin", "--namespace", "shop", "--any-host", "--account", "nobody"}} {
+		app := newApp(t, s, code, grant...)
+		for _, receiver := range []string{"hook", "mail", "nothing"} {
+			if status, text := app.send(t, "PUT", "/api/v1/receivers/"+receiver, ft.J{"name": "mine"}); status != http.StatusForbidden {
+				t.Errorf("%s changes %s: %d %s", code, receiver, status, text)
+			}
+		}
+	}
+}
+
+// ear counts connections.
+type ear struct {
+	addr  string
+	count atomic.Int64
+}
+
+func listen(t *testing.T) *ear {
+	t.Helper()
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = l.Close() })
+	e := &ear{addr: l.Addr().String()}
+	go func() {
+		for {
+			c, err := l.Accept()
+			if err != nil {
+				return
+			}
+			e.count.Add(1)
+			_ = c.Close()
+		}
+	}()
+	return e
+}
