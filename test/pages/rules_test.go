@@ -25,6 +25,7 @@ type rule struct {
 const (
 	background = "background"
 	follow     = "follow"
+	fails      = "fails"     // its exit code is not 0, as the page expects
 	onNew      = "on 2,3"    // on the machines that join
 	elsewhere  = "elsewhere" // not here
 
@@ -231,23 +232,40 @@ func upgrade() page {
 func uninstall() page {
 	return page{file: "docs/uninstall.md", before: "enrolled", rules: []rule{
 		{begins: "gozzard agent leave", first: "agent_ends"},
+		{begins: "rm -r", first: `PATH=$PATH:/src/bin; rm -r /usr/bin/gozzard /etc/gozzard /usr/lib/systemd/system/gozzard-agent*
+(umask 077; gozzard token create >token)
+curl -fsSL --cacert /var/lib/gozzard/ca.pem https://10.0.0.1:8443/join | GOZZARD_TOKEN_FILE=token sh
+/usr/bin/gozzard agent leave --data /var/lib/gozzard-agent --keep`,
+			then: "for left in /usr/bin/gozzard /etc/gozzard /var/lib/gozzard-agent; do [ ! -e $left ] || fail \"$left is left\"; done"},
 	}}
 }
 
+// troubleshoot has a failed task, a receiver that takes alerts, and a record that is deleted under its server.
 func troubleshoot() page {
-	const (
-		rescue = "N is the pid of a server whose files were removed; TestK11RecordRemovedUnderServer"
-		retry  = "there is no such task; TestScripts/tasks, TestScripts/failures"
-	)
-	return page{file: "docs/troubleshoot.md", before: "enrolled", rules: []rule{
-		{begins: "gozzard task 2024", how: elsewhere, why: retry}, {begins: "gozzard task 2024", how: elsewhere, why: retry},
-		{begins: "gozzard task 2024", how: elsewhere, why: retry},
-		{begins: "ls -l /proc/N", how: elsewhere, why: rescue}, {begins: "cp /proc/N", how: elsewhere, why: rescue},
-		{begins: "cp /proc/N", how: elsewhere, why: rescue},
-		{begins: "groupadd", first: "useradd -m alice"},
-		{begins: "gozzard agent --data", how: background, first: "agent_ends",
-			then: "soon gozzard agent ps --socket /run/gozzard/agent.sock"},
-	}}
+	return page{file: "docs/troubleshoot.md", before: `enrolled
+systemctl() { :; }
+gozzard agent policy --data /var/lib/gozzard-agent --allow-user nobody
+agent_ends; background 0 "gozzard agent --data /var/lib/gozzard-agent"
+failed_task() { gozzard tasks --state failed | awk 'NR == 2 { print $2 }'; }
+server_pid() { pgrep -f '[g]ozzard server --data'; }
+fd_of() { ls -l "/proc/$(server_pid)/fd" | sed -n "s|.* \([0-9]*\) -> /var/lib/gozzard/$1 (deleted)|\1|p" | head -1; }
+background 0 "python3 -c 'import http.server as h; h.BaseHTTPRequestHandler.do_POST = lambda r: (r.send_response(200), r.end_headers()); h.HTTPServer((\"10.0.0.1\", 9000), h.BaseHTTPRequestHandler).serve_forever()'"
+soon online gozzard
+! (cd /srv && gozzard run --name broken --user nobody -- /bin/false)
+gozzard notify receivers create pager --receiver-kind webhook --to-url http://10.0.0.1:9000/
+gozzard notify subscriptions create night --receiver pager`,
+		replaced: []string{"20240102030405:17", "$(failed_task)", "/proc/N/fd/7", "/proc/$(server_pid)/fd/$(fd_of gozzard.db)",
+			"/proc/N/fd/8", "/proc/$(server_pid)/fd/$(fd_of gozzard.db-wal)", "/proc/N/fd", "/proc/$(server_pid)/fd"}, rules: []rule{
+			{begins: "gozzard task 2024", how: fails}, {begins: "gozzard task 2024"}, {begins: "gozzard task 2024", how: fails},
+			{begins: "ls -l /proc/N", first: "(cd /var/lib/gozzard; rm gozzard.db gozzard.db-wal gozzard.db-shm)"},
+			{begins: "cp /proc/N/fd/8", then: `unit_ends server
+(cd /var/lib/gozzard; rm -f gozzard.db*; mv /var/tmp/gozzard.db /var/tmp/gozzard.db-wal .)
+background 0 "gozzard server --data /var/lib/gozzard --listen 0.0.0.0:8443 --agent-listen 0.0.0.0:4230"
+soon online gozzard; gozzard tasks --state failed | grep broken`},
+			{begins: "groupadd", first: "useradd -m alice"},
+			{begins: "gozzard agent --data", how: background, first: "agent_ends",
+				then: "soon gozzard agent ps --socket /run/gozzard/agent.sock"},
+		}}
 }
 
 // booted is why commands about systemd are not run here.

@@ -35,6 +35,9 @@ command_of_page() {
 	[ -z "${3:-}" ] || grep -qF -- "$3" "$log" || fail "line $1: $2: the page says that it prints: $3"
 }
 
+# fails LINE TEXT [PRINTS]: a command of the page that fails, because it shows or repeats a failure.
+fails() { command_of_page "$1" "! { $2; }" "${3:-}"; }
+
 # background LINE TEXT: a command that keeps running, such as a server.
 background() {
 	echo "$1: $2 &"
