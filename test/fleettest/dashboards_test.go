@@ -50,8 +50,9 @@ type panel struct {
 	}
 	Options map[string]any
 	Targets []struct {
-		RefID, Expr, LegendFormat string
-		Datasource                dataSource
+		RefID, Expr, LegendFormat, Format string
+		Instant, Range                    bool
+		Datasource                        dataSource
 	}
 }
 
