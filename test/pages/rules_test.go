@@ -81,7 +81,7 @@ func tutorial() page {
 		{begins: "make build", how: elsewhere, why: built},
 		{begins: "make install", first: "make() { command make -o build \"$@\"; }"},
 		{begins: "gozzard logs", first: "soon eval 'gozzard logs redis -n shop | grep -q Ready'"},
-		{begins: "gozzard logs pager", first: "soon says 'resolved test' gozzard logs pager -n shop"},
+		{begins: "gozzard logs pager", first: "soon says 'This is a test message' gozzard logs pager -n shop"},
 		{begins: "gozzard logs worker", first: "soon says 'Could not connect' gozzard logs worker -n shop"},
 		{begins: "gozzard logs pager", first: "soon says 'firing crash' gozzard logs pager -n shop"},
 		{begins: "gozzard ps worker", first: "soon says '1 running' gozzard ps worker -n shop"},
