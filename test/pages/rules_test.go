@@ -54,7 +54,7 @@ func pages() []page {
 	all := []page{english, chinese, examplesPage()}
 	for _, p := range []page{tutorial(), firstProcess(), apiPage(), compatibility(), businesses(), configurationFiles(), install(), addHosts(),
 		monitor(), notifications(), upgrade(), uninstall(), troubleshoot(), auditPage(), peopleAndRights(),
-		moveFromSystemd(), moveFromSupervisord(), moveFromPM2(), moveFromGSE(), relays(), severalServers(), backupAndRestore()} {
+		moveFromSystemd(), moveFromSupervisord(), moveFromPM2(), moveFromGSE(), relays(), severalServers(), backupAndRestore(), security()} {
 		all = append(all, p, p.inChinese())
 	}
 	return all
@@ -188,6 +188,21 @@ background 0 "gozzard server --data /var/lib/gozzard --audit-file /src/audit.jso
 soon gozzard hosts`, rules: []rule{
 		{begins: "gozzard audit verify --checkpoints", how: elsewhere, why: "FILE and KEY are a copy on another machine; TestScripts/audit"},
 		{begins: "gozzard audit verify-export", how: elsewhere, why: "two files, of which one was moved away after 100 MiB; test/faults/audit_export_test.go"},
+	}}
+}
+
+// security has a token of SoftHSM, and a release that is signed as make release does it.
+func security() page {
+	return page{file: "docs/security.md", before: `everything_installed
+softhsm2-util() { command softhsm2-util "$@" --pin 4711 --so-pin 4711; } # it asks for them
+(umask 077; echo 4711 >/etc/gozzard/pin)
+supply() { CGO_ENABLED=0 go run -trimpath ./tools/supply "$@"; }
+openssl genpkey -algorithm ed25519 -out release.key; openssl pkey -in release.key -pubout -out release.pub
+mkdir folder; cp bin/gozzard folder/gozzard-linux-amd64
+supply manifest -version 1.0.0 -days 365 folder; supply signmanifest -key release.key folder
+supply sums folder; supply sign -key release.key folder
+cp folder/* .`, rules: []rule{
+		{begins: "gozzard server", how: background, then: "soon gozzard key list --credentials data/credentials.json"},
 	}}
 }
 

@@ -13,7 +13,6 @@ import (
 var unrun = map[string]string{
 	"docs/command-reference.md":   "examples of the help, made from the program; TestScripts runs the commands with real values",
 	"docs/try-several-servers.md": "TestTrySeveralServers runs them: five machines, PostgreSQL and haproxy",
-	"docs/security.md":            "a hardware module and a signed release; softhsm_test.go of test/fleettest and TestScripts/release run them",
 	"HACKING.md":                  "the targets of make; CI runs them",
 }
 
