@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"path"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -71,6 +72,34 @@ func configCounts(job *client.ConfigJobDetail) client.Counts {
 	return n
 }
 
+// notReached counts the instances that a rollout did not reach before it stopped. They count as failed in the job.
+func notReached(job *client.ConfigJobDetail) (n int) {
+	for i := range job.List {
+		if job.List[i].Reason == "config_stopped" {
+			n++
+		}
+	}
+	return n
+}
+
+// writes reports whether a job writes files.
+func writes(job *client.ConfigJobDetail) bool { return job.Work == "release" || job.Work == "rollback" }
+
+// unchangedFiles counts the instances whose host had the files of a release or a rollback already, so that nothing followed.
+func unchangedFiles(job *client.ConfigJobDetail) (n int) {
+	if !writes(job) {
+		return 0
+	}
+	for i := range job.List {
+		x := &job.List[i]
+		changed := func(f client.ConfigOf) bool { return f.Changed }
+		if x.State == "succeeded" && !slices.ContainsFunc(x.Files, changed) {
+			n++
+		}
+	}
+	return n
+}
+
 // printConfigJob prints a line for each instance of a job, and its counts. Its error is the exit code.
 func (env *cliEnv) printConfigJob(o *configJobOptions, job *client.ConfigJobDetail) error {
 	n := configCounts(job)
@@ -84,9 +113,16 @@ func (env *cliEnv) printConfigJob(o *configJobOptions, job *client.ConfigJobDeta
 	if err := env.configTable(job).write(env.out); err != nil {
 		return err
 	}
+	notTried, unchanged := notReached(job), unchangedFiles(job)
 	line := env.text("%s: %d done", job.Work, n.Done)
-	if n.Failed > 0 {
-		line += env.text(", %d failed", n.Failed)
+	if unchanged > 0 {
+		line += env.text(" (%d unchanged)", unchanged)
+	}
+	if n.Failed > notTried {
+		line += env.text(", %d failed", n.Failed-notTried)
+	}
+	if notTried > 0 {
+		line += env.text(", %d not tried", notTried)
 	}
 	if n.Running > 0 {
 		line += env.text(", %d running", n.Running)
@@ -113,8 +149,11 @@ func (env *cliEnv) configTable(job *client.ConfigJobDetail) *textTable {
 			for _, f := range x.Files {
 				paths, changed = append(paths, path.Clean(f.Path)), changed || f.Changed
 			}
-			if text = strings.Join(paths, " "); changed && job.Then != "" {
+			switch text = strings.Join(paths, " "); {
+			case changed && job.Then != "":
 				text += ", " + job.Then
+			case !changed && writes(job):
+				text += env.text(", unchanged")
 			}
 		}
 		if text == "" || x.Reason != "" && x.Reason != "config_write" {

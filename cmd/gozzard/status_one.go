@@ -5,8 +5,6 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"maps"
-	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -33,18 +31,6 @@ type processParts struct {
 	eventsErr     error
 	log           string
 	logErr        error
-}
-
-// definitionKeys are the keys of a definition that the status shows.
-type definitionKeys struct {
-	Command  string         `json:"command"`
-	Folder   string         `json:"folder"`
-	User     string         `json:"user"`
-	Schedule string         `json:"schedule"`
-	TimeZone string         `json:"time_zone"`
-	Memory   any            `json:"memory"` // a size or a percentage
-	CPU      any            `json:"cpu"`    // cores or a percentage
-	Limits   map[string]any `json:"limits"`
 }
 
 // readParts asks for all parts, one after the other.
@@ -181,66 +167,6 @@ func usageLines(p *client.Process) [][2]string {
 		memory = mebibytes(p.MemBytes) + ", " + memory
 	}
 	return [][2]string{{"cpu", percent(p.CPU) + "% of the machine"}, {"memory", memory}, {"open files", fdText(p)}}
-}
-
-// definitionLines are the lines about what the process is.
-func (env *cliEnv) definitionLines(p *client.Process, parts *processParts) [][2]string {
-	d := &parts.definition
-	lines := [][2]string{
-		{"limits", d.limitText()},
-		{"command", d.Command},
-		{"folder", d.Folder},
-		{"user", d.User},
-		{"schedule", strings.TrimSpace(d.Schedule + " " + d.TimeZone)},
-	}
-	if parts.definitionErr != nil {
-		lines = [][2]string{{"definition", "cannot be shown: " + errorText(env.chinese, parts.definitionErr)}}
-	}
-
-	return append(lines, [][2]string{
-		{"kind", stateWords(p.Kind)},
-		{"version", p.Version},
-		{"labels", labelText(p.Labels)},
-		{"registered", momentOf(p.RegisteredAt)},
-		{"reported", env.momentAgo(p.ReportedAt)},
-	}...)
-}
-
-// limitText lists the limits of a definition.
-func (d *definitionKeys) limitText() string {
-	var parts []string
-	if d.Memory != nil {
-		parts = append(parts, "memory "+fmt.Sprint(d.Memory))
-	}
-	if n, ok := d.CPU.(float64); ok {
-		parts = append(parts, "cpu "+strconv.FormatFloat(n, 'f', -1, 64)+" cores")
-	} else if d.CPU != nil {
-		parts = append(parts, "cpu "+fmt.Sprint(d.CPU))
-	}
-	for _, key := range slices.Sorted(maps.Keys(d.Limits)) {
-		parts = append(parts, moreLimit(key, d.Limits[key]))
-	}
-	return strings.Join(parts, ", ")
-}
-
-// moreLimit is one key of the object limits of a definition in words.
-func moreLimit(key string, value any) string {
-	text := fmt.Sprint(value)
-	if n, ok := value.(float64); ok {
-		text = strconv.FormatFloat(n, 'f', -1, 64)
-	}
-
-	switch key {
-	case "act":
-		return text + " when it is above a limit"
-	case "files":
-		return text + " open files"
-	case "samples":
-		return text + " samples in a row"
-	case "enforce":
-		return "enforced by the kernel: " + yesNo(value == true)
-	}
-	return key + " " + text
 }
 
 // runText is the last run of a periodic or one-shot process.

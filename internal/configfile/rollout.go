@@ -81,7 +81,7 @@ func (w *work) halted(tasks []*record.JobTask, first *record.JobTask) (record.Jo
 		}
 	}
 	if failed > r.MaxFailed {
-		return record.ReasonStopped, fmt.Sprintf("the rollout has stopped, because %d process instances have failed and %d may: nothing was written here",
+		return record.ReasonStopped, fmt.Sprintf("the rollout stopped before this host (%d failed, at most %d may fail): nothing was written here",
 			failed, r.MaxFailed)
 	}
 	return record.ReasonNone, ""

@@ -62,7 +62,7 @@ func (d *Definition) Instance(i int) *gozzard.Spec {
 // both, as long as no value is given twice.
 func ReadDefinition(root strictjson.Value) Definition {
 	spec := root.Get("spec")
-	if !hasFlat(&root) {
+	if spec.Exists() && !hasFlat(&root) {
 		return Definition{Spec: ReadSpec(spec, Rules{Strict: true})}
 	}
 	return readFlat(root, spec)
@@ -172,10 +172,16 @@ func (f *flat) complete(root strictjson.Value) {
 		id.SetupPath = "/"
 	}
 	if id.ProcName == "" {
-		if id.ProcName = gozzard.ProgramOf(f.spec.Control.Start); id.ProcName == "" {
-			name := root.Get("proc_name")
-			name.Fault("required: the name of the program cannot be read from command. Give it as ps -o comm shows it")
-		}
+		id.ProcName = gozzard.ProgramOf(f.spec.Control.Start)
+	}
+	switch {
+	case id.ProcName != "":
+	case f.spec.Control.Start == "":
+		command := root.Get("command")
+		command.Fault("required: it starts the process. For a process that something else starts, give proc_name")
+	default:
+		name := root.Get("proc_name")
+		name.Fault("required: the name of the program cannot be read from command. Give it as ps -o comm shows it")
 	}
 	f.check(root)
 }

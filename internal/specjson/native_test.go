@@ -198,6 +198,7 @@ func TestFlatFaults(t *testing.T) {
 		"command: []":                                            "command: required, is empty",
 		"command: cd /x && ./run":                                "proc_name: required: the name of the program cannot be read from command",
 		"proc_name: a/b":                                         "proc_name: is the name of a program",
+		"command: ~\nuser: x":                                    "command: required: it starts the process",
 	} {
 		if !strings.HasPrefix(text, "command:") {
 			text = "command: ./web\n" + text
@@ -265,4 +266,21 @@ func tryDocument(text []byte) (d specjson.Definition, faults int, ok bool) {
 	}
 	d = specjson.ReadDefinition(root)
 	return d, all.Len(), true
+}
+
+// TestWithoutCommand: a definition of which nothing, or only a misspelt key, is left is told about command, not about a form that
+// its writer does not use.
+func TestWithoutCommand(t *testing.T) {
+	for text, want := range map[string]string{
+		"comand: ./web":    "command: required: it starts the process",
+		"folder: /srv":     "command: required: it starts the process",
+		"hosts: []":        "command: required: it starts the process",
+		"command: ''":      "command: required",
+		"proc_name: nginx": "",
+	} {
+		_, faults := readDocument(t, text)
+		if want == "" && len(faults) > 0 || want != "" && !slices.ContainsFunc(faults, func(f string) bool { return strings.HasPrefix(f, want) }) {
+			t.Errorf("%s\n got %q\nwant %q", text, faults, want)
+		}
+	}
 }

@@ -89,7 +89,7 @@ func TestConfigRollout(t *testing.T) {
 	broken := filepath.Join(r.conf, "2.broken")
 	r.write(broken, "")
 	r.apply(81)
-	r.run(6, "the rollout has stopped, because 1 process instances have failed and 0 may: nothing was written here",
+	r.run(6, "(?s)the rollout stopped before this host \\(1 failed, at most 0 may fail\\): nothing was written here.*, 1 failed, 1 not tried of 3",
 		"release", "nginx", "--then", "restart", "--batch", "1")
 	r.hosts("one failure", [3]int{81, 81, 80}, [3]int{1, 1, 0})
 	r.apply(82)
