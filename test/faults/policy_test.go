@@ -263,7 +263,9 @@ func boundedPrograms(t *testing.T, account string) {
 	}
 
 	// The server lists the host with the reason, until the file is mended.
-	says := func() bool { return strings.Contains(strings.Join(degraded(t, b.s), "; "), "programs needs shell: false") }
+	says := func() bool {
+		return strings.Contains(strings.Join(degraded(t, b.s), "; "), "programs needs shell: false")
+	}
 	ft.Until(t, time.Minute, b.Output, says)
 	b.WriteRules(t, `{users: ["*"]}`)
 	ft.Until(t, time.Minute, b.Output, func() bool { return !says() })
