@@ -33,7 +33,7 @@ func (p *Policy) account(name string) (account, error) {
 	if acct.root {
 		if !p.AllowRoot {
 			err := allowedBy(p.reject(setAllowRoot, "account %s", shown(acct.name)), "true")
-			return acct, instead(err, otherAccount)
+			return acct, instead(byFlag(err, "--allow-root", ""), otherAccount)
 		}
 		return acct, nil
 	}
@@ -41,11 +41,16 @@ func (p *Policy) account(name string) (account, error) {
 	var denied, unlisted error
 	if acct.hasID && slices.ContainsFunc(p.DenyUIDs,
 		func(r UIDRange) bool { return r.First <= acct.uid && acct.uid <= r.Last }) {
-		denied = instead(allowedBy(p.reject(setDenyUIDs, "account %s with uid %d", shown(acct.name), acct.uid),
-			strconv.FormatUint(uint64(acct.uid), 10)), otherAccount)
+		denied = allowedBy(p.reject(setDenyUIDs, "account %s with uid %d", shown(acct.name), acct.uid),
+			strconv.FormatUint(uint64(acct.uid), 10))
+		denied = instead(byFlag(denied, "--allow-user", acct.name), otherAccount)
 	}
-	if !e.listed {
-		unlisted = allowedBy(p.reject(setUsers, "account %s", shown(acct.name)), acct.name)
+	switch {
+	case e.listed:
+	case acct.found == nil: // allowing it would not help
+		unlisted = instead(p.rejectBecause(setUsers, noAccount, "account %s", shown(acct.name)), otherAccount)
+	default:
+		unlisted = byFlag(allowedBy(p.reject(setUsers, "account %s", shown(acct.name)), acct.name), "--allow-user", acct.name)
 	}
 	return acct, together(denied, unlisted)
 }

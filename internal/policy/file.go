@@ -227,7 +227,7 @@ func (c Choice) Missing(p *Policy) []string {
 	}
 	for _, path := range c.Paths {
 		if !p.inPrefixes(path) {
-			all = append(all, allowedBy(p.reject(setPathPrefixes, "setup_path %s", quoted(path)), path))
+			all = append(all, allowedBy(p.reject(setPathPrefixes, "folder %s", quoted(path)), path))
 		}
 	}
 	for _, path := range c.Files {
@@ -238,7 +238,7 @@ func (c Choice) Missing(p *Policy) []string {
 
 	var r *rejection
 	if errors.As(together(all...), &r) {
-		return r.lines()
+		return r.lines(func(reason) bool { return false })
 	}
 	return nil
 }

@@ -20,7 +20,7 @@ func (p *Policy) folder(acct account, path string) error {
 		path = rootFolder() // a command without a folder runs there
 	}
 	if !filepath.IsAbs(path) {
-		return p.rejectBecause(setPathPrefixes, "it is not absolute", "setup_path %s", quoted(path))
+		return p.rejectBecause(setPathPrefixes, "it is not absolute", "folder %s", quoted(path))
 	}
 
 	// Find the real path. What runs as root must be in folders that only root can write. For other accounts nothing is
@@ -41,9 +41,9 @@ func (p *Policy) folder(acct account, path string) error {
 	var open *openError
 	switch {
 	case errors.As(err, &open):
-		return p.rejectBecause(setTrustedPaths, open.Error(), "setup_path %s as root", quoted(path))
+		return p.rejectBecause(setTrustedPaths, open.Error(), "folder %s as root", quoted(path))
 	case err != nil:
-		return p.rejectBecause(setPathPrefixes, err.Error(), "setup_path %s", quoted(path))
+		return p.rejectBecause(setPathPrefixes, err.Error(), "folder %s", quoted(path))
 	}
 
 	// Allow what is in one of the folders of the policy.
@@ -55,11 +55,15 @@ func (p *Policy) folder(acct account, path string) error {
 	switch {
 	case real == filepath.Clean(path):
 	case acct.root:
-		return p.rejectBecause(setPathPrefixes, "it is "+quoted(real), "setup_path %s", quoted(path))
+		return p.rejectBecause(setPathPrefixes, "it is "+quoted(real), "folder %s", quoted(path))
 	default: // an agent of root can follow links that the account cannot: it does not say where they lead
-		return p.rejectBecause(setPathPrefixes, "a link leads to another place", "setup_path %s", quoted(path))
+		return p.rejectBecause(setPathPrefixes, "a link leads to another place", "folder %s", quoted(path))
 	}
-	return allowedBy(p.reject(setPathPrefixes, "setup_path %s", quoted(path)), real)
+	if real == rootFolder() { // the whole host is never proposed
+		return instead(p.reject(setPathPrefixes, "folder %s (the default if none is given)", quoted(path)), p.otherFolder())
+	}
+	err = byFlag(allowedBy(p.reject(setPathPrefixes, "folder %s", quoted(path)), real), "--allow-path", real)
+	return instead(err, p.otherFolder())
 }
 
 // sees returns an error if the account may not look into a folder or follow a link, as far as modes show that. It is

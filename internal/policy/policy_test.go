@@ -123,7 +123,7 @@ func TestFolders(t *testing.T) {
 		top + "/in/loop":                 "too many links",
 		top + "/inside":                  "(path_prefixes in",
 		top:                              "(path_prefixes in",
-		"":                               "setup_path / is not allowed",
+		"":                               "folder / (the default if none is given) is not allowed",
 		"in/app":                         "it is not absolute",
 		"/proc/self/root":                "(path_prefixes in",
 		"/etc\n/x":                       `"/etc\n/x"`,

@@ -23,6 +23,7 @@ type reason struct {
 	text    string // such as "account www-data"
 	why     string // in addition to the setting; "" if there is nothing to add
 	add     string // what the setting would have to contain; "" if a person has to decide
+	flag    string // of gozzard agent policy, if that adds it
 	instead string // what the caller can do without a change of the policy; "" if there is nothing
 }
 
@@ -30,31 +31,35 @@ type reason struct {
 func (r *rejection) Error() string {
 	texts := make([]string, len(r.reasons))
 	for i, one := range r.reasons {
-		texts[i] = fmt.Sprintf("%s is not allowed by local policy (%s in %s)", one.text, one.setting, r.p.file)
-		if one.why != "" {
-			texts[i] += ": " + one.why
-		}
+		texts[i] = one.says(r.p.file)
 	}
 
-	// Name the safer way first: it needs no change of the policy.
+	// Name the safer ways first: they need no change of the policy.
 	text, otherwise := "permission: "+strings.Join(texts, "; "), ""
-	for _, one := range r.reasons {
-		if one.instead != "" {
-			text, otherwise = text+"; "+one.instead, "otherwise, "
-			break
-		}
+	for _, way := range r.ways() {
+		text, otherwise = text+"; "+way, "otherwise, "
 	}
-	if lines := r.lines(); len(lines) > 0 {
-		text += "; " + otherwise + "to allow it, the owner of the host writes into this file: " + strings.Join(lines, " and ")
+
+	// Name the command that allows it, and the lines for what no command allows.
+	command, lines := r.p.command(r.flags()), strings.Join(r.lines(r.hasFlag), " and ")
+	if command != "" {
+		text += "; " + otherwise + "to allow it, the owner of the host runs: " + command
+	}
+	switch {
+	case lines == "":
+	case command != "":
+		text += "; and writes into this file: " + lines
+	default:
+		text += "; " + otherwise + "to allow it, the owner of the host writes into this file: " + lines
 	}
 	return text
 }
 
-// lines are the settings that would allow what was rejected, in the order of their reasons.
-func (r *rejection) lines() (lines []string) {
+// lines are the settings that would allow what was rejected, in the order of their reasons, without those that skip names.
+func (r *rejection) lines(skip func(reason) bool) (lines []string) {
 	var seen []string
 	for _, one := range r.reasons {
-		if one.add == "" || slices.Contains(seen, one.setting) {
+		if one.add == "" || skip(one) || slices.Contains(seen, one.setting) {
 			continue
 		}
 		seen = append(seen, one.setting)
@@ -159,6 +164,9 @@ func instead(err error, text string) error {
 
 // otherAccount is the safer way when an account is rejected because it can do too much.
 const otherAccount = "choose another account: user in the definition, or --user NAME of gozzard run"
+
+// noAccount says why an account cannot be allowed.
+const noAccount = "this host has no such account"
 
 // together is one rejection with the reasons of several, nil if there is none. An error of another kind goes first and
 // alone.

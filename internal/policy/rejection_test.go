@@ -9,7 +9,7 @@ import (
 	"github.com/gozzard/gozzard/internal/policy"
 )
 
-// TestAllReasons: a rejection has every reason in one line, and the lines that it names allow the same definition.
+// TestAllReasons: a rejection has every reason in one line, and the command that it names allows the same definition.
 func TestAllReasons(t *testing.T) {
 	const text = "users: [daemon]\ndeny_uids: \"1-999,65534\"\npath_prefixes: [/opt]\nops: [start]\nmax_processes: 3\n"
 	p, err := policy.Parse("/etc/gozzard/policy.yaml", []byte(text))
@@ -21,16 +21,15 @@ func TestAllReasons(t *testing.T) {
 	got := p.Definition("demo", s)
 	wants(t, "uid", got, "account nobody with uid 65534 is not allowed by local policy (deny_uids in /etc/gozzard/policy.yaml)")
 	wants(t, "users", got, "account nobody is not allowed by local policy (users in /etc/gozzard/policy.yaml)")
-	wants(t, "folder", got, "setup_path /usr/share is not allowed by local policy (path_prefixes in /etc/gozzard/policy.yaml)")
+	wants(t, "folder", got, "folder /usr/share is not allowed by local policy (path_prefixes in /etc/gozzard/policy.yaml)")
 	if strings.Contains(got.Error(), "\n") {
 		t.Errorf("more than one line: %v", got)
 	}
 
-	_, lines, ok := strings.Cut(got.Error(), "writes into this file: ")
-	if !ok {
-		t.Fatalf("no lines to write: %v", got)
-	}
-	next, err := policy.Parse("/etc/gozzard/policy.yaml", []byte(strings.ReplaceAll(lines, " and ", "\n")+"\n"))
+	wants(t, "command", got, "; otherwise, to allow it, the owner of the host runs: "+
+		"gozzard agent policy --policy /etc/gozzard/policy.yaml --allow-user nobody --allow-path /usr/share")
+	lines := strings.Join(policy.Choice{Users: []string{"nobody"}, Paths: []string{"/usr/share"}}.Missing(p), "\n")
+	next, err := policy.Parse("/etc/gozzard/policy.yaml", []byte(lines+"\n"))
 	if err != nil {
 		t.Fatalf("the lines are not a policy: %v in %s", err, lines)
 	}
@@ -84,5 +83,54 @@ func TestReasonsOfOthers(t *testing.T) {
 	got := p.Definition("demo", spec("evil\"]\nallow_root: true #", "/tmp/\"]\nallow_root: true #", "x"))
 	if got == nil || strings.Contains(got.Error(), "\n") || strings.Contains(got.Error(), "writes into this file") {
 		t.Errorf("%v", got)
+	}
+}
+
+// TestWholeHostIsNeverProposed: the folder / is the default of a definition that names none. The way out is another folder.
+func TestWholeHostIsNeverProposed(t *testing.T) {
+	p, err := policy.Parse("/etc/gozzard/policy.yaml", []byte("users: [nobody]\ndeny_uids: \"\"\npath_prefixes: [/opt, /srv]\n"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, folder := range []string{"", "/"} {
+		got := p.Definition("demo", spec("nobody", folder, "sleep 1"))
+		wants(t, folder, got, "folder / (the default if none is given) is not allowed by local policy (path_prefixes in "+
+			"/etc/gozzard/policy.yaml); choose a folder below /opt, /srv: folder in the definition")
+		if strings.Contains(got.Error(), "to allow it") {
+			t.Errorf("%q: opens the whole host: %v", folder, got)
+		}
+	}
+}
+
+// TestUnknownAccountIsNotProposed: an account that the host does not have is not put into the policy.
+func TestUnknownAccountIsNotProposed(t *testing.T) {
+	p, err := policy.Parse("/etc/gozzard/policy.yaml", []byte("users: [nobody]\ndeny_uids: \"\"\npath_prefixes: [/]\n"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	got := p.Definition("demo", spec("wwwdata", "/", "sleep 1"))
+	wants(t, "unknown", got, "account wwwdata is not allowed by local policy (users in /etc/gozzard/policy.yaml): "+
+		"this host has no such account; choose another account: user in the definition")
+	if strings.Contains(got.Error(), "to allow it") {
+		t.Errorf("proposes it: %v", got)
+	}
+}
+
+// TestCommandIsSafe: what a caller wrote means nothing to the shell that a person gives the command to.
+func TestCommandIsSafe(t *testing.T) {
+	p, err := policy.Parse("/etc/gozzard/policy.yaml", []byte("users: [nobody]\ndeny_uids: \"\"\npath_prefixes: [/opt]\n"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, folder := range []string{"/x;reboot", "/x$(reboot)", "/x,/", "/x`reboot`", "/x'", "/x*"} {
+		if got := p.Definition("demo", spec("nobody", folder, "sleep 1")); got == nil || strings.Contains(got.Error(), "gozzard agent policy") {
+			t.Errorf("%q is in a command: %v", folder, got)
+		}
+	}
+	one := p.Definition("demo", spec("root", "/usr", "./x"))
+	wants(t, "root", one, "the owner of the host runs: gozzard agent policy --policy /etc/gozzard/policy.yaml --allow-root")
+	explained := policy.Explain(one)
+	if explained == nil || len(explained.Reasons) < 2 || len(explained.Ways) != 2 || len(explained.Flags) != 2 {
+		t.Errorf("%+v", explained)
 	}
 }

@@ -272,7 +272,7 @@ func TestD15QueryAndUnhostUnderAPolicy(t *testing.T) {
 	for op, allowed := range map[int]bool{2: true, 4: true, 0: false} {
 		system["op_type"] = op
 		for key, e := range s.Await(s.Operate("operate_proc_multi", ft.J{"proc_operate_req": []ft.J{system}})) {
-			if refused := e.Code == 65535 && strings.Contains(e.Msg, "setup_path /usr/sbin is not allowed by local policy"); allowed != (e.Code == 0) || allowed == refused {
+			if refused := e.Code == 65535 && strings.Contains(e.Msg, "folder /usr/sbin is not allowed by local policy"); allowed != (e.Code == 0) || allowed == refused {
 				t.Errorf("op_type %d on nginx: %s: %+v", op, key, e)
 			}
 			checkQueryContent(t, key, e)
