@@ -20,6 +20,10 @@ const (
 
 	// While other commands wait for their turn, the check of one that nobody waits for is put off until then.
 	frontLatest = time.Second
+
+	// pidFileTime is how long a command in the foreground may take to write its pid file. Until then it may be a launcher
+	// that has not put its daemon into the background yet: nginx tries for a port in use for two and a half seconds.
+	pidFileTime = 5 * time.Second
 )
 
 // A start command that stays in the foreground is the process itself: its shell became the process (exec), or waits
@@ -122,6 +126,30 @@ func (h *Host) findFront(c *command) supervise.Proc {
 		best = misnamed
 	}
 	return best.Proc
+}
+
+// pidFileWait is how long Run takes a process in the foreground for a launcher, as long as the pid file of the definition
+// is not written. A program that never writes its pid file counts as the process after this time. A definition without a
+// start check asks for no wait.
+func pidFileWait(r supervise.Run) time.Duration {
+	if r.Spec == nil || r.Spec.Identity.PIDPath == "" || r.Spec.Policy.StartCheckSecs <= 0 {
+		return 0
+	}
+	wait := pidFileTime
+	if r.Timeout > 0 {
+		wait = min(wait, r.Timeout*9/10)
+	}
+	return wait
+}
+
+// wrotePIDFile reports whether the pid file of a definition was written since a time.
+func (h *Host) wrotePIDFile(c *command, since time.Time) bool {
+	var owner *account
+	if c.run.Spec.Identity.User != "" {
+		owner = &c.runAs
+	}
+	pid, at, _ := h.readPIDFile(c.run.Spec.Identity.PIDPath, owner)
+	return pid != 0 && !at.Before(since.Add(-fileTick))
 }
 
 // isMisnamed reports whether nothing but a name that nobody wrote speaks against a process: a start command in the

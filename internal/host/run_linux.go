@@ -36,6 +36,7 @@ func (h *Host) Run(ctx context.Context, r supervise.Run) (supervise.Result, erro
 	}
 
 	// Start the command.
+	asked := time.Now()
 	c, err := h.launch(r)
 	if err != nil {
 		return supervise.Result{}, err
@@ -66,6 +67,7 @@ func (h *Host) Run(ctx context.Context, r supervise.Run) (supervise.Result, erro
 	}
 	tick := time.NewTicker(trimEvery)
 	defer tick.Stop()
+	waitsForFile := began.Add(pidFileWait(r))
 
 	// Wait for the first event that decides.
 	for {
@@ -83,12 +85,12 @@ func (h *Host) Run(ctx context.Context, r supervise.Run) (supervise.Result, erro
 				front = time.After(frontEvery)
 				continue
 			}
-			if p := h.findFront(c); !p.IsZero() {
+			if p := h.findFront(c); !p.IsZero() && (!time.Now().Before(waitsForFile) || h.wrotePIDFile(c, asked)) {
 				return h.handOver(c, p), nil
 			}
 			front = time.After(every) // it may take longer to execute its program
 		case <-hurry:
-			hurry, every, front = nil, hurryEvery, time.After(0)
+			hurry, every, front, waitsForFile = nil, hurryEvery, time.After(0), began
 		case <-ctx.Done():
 			h.leave(c)
 			return supervise.Result{}, fmt.Errorf("command was left running: %w", ctx.Err())

@@ -4,7 +4,9 @@ package identity_test
 
 import (
 	"fmt"
+	"net"
 	"os"
+	"path/filepath"
 	"strings"
 	"syscall"
 	"testing"
@@ -89,6 +91,70 @@ func TestP28DaemonsOfDebian(t *testing.T) {
 		}
 		for _, p := range ps {
 			p.nothingLeft()
+		}
+	})
+}
+
+// P28: the port of nginx is in use. It tries for its port for two and a half seconds before it ends, which is longer than
+// its start check, and has the name of its daemon meanwhile: the start fails all the same, and says why.
+func TestP28NginxWithoutItsPort(t *testing.T) {
+	needsPrograms(t, "nginx")
+	each(t, func(w *world) {
+		p := w.nginx("taken")
+		p.part("monitor_policy")["start_check_secs"] = 1
+		conf, err := os.ReadFile(filepath.Join(p.Dir, "nginx.conf"))
+		if err != nil {
+			w.t.Fatal(err)
+		}
+		_, port, _ := strings.Cut(string(conf), "listen ")
+		port, _, _ = strings.Cut(port, ";")
+		holder, err := net.Listen("tcp", port)
+		if err != nil {
+			w.t.Fatal(err)
+		}
+
+		p.native = true
+		p.registered(p.spec)
+		e := p.must(opStart, 65535)
+		if !strings.Contains(e.Msg, "Address already in use") {
+			w.t.Errorf("the start says %q", e.Msg)
+		}
+		if left := p.live(); len(left) > 0 {
+			w.t.Errorf("left after the start: %v", named(left))
+		}
+
+		// A start by a person succeeds when the port is free.
+		if err := holder.Close(); err != nil {
+			w.t.Fatal(err)
+		}
+		p.must(opStart, 0)
+		p.alone("after the port became free", 0)
+		p.nothingLeft()
+	})
+}
+
+// P26: a program in the foreground that never writes its pid file is the process, a moment later than one that writes it.
+func TestP26ForegroundThatWritesNoPIDFile(t *testing.T) {
+	each(t, func(w *world) {
+		for name, command := range map[string]string{
+			"never":  "exec ./gzstay 1000000",
+			"writes": "echo $$ > daemon.pid; exec ./gzstay 1000000",
+		} {
+			p := w.daemon(name, "gzstay").without("stop", "restart", "kill", "reload", "version")
+			p.part("control")["start_cmd"], p.native = command, true
+			p.part("monitor_policy")["start_check_secs"] = 1
+			p.registered(p.spec)
+			began := time.Now()
+			p.must(opStart, 0)
+			took := time.Since(began)
+			if name == "never" && took < 5*time.Second {
+				w.t.Errorf("%s: the start succeeded after %v", name, took)
+			}
+			pid := p.main()
+			p.awaitRuns("after start", pid)
+			w.restart(syscall.SIGKILL)
+			p.untouched("after the agent was killed", pid, 300*time.Millisecond)
+			p.must(opStop, 0)
 		}
 	})
 }
