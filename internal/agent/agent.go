@@ -105,6 +105,9 @@ type Options struct {
 	// PolicyDigest identifies the policy of the host as it is now. It may be nil.
 	PolicyDigest func() string
 
+	// Described is called with the digest of the policy that a server has been sent. It may be nil.
+	Described func(policyDigest string)
+
 	// PolicyFault is why the policy file of the host is not in effect, nil if it is. It may be nil.
 	PolicyFault func() error
 

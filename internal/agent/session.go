@@ -140,6 +140,10 @@ func (a *Agent) sendHello(link Link) {
 	r.Hello = &gozzard.Hello{Run: a.run, Host: a.hostInfo(), Open: open, Kept: a.journal.Detached(), NewestGen: newest}
 	if err := link.Send(r); err != nil {
 		a.log.Debug("cannot send hello", "err", err)
+		return
+	}
+	if a.o.Described != nil {
+		a.o.Described(r.Hello.Host.PolicyDigest)
 	}
 }
 

@@ -261,7 +261,7 @@ func (a *Agent) openAgent() (err error) {
 	o := agent.Options{
 		Dir: a.options.Data, Info: info, Host: a.host, Policy: a.rules, Log: a.options.Log, Fatal: a.options.Fatal,
 		SampleEvery: a.options.Sample, Failpoint: failpoint(), Acted: a.acts.acted, IsRoot: isRoot,
-		PolicyDigest: a.reportDigest, PolicyFault: a.policyFault, History: a.openHistory(), Usage: a.host.Usage,
+		PolicyDigest: a.digest, Described: func(digest string) { a.reported.Store(&digest) }, PolicyFault: a.policyFault, History: a.openHistory(), Usage: a.host.Usage,
 		Servers: a.learnServers, Files: a.openFiles(), Restart: restarter{&a.options, a.options.restarts},
 	}
 	if a.options.updates != nil {

@@ -187,13 +187,6 @@ func (a *Agent) policyFault() error {
 // watchEvery is how often the policy is compared with what the server knows about it.
 const watchEvery = 5 * time.Second
 
-// reportDigest is digest for a description of the host that is sent to the server.
-func (a *Agent) reportDigest() string {
-	now := a.digest()
-	a.reported.Store(&now)
-	return now
-}
-
 // watchPolicy informs the server when the policy or the release key was changed.
 func (a *Agent) watchPolicy(ctx context.Context) error {
 	tick := time.NewTicker(watchEvery)
