@@ -5,6 +5,7 @@ import (
 	"cmp"
 	"context"
 	"crypto/rand"
+	"crypto/tls"
 	"encoding/hex"
 	"encoding/json"
 	"errors"
@@ -152,6 +153,11 @@ func (c *Client) transportError(ctx context.Context, err error) error {
 	var u *url.Error
 	if errors.As(err, &u) {
 		err = u.Err // without the URL, which the message has already
+	}
+	var bad *tls.CertificateVerificationError
+	if errors.As(err, &bad) { // it did answer
+		return &gozzard.Error{Kind: gozzard.ErrUnavailable, Cause: bad.Err,
+			Message: fmt.Sprintf("the certificate of %s is not trusted", c.base)}
 	}
 	return &gozzard.Error{Kind: gozzard.ErrUnavailable, Message: "no answer from " + c.base.String(), Cause: err}
 }

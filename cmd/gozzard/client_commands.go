@@ -29,7 +29,7 @@ type cliEnv struct {
 
 	url         string
 	credentials string
-	ca          string // the authority of the server that connect found
+	ca          string // the authority of the server: the one of --ca-file, or else the one that connect found
 }
 
 // addClientCommands adds the commands that call a server or work on its data folder.

@@ -61,6 +61,10 @@ func (env *cliEnv) newClient(anonymous bool) (*client.Client, error) {
 		url = file.URL
 	}
 
+	if env.ca != "" { // of --ca-file
+		file.CA = env.ca
+	}
+
 	// Reject incomplete credentials: an app needs its secret, and a token is enough alone.
 	caller := client.Credentials{AppCode: file.AppCode, AppSecret: file.Secret, Username: file.Username,
 		Token: file.Token, CA: file.CA}

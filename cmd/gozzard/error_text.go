@@ -1,6 +1,7 @@
 package main
 
 import (
+	"crypto/x509"
 	"errors"
 	"strings"
 
@@ -29,6 +30,10 @@ func errorText(chinese *language.Catalogue, err error) string {
 
 // adviceText is what a caller of the command line can do about an error of the server that every caller gets. "" is nothing.
 func adviceText(chinese *language.Catalogue, err error) string {
+	if unknown := (x509.UnknownAuthorityError{}); errors.As(err, &unknown) {
+		return "\n" + translate(chinese, "give the authority of the server, which has it in ca.pem of its data folder: "+
+			"gozzard user login NAME --url URL --ca-file ca.pem. The credentials file then has it as \"ca\"")
+	}
 	if gozzard.KindOf(err) != gozzard.ErrOperatorRequired {
 		return ""
 	}

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"crypto/x509"
 	"io"
 	"os"
 	"strings"
@@ -78,17 +79,23 @@ func registerCode(f *pflag.FlagSet, code *string) {
 
 // newUserLoginCommand is `gozzard user login`.
 func newUserLoginCommand(env *cliEnv) *cobra.Command {
-	var file, out, code string
+	var file, out, code, ca string
 	cmd := &cobra.Command{
 		Use:   "login NAME",
 		Short: "Log in and write a credentials file",
 		Long: `Log in with a password and write a credentials file that only its owner can read. It is valid for 12
-hours. --url is the server; another credentials file with its URL works too. A user with a second
-factor ("gozzard user totp") gives its code with --code.`,
+hours. --url is the server; another credentials file with its URL works too. From another machine give
+the certificate of the fleet's authority, too, with --ca-file: the file ca.pem in the data folder of the
+server, which is no secret. The credentials file then has it. A user with a second factor
+("gozzard user totp") gives its code with --code.`,
 		Example: `  gozzard user login alice --url http://127.0.0.1:8080 --out me.json
+  gozzard user login alice --url https://10.0.0.1:8443 --ca-file ca.pem --out me.json
   gozzard ps --credentials me.json`,
 		Args: cobra.ExactArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
+			if err := env.readAuthority(ca); err != nil {
+				return err
+			}
 			c, err := env.newClient(true)
 			if err != nil {
 				return err
@@ -115,8 +122,26 @@ factor ("gozzard user totp") gives its code with --code.`,
 
 	cmd.Flags().StringVar(&file, "password-file", "-", "`FILE` with the password; - is standard input")
 	cmd.Flags().StringVar(&out, "out", "gozzard.json", "credentials `FILE` to write")
+	cmd.Flags().StringVar(&ca, "ca-file", "", "`FILE` with the authority (PEM) of the server "+
+		"(default: that of the credentials, or those of the system)")
 	registerCode(cmd.Flags(), &code)
 	return cmd
+}
+
+// readAuthority reads the authority of the server from a file. "" is no file.
+func (env *cliEnv) readAuthority(path string) error {
+	if path == "" {
+		return nil
+	}
+	b, err := os.ReadFile(path)
+	if err != nil {
+		return usage("cannot read --ca-file: %w", err)
+	}
+	if !x509.NewCertPool().AppendCertsFromPEM(b) {
+		return usage("--ca-file %s has no certificate in PEM: give ca.pem from the data folder of the server", path)
+	}
+	env.ca = string(b)
+	return nil
 }
 
 // newUserWhoamiCommand is `gozzard user whoami`.
