@@ -3,6 +3,7 @@ package main
 import (
 	"bytes"
 	"errors"
+	"regexp"
 	"strings"
 	"testing"
 	"unicode"
@@ -32,6 +33,9 @@ func TestEveryHelpIsTranslated(t *testing.T) {
 		at := en.CommandPath()
 		check(at, en.Short, zh.Short)
 		check(at, en.Long, zh.Long)
+		for _, line := range englishLines(en.Long+"\n"+en.Example, zh.Long+"\n"+zh.Example) {
+			t.Errorf("%s: %q is English in the Chinese help", at, line)
+		}
 		for i, g := range en.Groups() {
 			check(at, g.Title, zh.Groups()[i].Title)
 		}
@@ -57,6 +61,36 @@ func TestEveryHelpIsTranslated(t *testing.T) {
 	walk(english, chinese)
 	if looked < 500 {
 		t.Errorf("only %d texts were found", looked)
+	}
+}
+
+// A line of a help has English words if it has three of them in a row. An indented line begins with a command or a name,
+// and the words follow after two spaces.
+var (
+	englishWordsInRow = regexp.MustCompile(`[A-Za-z]+,?( [a-z]+,?){2}`)
+	commandInHelp     = regexp.MustCompile(`^\s+.*?(\s{2,}[^ -].*|$)`)
+)
+
+// englishLines lists the lines of an English text that are still in the Chinese one.
+func englishLines(english, chinese string) (left []string) {
+	kept := map[string]bool{}
+	for line := range strings.SplitSeq(chinese, "\n") {
+		kept[line] = !isChinese(line)
+	}
+	for line := range strings.SplitSeq(english, "\n") {
+		if kept[line] && englishWordsInRow.MatchString(commandInHelp.ReplaceAllString(line, "${1}")) {
+			left = append(left, line)
+		}
+	}
+	return left
+}
+
+// TestEnglishLines: a text that is Chinese in its beginning only is found, and commands are not taken for words.
+func TestEnglishLines(t *testing.T) {
+	english := "Write files.\n\nThe command waits for every host.\n  gozzard start web nginx redis\n  gozzard tasks   older tasks than this"
+	if left := englishLines(english, strings.Replace(english, "Write files.", "写入文件。", 1)); len(left) != 2 ||
+		left[0] != "The command waits for every host." || left[1] != "  gozzard tasks   older tasks than this" {
+		t.Errorf("found %q", left)
 	}
 }
 

@@ -18,9 +18,8 @@ type edition struct {
 
 // editions are the references in English and Chinese. The help of the commands comes from the program.
 func editions() []*edition {
-	chinese := newRoot()
-	translateHelp(chinese, language.CommandLine())
-	return []*edition{{root: newRoot(), words: englishWords}, {folder: "zh/", root: chinese, words: chineseWords}}
+	return []*edition{{root: newRoot(), words: englishWords},
+		{folder: "zh/", root: newRootIn(language.CommandLine()), words: chineseWords}}
 }
 
 func (e *edition) say(text string) string {

@@ -42,7 +42,7 @@ With --cancel the operations that were not sent to their hosts, such as those th
 are offline, are cancelled: they get the code "cancelled" and are never carried out. What was sent is
 carried out as a whole. You need the right for the operation itself.` + exitHelp,
 		Example: `  gozzard task 20240102030405:17
-  gozzard task 20240102030405:17 --detach             how it is now, without waiting
+  gozzard task 20240102030405:17 --detach             # show it as it is now, without waiting
   gozzard task 20240102030405:17 -o json
   gozzard task 20240102030405:17 --retry-failed --dry-run
   gozzard task 20240102030405:17 --retry-failed

@@ -40,7 +40,7 @@ Exit code: 0 listed, also when nothing matches, 2 wrong flags, 4 not allowed.`,
   gozzard tasks --mine --state running
   gozzard tasks web -n shop --action restart --since 24h
   gozzard tasks --host 10.0.0.5 --state failed -o wide
-  gozzard tasks --limit 100 --before 20240102030405:17   older tasks than this one`,
+  gozzard tasks --limit 100 --before 20240102030405:17   # tasks older than this one`,
 		ValidArgsFunction: env.completeNames,
 		RunE: func(cmd *cobra.Command, names []string) error {
 			o.query.Names = append(o.query.Names, names...)
