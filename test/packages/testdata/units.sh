@@ -126,6 +126,8 @@ has "nothing was installed" cat /tmp/join.out
 [ ! -e /usr/bin/gozzard ] || fail "a program with a wrong checksum was installed"
 setsid -w sh /tmp/join.sh </dev/null >/tmp/join.out 2>&1 && fail "the script joined without a token"
 has "there is no token" cat /tmp/join.out
+LC_ALL=zh_CN.UTF-8 setsid -w sh /tmp/join.sh </dev/null >/tmp/join.out 2>&1 && fail "the script joined without a token"
+has "没有令牌" cat /tmp/join.out
 token=$(/tmp/gozzard token create 2>/dev/null)
 fetch | GOZZARD_TOKEN=$token GOZZARD_JOIN_FLAGS="--ip 10.9.0.4 --allow-user games --allow-path /var/games" sh >/tmp/join.out 2>&1 ||
 	fail "the script failed: $(cat /tmp/join.out)"
