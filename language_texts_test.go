@@ -38,7 +38,7 @@ var textFolders = []struct {
 	{folder: "internal/identity", files: []string{"decide.go"}},
 	{folder: "internal/host", files: []string{"account_linux.go", "cgroup_linux.go", "command_linux.go", "command_windows.go", "envfile.go",
 		"envfile_linux.go", "file_linux.go", "files_windows.go", "filewrite_linux.go", "find_linux.go", "folder_linux.go", "group_linux.go", "limit_linux.go",
-		"pidfile_linux.go", "probe.go", "process_linux.go", "process_windows.go", "program_linux.go", "readlog_linux.go",
+		"pidfile_linux.go", "probe.go", "process_linux.go", "process_windows.go", "program_linux.go", "readlog_linux.go", "rlimits_linux.go",
 		"setup_linux.go", "shell.go", "spawn_linux.go"}},
 	{folder: "internal/agent", files: []string{"account.go", "files.go", "history.go", "leftover.go", "operate.go", "policy.go", "restart.go",
 		"unable.go"}},

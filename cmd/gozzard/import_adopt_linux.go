@@ -2,6 +2,7 @@ package main
 
 import (
 	"bufio"
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -12,6 +13,8 @@ import (
 	"strconv"
 	"strings"
 	"time"
+
+	"github.com/mattn/go-isatty"
 
 	"github.com/gozzard/gozzard"
 	"github.com/gozzard/gozzard/client"
@@ -32,6 +35,9 @@ type adopted struct {
 	start   uint64 // of the process, so that no other one with the pid is meant
 	pidFile string // names the process to the agent; "": the definition has a pid file
 	ends    adopt.Ends
+
+	registered bool // by this command
+	takenBack  bool // no file names it to the agent any more
 }
 
 func (a *adopted) key() gozzard.Key { return gozzard.Key{Namespace: a.Namespace, Name: a.Name} }
@@ -81,13 +87,13 @@ func (env *cliEnv) adopt(ctx context.Context, o *importOptions, format importFor
 	// Make the agent find each process, while the other supervisor still has it.
 	for _, a := range m.list {
 		if err := m.handOver(ctx, a); err != nil {
-			return err
+			return errors.Join(err, m.keepAsItWas(ctx), m.printLeft())
 		}
 	}
 
 	// Make systemd give them up. Hold the output, then end the other supervisor.
 	if err := m.giveUp(ctx); err != nil {
-		return errors.Join(failed(err), m.keepAsItWas(ctx))
+		return errors.Join(failed(err), m.keepAsItWas(ctx), m.printLeft())
 	}
 	if err := m.release(); err != nil {
 		return failed(err)
@@ -143,8 +149,12 @@ func (m *move) printPlan(r *importer.Result) error {
 			return err
 		}
 	}
-	if err := m.printServices(r); err != nil || m.daemon == 0 {
+	refused, err := m.printRefusals()
+	if err != nil {
 		return err
+	}
+	if err := m.printServices(r); err != nil || m.daemon == 0 || refused != nil {
+		return cmp.Or(refused, err)
 	}
 	return m.env.say("end pid %d (%s); its processes keep running\n", m.daemon, printable(gozzard.Clip(adopt.CommandLine(m.daemon), 80)))
 }
@@ -153,6 +163,9 @@ func (m *move) printPlan(r *importer.Result) error {
 func (m *move) confirm(in io.Reader) (bool, error) {
 	if m.o.yes {
 		return true, nil
+	}
+	if f, ok := in.(*os.File); !ok || !isatty.IsTerminal(f.Fd()) {
+		return false, usage("standard input is not a terminal, so the command cannot ask: give --yes")
 	}
 	if err := checkWrite(fmt.Fprint(m.env.errs, m.env.text("Do this? [y/N] "))); err != nil {
 		return false, err
@@ -185,15 +198,38 @@ func (m *move) handOver(ctx context.Context, a *adopted) error {
 	if err := m.register(ctx, a, a.pidFile); err != nil {
 		return errors.Join(err, a.removePIDFile())
 	}
+	a.registered = true
 	if err := m.accepted(ctx, a); err != nil {
 		return errors.Join(err, m.takeBack(ctx, a))
 	}
 	return nil
 }
 
+// printLeft prints which definitions a move that did not begin has left, and how to undo them.
+func (m *move) printLeft() error {
+	for _, a := range m.list {
+		if !a.registered || !a.takenBack {
+			continue
+		}
+		if err := m.env.say("left: %s/%s is registered, and is not supervised; to undo it: gozzard unregister %s\n", a.Namespace, a.Name,
+			target(a)); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// target names a process in a command.
+func target(a *adopted) string {
+	if a.Namespace == "default" {
+		return shellWord(a.Name)
+	}
+	return shellWord(a.Name) + " -n " + shellWord(a.Namespace)
+}
+
 // takeBack ends the handover of a process that the agent does not accept: no file names it to the agent any more.
 func (m *move) takeBack(ctx context.Context, a *adopted) error {
-	if a.pidFile == "" {
+	if a.takenBack = true; a.pidFile == "" {
 		return nil
 	}
 	return errors.Join(a.removePIDFile(), m.register(ctx, a, ""))
@@ -207,7 +243,9 @@ func (m *move) keepAsItWas(ctx context.Context) error {
 	}
 	var errs []error
 	for _, a := range m.list {
-		errs = append(errs, m.takeBack(ctx, a))
+		if a.registered && !a.takenBack {
+			errs = append(errs, m.takeBack(ctx, a))
+		}
 	}
 	return errors.Join(errs...)
 }

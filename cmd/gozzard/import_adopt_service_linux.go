@@ -264,11 +264,7 @@ func (m *move) keeperPlace(pid int) error {
 func (m *move) printBack() error {
 	var lines []string
 	for _, a := range m.list {
-		target := shellWord(a.Name)
-		if a.Namespace != "default" {
-			target += " -n " + shellWord(a.Namespace)
-		}
-		lines = append(lines, "gozzard stop "+target, "gozzard unregister "+target)
+		lines = append(lines, "gozzard stop "+target(a), "gozzard unregister "+target(a))
 	}
 	for _, s := range m.services {
 		lines = append(lines, s.Back()...)

@@ -167,6 +167,9 @@ func prlimit(pid int, limits map[string]gozzard.Rlimit) error {
 		}
 		l := limits[name]
 		if err := unix.Prlimit(pid, number, &unix.Rlimit{Cur: rlimitValue(l.Soft), Max: rlimitValue(l.Hard)}, nil); err != nil {
+			if above := limitAbove(0, name, l); above != nil && errors.Is(err, unix.EPERM) {
+				return fmt.Errorf("%w: %w", above, err)
+			}
 			return fmt.Errorf("%s %d: %w", name, l.Soft, err)
 		}
 	}

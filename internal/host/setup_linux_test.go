@@ -95,15 +95,18 @@ func TestSetupRefuses(t *testing.T) {
 	check(t, os.Symlink(f.dir+"/bad", f.dir+"/link"))
 	check(t, os.Link(f.dir+"/own", f.dir+"/second"))
 	for want, exec := range map[string]gozzard.Exec{
-		"line 2 is not NAME=VALUE":                     {EnvFile: f.dir + "/bad"},
-		"it is a symbolic link":                        {EnvFile: f.dir + "/link"},
-		"it has 2 names":                               {EnvFile: f.dir + "/second"},
-		"more than 65536 bytes":                        {EnvFile: f.dir + "/long"},
-		"not a regular file":                           {EnvFile: f.dir},
-		"no such file":                                 {EnvFile: f.dir + "/absent"},
-		"no such group on this host":                   {Group: "no-such-group"},
-		`umask "x" is not octal digits`:                {Umask: "x"},
-		"cannot set rlimits: bogus is not known":       {Rlimits: map[string]gozzard.Rlimit{"bogus": {}}},
+		"line 2 is not NAME=VALUE":               {EnvFile: f.dir + "/bad"},
+		"it is a symbolic link":                  {EnvFile: f.dir + "/link"},
+		"it has 2 names":                         {EnvFile: f.dir + "/second"},
+		"more than 65536 bytes":                  {EnvFile: f.dir + "/long"},
+		"not a regular file":                     {EnvFile: f.dir},
+		"no such file":                           {EnvFile: f.dir + "/absent"},
+		"no such group on this host":             {Group: "no-such-group"},
+		`umask "x" is not octal digits`:          {Umask: "x"},
+		"cannot set rlimits: bogus is not known": {Rlimits: map[string]gozzard.Rlimit{"bogus": {}}},
+		"cannot set rlimits: nofile 1099511627776 is above the hard limit ": {Rlimits: map[string]gozzard.Rlimit{"nofile": {Soft: 1 << 40, Hard: 1 << 40}}},
+		"raise LimitNOFILE= in the unit of the agent (systemctl edit gozzard-agent) as far as the machine allows, and restart the agent: operation not permitted": {
+			Rlimits: map[string]gozzard.Rlimit{"nofile": {Soft: 10, Hard: gozzard.Unlimited}}},
 		"cannot set rlimits: nofile 10: invalid argum": {Rlimits: map[string]gozzard.Rlimit{"nofile": {Soft: 10, Hard: 5}}},
 	} {
 		s := f.spec("sh")

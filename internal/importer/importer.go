@@ -86,10 +86,11 @@ type Process struct {
 	Comment   string           // a line for people
 	Fields    []specjson.Field // the document, without namespace and name
 
-	Source string // its name at the other supervisor
-	PID    int    // if the configuration names it
-	File   string
-	Line   int
+	Source  string   // its name at the other supervisor
+	Folders []string // that it keeps its data in, if the configuration names no folder for its commands
+	PID     int      // if the configuration names it
+	File    string
+	Line    int
 }
 
 // Document is the whole definition.
@@ -152,20 +153,26 @@ func check(p *Process) error {
 	if err := specjson.CheckProcessName(p.Name); err != nil {
 		return fmt.Errorf("name: %w", err)
 	}
+	_, err := p.Spec()
+	return err
+}
+
+// Spec is the definition as the server and the agent understand it.
+func (p *Process) Spec() (*gozzard.Spec, error) {
 	text, err := p.Document().MarshalJSON()
 	if err != nil {
-		return err
+		return nil, err
 	}
 	doc, err := strictjson.Parse(text)
 	if err != nil {
-		return err
+		return nil, err
 	}
 
 	var faults strictjson.Faults
 	root, err := doc.Root(&faults)
 	if err != nil {
-		return err
+		return nil, err
 	}
-	specjson.ReadDefinition(root)
-	return faults.Err()
+	d := specjson.ReadDefinition(root)
+	return d.Spec, faults.Err()
 }

@@ -144,6 +144,8 @@ func (s *service) place() {
 		default:
 			s.d.set("folder", path.Clean(folder))
 		}
+	} else {
+		s.dataFolders()
 	}
 	s.environment()
 	if e, ok := s.value("Service", "UMask"); ok {
@@ -156,6 +158,20 @@ func (s *service) place() {
 			return
 		}
 		s.d.set("nice", n)
+	}
+}
+
+// dataFolders notes the folders in which the service keeps its data.
+func (s *service) dataFolders() {
+	e, ok := s.unit.last("Service", "StateDirectory")
+	if !ok {
+		return
+	}
+	for name := range strings.FieldsSeq(e.value) {
+		if text, err := s.specifiers(name); err == nil {
+			text, _, _ = strings.Cut(text, ":")
+			s.d.proc.Folders = append(s.d.proc.Folders, path.Join("/var/lib", text))
+		}
 	}
 }
 

@@ -107,3 +107,6 @@ func (p *Policy) inPrefixes(real string) bool {
 	}
 	return false
 }
+
+// Inside reports whether a real path is in one of the folders of the policy.
+func (p *Policy) Inside(real string) bool { return p.inPrefixes(real) }

@@ -231,7 +231,7 @@ func (h *movingHost) change() {
 for change in 'unit 6202' 'systemctl restart turn' 'systemctl set-property --runtime turn MemoryMax=100M'; do
 	unit 6201; systemctl restart turn
 	rm -f /tmp/answer; mkfifo /tmp/answer
-	gozzard import systemd turn --adopt --data /var/lib/gozzard-agent </tmp/answer >/tmp/turn.log 2>&1 & command=$!
+	script -qefc 'gozzard import systemd turn --adopt --data /var/lib/gozzard-agent' /tmp/turn.log </tmp/answer >/dev/null 2>&1 & command=$! # it asks on a terminal only
 	exec 3>/tmp/answer
 	soon grep -q "Do this" /tmp/turn.log
 	$change
