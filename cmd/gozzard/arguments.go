@@ -13,7 +13,18 @@ func explainArguments(root *cobra.Command) {
 	root.InitDefaultCompletionCmd() // otherwise it comes later
 	eachCommand(root, func(cmd *cobra.Command) {
 		check := cmd.Args
-		if check == nil || cmd.HasSubCommands() { // an unknown command is no argument
+		if cmd.HasSubCommands() { // a surplus argument is an unknown command
+			if check != nil && cmd.Runnable() && cmd.HasParent() {
+				cmd.Args = func(cmd *cobra.Command, args []string) error {
+					if err := check(cmd, args); err != nil && len(args) > 0 {
+						return unknownCommand(cmd, args[0])
+					}
+					return check(cmd, args)
+				}
+			}
+			return
+		}
+		if check == nil {
 			return
 		}
 		cmd.Args = func(cmd *cobra.Command, args []string) error {
@@ -25,6 +36,39 @@ func explainArguments(root *cobra.Command) {
 			return argumentError(cmd, args, err)
 		}
 	})
+}
+
+// checkGroup rejects an unknown command of a group of commands. The library prints the help of the group for it and
+// succeeds, so a script with a mistyped command would go on.
+func checkGroup(root *cobra.Command, args []string) error {
+	cmd, rest, err := root.Find(args)
+	if err != nil || cmd == root || !cmd.HasSubCommands() || cmd.Runnable() {
+		return nil // the library knows
+	}
+	cmd.InitDefaultHelpFlag()
+	if err := cmd.ParseFlags(rest); err != nil {
+		return nil // it says so, too
+	}
+	words := cmd.Flags().Args()
+	if help, _ := cmd.Flags().GetBool("help"); help || len(words) == 0 || words[0] == "help" {
+		return nil
+	}
+	return unknownCommand(cmd, words[0])
+}
+
+// unknownCommand is the error about a word that is no command of a group.
+func unknownCommand(group *cobra.Command, word string) error {
+	var known []string
+	for _, c := range group.Commands() {
+		if !c.Hidden {
+			known = append(known, c.Name())
+		}
+	}
+	group.SuggestionsMinimumDistance = 2
+	if near := group.SuggestionsFor(word); len(near) > 0 {
+		return usage("unknown command %q for %q, did you mean %q?", printable(word), group.CommandPath(), near[0])
+	}
+	return usage("unknown command %q for %q, known are %s", printable(word), group.CommandPath(), strings.Join(known, ", "))
 }
 
 // argumentError says which arguments of a command are missing or surplus.

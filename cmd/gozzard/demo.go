@@ -134,7 +134,7 @@ func newDemoCommand(env *cliEnv) *cobra.Command {
 are unhealthy, so that there is something to look at.`,
 		Args: func(cmd *cobra.Command, args []string) error {
 			if len(args) > 0 {
-				return usage("unknown command %q for %q", printable(args[0]), cmd.CommandPath())
+				return unknownCommand(cmd, args[0])
 			}
 			return nil
 		},

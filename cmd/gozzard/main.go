@@ -34,7 +34,10 @@ func run(ctx context.Context, args []string) int {
 	chinese := catalogueOf(os.Getenv)
 	root := newRootIn(chinese)
 	root.SetArgs(args)
-	err := root.ExecuteContext(withCatalogue(ctx, chinese))
+	err := checkGroup(root, args)
+	if err == nil {
+		err = root.ExecuteContext(withCatalogue(ctx, chinese))
+	}
 	if err == nil {
 		return exitOK
 	}

@@ -2,6 +2,7 @@ package main
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 
 	"github.com/gozzard/gozzard"
@@ -59,18 +60,33 @@ func (env *cliEnv) printFailures(o *taskFlags, t *client.Task) error {
 // printSummary prints the counts and the id of a task. Its error is the exit code.
 func (env *cliEnv) printSummary(o *taskFlags, what string, t *client.Task) error {
 	line := env.summary(what, t)
-	if o.note != "" {
+	if o.note != "" && t.Counts.Done > 0 { // nothing is new if nothing was done
 		line += " (" + o.note + ")"
 	}
 	id := printable(shortTask(t.ID))
 	line += env.text("\ntask %s", id)
-	if t.Counts.Failed > 0 {
+	if worthRepeating(t) {
 		line += env.text("; repeat what failed with: gozzard task %s --retry-failed", id)
 	}
 	if err := checkWrite(fmt.Fprintln(env.out, line)); err != nil {
 		return err
 	}
 	return taskExitCode(t)
+}
+
+// worthRepeating reports whether the same request may succeed later for an attempt that failed. What the server or the
+// policy of a host rejects fails again until a person has changed something.
+func worthRepeating(t *client.Task) bool {
+	return slices.ContainsFunc(t.Attempts, func(a client.Attempt) bool {
+		if a.Verdict != client.Failed {
+			return false
+		}
+		switch a.Code {
+		case gozzard.CodeRefused, gozzard.CodeNoDefinition, gozzard.CodeUnknownAction:
+			return false
+		}
+		return true
+	})
 }
 
 // codeText is the code of an attempt, or its state if it never ran.

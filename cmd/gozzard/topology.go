@@ -20,7 +20,7 @@ processes of each. Processes can then be chosen by their place in every command:
 'front.*.*.nginx.*'.`,
 		Args: func(cmd *cobra.Command, args []string) error {
 			if len(args) > 0 {
-				return usage("unknown command %q for %q", printable(args[0]), cmd.CommandPath())
+				return unknownCommand(cmd, args[0])
 			}
 			return nil
 		},

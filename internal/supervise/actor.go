@@ -262,7 +262,7 @@ func (a *actor) handle(e event) {
 func (a *actor) handleRestored() {
 	a.restoring = true
 	if _, err := a.look(); err != nil {
-		a.message = gozzard.Clip(err.Error(), maxStatusBytes)
+		a.message = clipText(err.Error())
 	}
 	a.restoring, a.presumed = false, Proc{}
 

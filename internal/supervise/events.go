@@ -12,7 +12,7 @@ func (a *actor) announce(e gozzard.Event) {
 	if a.s.event == nil {
 		return
 	}
-	e.Key, e.At, e.Message = a.key, a.s.now().UnixMilli(), gozzard.Clip(e.Message, maxStatusBytes)
+	e.Key, e.At, e.Message = a.key, a.s.now().UnixMilli(), clipText(e.Message)
 	if a.caused(e.Kind) {
 		e.Cause = a.cause
 	}
@@ -114,7 +114,7 @@ func (a *actor) finishRestart(out gozzard.Outcome, why string) {
 		text := restartText(name, why, "")
 		a.announce(gozzard.Event{Kind: gozzard.EventRestarted, PID: a.proc.PID, Message: text})
 	default:
-		a.message = gozzard.Clip(out.Message, maxStatusBytes)
+		a.message = clipText(out.Message)
 		if out.Code == gozzard.CodeCommandFailed || out.Code == gozzard.CodeCheckFailed {
 			a.noteRestart() // it was tried
 		}

@@ -39,3 +39,6 @@ func FewLines(log *slog.Logger) *slog.Logger { return slog.New(newFewLines(log.H
 
 // FrontAfter is how long a start command must run before it counts as the process.
 func FrontAfter(p gozzard.Policy, command string) time.Duration { return frontAfter(p, command) }
+
+// ClipText bounds a text of a status or an event.
+func ClipText(s string) string { return clipText(s) }

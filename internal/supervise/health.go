@@ -132,7 +132,7 @@ func (a *actor) runProbe(ctx context.Context, p *probe, o owner) {
 		defer cancel()
 		e.text = ""
 		if err := a.s.host.Probe(probe, &v.spec.Control); err != nil {
-			e.text = gozzard.Clip(err.Error(), maxStatusBytes)
+			e.text = clipText(err.Error())
 		}
 		return
 	}

@@ -107,7 +107,7 @@ func (m *merger) flushKind(k *mergedKind) {
 	}
 	e := k.last
 	if k.count > 1 {
-		e.Message = gozzard.Clip(mergedText(k.count, e.Message), maxStatusBytes)
+		e.Message = clipText(mergedText(k.count, e.Message))
 	}
 	k.timer.Stop()
 	k.last, k.count = gozzard.Event{}, 0

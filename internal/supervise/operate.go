@@ -180,7 +180,7 @@ func (a *actor) perform(ctx context.Context, op Op) gozzard.Outcome {
 		return ok() // only the flag changes; a pull-up follows without more
 	case gozzard.ActionRegister, gozzard.ActionUpdate:
 		if _, err := a.look(); err != nil { // that does not prevent the registration; the regular pass looks again
-			a.message = gozzard.Clip(err.Error(), maxStatusBytes)
+			a.message = clipText(err.Error())
 		}
 		return ok()
 	}
@@ -198,10 +198,10 @@ func (a *actor) conclude(action gozzard.Action, out gozzard.Outcome) {
 			a.message = ""
 		}
 		if startsProcess(action) && a.ended != nil && mayEnd(a.spec.Policy) {
-			a.message = gozzard.Clip(out.Message, maxStatusBytes)
+			a.message = clipText(out.Message)
 		}
 	case gozzard.CodeCommandFailed, gozzard.CodeCheckFailed:
-		a.message = gozzard.Clip(out.Message, maxStatusBytes)
+		a.message = clipText(out.Message)
 		if !a.running() && startsProcess(action) {
 			a.noteFailed(true)
 			a.planPullUp(0, out.Message)

@@ -150,7 +150,7 @@ func (a *actor) orderDelays() bool {
 		return false
 	}
 	a.pullAt = time.Now().Add(afterSlow)
-	a.message = gozzard.Clip(fmt.Sprintf("waits for %s, %s", name, why), maxStatusBytes)
+	a.message = clipText(fmt.Sprintf("waits for %s, %s", name, why))
 	a.publish(false)
 	return true
 }

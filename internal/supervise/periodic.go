@@ -79,7 +79,7 @@ func (a *actor) startPlannedRun(ctx context.Context) {
 		return
 	}
 
-	a.message = gozzard.Clip(out.Message, maxStatusBytes)
+	a.message = clipText(out.Message)
 	if !a.running() {
 		a.noteFailed(out.Code != gozzard.CodeOK)
 	}

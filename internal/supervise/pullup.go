@@ -45,7 +45,7 @@ func (a *actor) planPullUp(up time.Duration, why string) {
 	a.downs = downsAfter(a.downs, up, a.spec.Policy)
 	a.noteDowns()
 	if wanted, reason := a.pullUpWanted(); !wanted {
-		a.pullAt, a.message = time.Time{}, gozzard.Clip(reason+because(why), maxStatusBytes)
+		a.pullAt, a.message = time.Time{}, clipText(reason+because(why))
 		a.log.Warn("process ended too often and is not started again", "downs", a.downs, "reason", why)
 		a.announce(gozzard.Event{Kind: gozzard.EventRestartCancelled, Message: a.message})
 		return
@@ -53,7 +53,7 @@ func (a *actor) planPullUp(up time.Duration, why string) {
 	delay := pullUpDelay(a.spec.Policy, a.downs, a.s.rand())
 	a.pullAt = time.Now().Add(delay)
 	if delay > 0 {
-		a.message = gozzard.Clip(crashLoop(a.downs, delay, why), maxStatusBytes)
+		a.message = clipText(crashLoop(a.downs, delay, why))
 	}
 
 	if a.downs == gozzard.CrashLoopExits {
@@ -78,7 +78,7 @@ func (a *actor) resumePause(ended gozzard.Ending) {
 		return
 	}
 	a.pullAt = time.Now().Add(left)
-	a.message = gozzard.Clip(crashLoop(a.downs, left, ""), maxStatusBytes)
+	a.message = clipText(crashLoop(a.downs, left, ""))
 	a.log.Info("process is down and will be started again", "downs", a.downs, "in", left, "reason", "as planned before")
 }
 

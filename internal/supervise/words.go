@@ -5,6 +5,7 @@ import (
 	"strconv"
 	"strings"
 	"time"
+	"unicode/utf8"
 
 	"github.com/gozzard/gozzard"
 	"github.com/gozzard/gozzard/internal/identity"
@@ -15,9 +16,29 @@ import (
 const (
 	maxVersionBytes = 64
 	maxStatusBytes  = 512 // of Status.Message: the server has it in memory for the whole fleet
+	headBytes       = 160 // of a text that is too long: its beginning
 	internalError   = "internal error"
 	commandDone     = "start_cmd exited with 0 and nothing of it runs any more"
 )
+
+// clipText bounds a text of a status or an event. It keeps the beginning, which says what happened, and the end: what a
+// command printed last is why it failed.
+func clipText(s string) string {
+	const gap = " … "
+	s = strings.ToValidUTF8(s, "\uFFFD")
+	if len(s) <= maxStatusBytes {
+		return s
+	}
+	head := gozzard.Clip(s, headBytes)
+	tail := s[len(s)-(maxStatusBytes-len(head)-len(gap)):]
+	for tail != "" && !utf8.RuneStart(tail[0]) {
+		tail = tail[1:]
+	}
+	if _, rest, found := strings.Cut(tail, "\n"); found && 3*len(rest) > len(tail) { // whole lines, if enough is left
+		tail = rest
+	}
+	return strings.TrimRight(head, " \n") + gap + tail
+}
 
 func ok() gozzard.Outcome { return gozzard.Outcome{Code: gozzard.CodeOK} }
 
@@ -203,7 +224,7 @@ func statusText(message string, n notes) string {
 			message += "; " + note
 		}
 	}
-	return gozzard.Clip(message, maxStatusBytes)
+	return clipText(message)
 }
 
 // restartText says what came of a restart that no operation asked for. why is what was wrong before.
