@@ -17,6 +17,9 @@ var composedTexts = map[string]string{
 	"too many newer messages wait for this receiver": "internal/sqlstore/notify_message.go",
 	"%s: %d of %d attempts failed: %s":               "internal/notify/watch.go",
 
+	// The place of an answer.
+	"host %s: %s": "internal/control/draft.go",
+
 	// Levels of a note about an import.
 	"security": "internal/importer/importer.go", "check": "internal/importer/importer.go", "note": "internal/importer/importer.go",
 

@@ -13,8 +13,10 @@ import (
 	"github.com/gozzard/gozzard/internal/language"
 )
 
-// libraryTexts have the words of the library that reads the command line, and those of Go's library and of the system.
-var libraryTexts = []string{"internal/language/zh/cli-cobra.po", "internal/language/zh/cli-system.po"}
+// libraryTexts have the words of the libraries that read the command line and YAML, and those of Go's library and of the
+// system.
+var libraryTexts = []string{"internal/language/zh/cli-cobra.po", "internal/language/zh/cli-system.po",
+	"internal/language/zh/cli-yaml.po"}
 
 // textFolders are the folders whose texts reach a person at the command line. Of a folder, all sentences count, or those
 // of some files only. calls restricts them to what becomes an error or a fault.
@@ -75,6 +77,7 @@ var textFolders = []struct {
 		calls: true},
 	{folder: "internal/server", files: []string{"drain.go", "keysync_authority.go", "keysync_kinds.go", "keysync_rotate.go"}, calls: true},
 	{folder: "internal/server", files: []string{"keysync.go"}},
+	{folder: "internal/server", files: []string{"listen.go"}, calls: true},
 	{folder: "internal/upgrade", files: []string{"create.go", "releases.go", "upgrade.go"}, calls: true},
 	{folder: "client"},
 	{folder: "internal/importer"},

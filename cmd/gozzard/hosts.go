@@ -145,7 +145,7 @@ func (env *cliEnv) hostTable(hosts []client.HostInfo, wide bool) *textTable {
 		}
 		if wide {
 			cells = append(cells, loadText(h.Load), freeText(h.MemFree), string(h.Agent), h.Mode, shortDigest(h.PolicyDigest), strings.Join(addrs[1:], ","),
-				strings.Join(h.Degraded, "; "))
+				env.joinSaid(h.Degraded))
 		}
 		t.add(cells...)
 	}

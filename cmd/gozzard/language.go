@@ -60,6 +60,18 @@ func (env *cliEnv) said(text string) string {
 	return env.verdicts().Joined(text)
 }
 
+// joinSaid is several such texts on one line.
+func (env *cliEnv) joinSaid(list []string) string {
+	said := make([]string, 0, len(list))
+	for _, text := range list {
+		said = append(said, env.chinese.Message(text))
+	}
+	if env.chinese == nil {
+		return strings.Join(said, "; ")
+	}
+	return strings.Join(said, "；")
+}
+
 // faultText is a fault of a document, in the language of the reader.
 func (env *cliEnv) faultText(f gozzard.Fault) string { return faultText(env.chinese, f) }
 

@@ -60,20 +60,18 @@ func (d *dialer) check(ip netip.Addr) error {
 		bad = bad || p.Contains(ip)
 	}
 	if bad {
-		return fmt.Errorf("%w: %s is an address of this machine, of its link or of its cloud: the server's flag "+
-			"--notify-allow decides which of these receivers may use", errAddress, ip)
+		return fmt.Errorf("the address of the receiver is not allowed: %s is an address of this machine, of its link or of "+
+			"its cloud: the server's flag --notify-allow decides which of these receivers may use", ip)
 	}
 	return nil
 }
-
-var errAddress = errors.New("the address of the receiver is not allowed")
 
 // DialContext connects, if the address is allowed.
 func (d *dialer) DialContext(ctx context.Context, network, address string) (net.Conn, error) {
 	n := net.Dialer{Timeout: connectTime, Control: func(_, address string, _ syscall.RawConn) error {
 		at, err := netip.ParseAddrPort(address)
 		if err != nil {
-			return fmt.Errorf("%w: %s", errAddress, address)
+			return fmt.Errorf("the address of the receiver is not allowed: %s", address)
 		}
 		return d.check(at.Addr())
 	}}
