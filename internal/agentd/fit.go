@@ -14,6 +14,10 @@ func FitPolicy(data string, o PolicyOptions) (path string, text []byte, changed 
 	if data, err = filepath.Abs(data); err != nil {
 		return "", nil, false, fmt.Errorf("cannot find the state folder: %w", err)
 	}
+	if info, err := os.Stat(data); o.File == "" && data != unitState && (err != nil || !info.IsDir()) {
+		return "", nil, false, fmt.Errorf("%s is no state folder of an agent: name that of the agent with --data; an installed agent "+
+			"has /var/lib/gozzard-agent", data)
+	}
 	own, err := host.OwnPrivileges()
 	if err != nil {
 		return "", nil, false, err

@@ -75,7 +75,7 @@ func (o PolicyOptions) create(data string, own host.Privileges) (path string, ma
 		if made && err == nil { // an agent of another account must be able to read it, and it is no secret
 			err = os.Chmod(path, 0o644)
 		}
-		if err == nil || errors.Is(err, policy.ErrChanged) || o.File != "" {
+		if err == nil || o.File != "" || exists(path) { // one that exists counts, also if it is not valid
 			return path, made, err
 		}
 		path = filepath.Join(data, policy.FileName)

@@ -8,6 +8,7 @@ import (
 	"encoding/json"
 	"errors"
 	"os"
+	"os/exec"
 	"path/filepath"
 	"strings"
 	"syscall"
@@ -183,5 +184,25 @@ func TestTE15PolicyOutOfReach(t *testing.T) {
 	}
 	if e := run("true", "/etc"); strings.Contains(e.Msg, "not allowed by local policy") {
 		t.Errorf("the policy in the state folder has no effect: %+v", e)
+	}
+}
+
+// TestInvalidPolicyCounts: a policy with a fault is the one that counts. The command says what is wrong, and writes no second
+// one into the state folder, which the agent would not read.
+func TestInvalidPolicyCounts(t *testing.T) {
+	needs(t, "unshare")
+	i := &installed{etc: filepath.Join(t.TempDir(), "etc"), lib: filepath.Join(t.TempDir(), "lib")}
+	bad, second := filepath.Join(i.etc, "gozzard", "policy.yaml"), filepath.Join(i.lib, "gozzard-agent", "policy.yaml")
+	if err := errors.Join(os.MkdirAll(filepath.Dir(bad), 0o755), os.MkdirAll(filepath.Dir(second), 0o700),
+		os.WriteFile(bad, []byte("allow_rot: true\n"), 0o644)); err != nil {
+		t.Fatal(err)
+	}
+	words := append(i.wrap("rw"), ft.Binary(t), "agent", "policy", "--data", "/var/lib/gozzard-agent", "--allow-path", "/var/www")
+	out, err := exec.Command(words[0], words[1:]...).CombinedOutput()
+	if err == nil || !strings.Contains(string(out), `policy /etc/gozzard/policy.yaml: line 1: "allow_rot" is not a setting`) {
+		t.Errorf("%v: %s", err, out)
+	}
+	if _, err := os.Stat(second); err == nil {
+		t.Error("it has written another policy")
 	}
 }
