@@ -3,6 +3,7 @@ package gozzard
 import (
 	"fmt"
 	"log/slog"
+	"slices"
 )
 
 // Action is what an operation does to one process. The zero value is no action and is rejected everywhere, so a
@@ -38,6 +39,9 @@ const (
 	wordHost   = "host"
 	wordUnhost = "unhost"
 )
+
+// ActionWords are the words of all actions.
+func ActionWords() []string { return slices.Clone(actionNames[ActionStart:]) }
 
 // String is the word for the action.
 func (a Action) String() string {

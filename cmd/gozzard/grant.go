@@ -31,7 +31,8 @@ func (g *grantFlags) register(f *pflag.FlagSet) {
 	f.IntSliceVar(&g.clouds, "cloud", nil, "only hosts of this `CLOUD` area; may be repeated")
 	f.StringSliceVar(&g.nets, "net", nil,
 		"only hosts with an address in this `NETWORK` such as 10.1.0.0/16; may be repeated")
-	f.StringSliceVar(&g.actions, "action", nil, "only this `ACTION` of an operator, such as start; may be repeated")
+	f.StringSliceVar(&g.actions, "action", nil, "only this `ACTION` of an operator: start, stop, restart, reload, "+
+		"kill, query, manage, unmanage, register, update, unregister, configure, script, transfer or restart-agent; may be repeated")
 	g.registerScope(f)
 }
 

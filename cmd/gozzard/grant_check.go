@@ -6,6 +6,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/gozzard/gozzard"
 	"github.com/gozzard/gozzard/client"
 )
 
@@ -13,6 +14,7 @@ import (
 func newGrantCheckCommand(env *cliEnv) *cobra.Command {
 	var output outputFlag
 	var q client.GrantQuestion
+	var biz int
 	cmd := &cobra.Command{
 		Use:   "check",
 		Short: "Ask whether an app or a user may do something",
@@ -20,9 +22,11 @@ func newGrantCheckCommand(env *cliEnv) *cobra.Command {
 decides with the same code as for an operation. With --app and --user the question is about that user
 behind that app. The exit code is 0 for yes and 1 for no.
 
-Without --namespace, each grant is asked about a namespace that it covers. Without --account, each
-grant is asked about an account that it names.`,
+--biz asks about the processes of a business. Without --biz and --namespace, each grant is asked about a
+namespace that it covers. Without --account, each grant is asked about an account that it names. What
+was asked is printed with the answer.`,
 		Example: `  gozzard grant check --user alice --action stop --host 10.1.0.5 --account root
+  gozzard grant check --user bob --action restart --host 10.1.0.5 --biz 2
   gozzard grant check --app shop --action start --host 10.1.0.5 --namespace shop1 --account shop`,
 		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
@@ -35,12 +39,18 @@ grant is asked about an account that it names.`,
 			if q.Action == "" || q.Host == "" {
 				return usage("--action and --host are required")
 			}
+			if cmd.Flags().Changed("biz") {
+				if q.Namespace != "" || biz < 1 {
+					return usage("give --biz with the number of a business, or --namespace, not both")
+				}
+				q.Namespace = gozzard.BusinessNamespace(biz)
+			}
 			return env.withClient(func(c *client.Client) error {
 				answer, err := c.CheckGrants(cmd.Context(), q)
 				if err != nil {
 					return err
 				}
-				return env.printCheck(&output, &answer)
+				return env.printCheck(&output, &q, &answer)
 			})
 		},
 	}
@@ -50,6 +60,7 @@ grant is asked about an account that it names.`,
 	f.StringVar(&q.User, "user", "", "`NAME` of the user")
 	f.StringVar(&q.Action, "action", "", "`ACTION` such as stop")
 	f.StringVar(&q.Host, "host", "", "`HOST`: an address, cloud:address, or an agent id")
+	f.IntVar(&biz, "biz", 0, "`BUSINESS` of the process, instead of --namespace")
 	f.StringVar(&q.Namespace, "namespace", "", "`NAMESPACE` of the process")
 	f.StringVar(&q.Account, "account", "", "`ACCOUNT` of the process")
 	output.register(cmd, f, "table", "json", "yaml")
@@ -57,7 +68,7 @@ grant is asked about an account that it names.`,
 }
 
 // printCheck prints an answer. An answer that is no ends the program with an error.
-func (env *cliEnv) printCheck(output *outputFlag, answer *client.GrantCheck) error {
+func (env *cliEnv) printCheck(output *outputFlag, q *client.GrantQuestion, answer *client.GrantCheck) error {
 	if output.structured() {
 		if err := output.write(env.out, answer); err != nil {
 			return err
@@ -66,6 +77,7 @@ func (env *cliEnv) printCheck(output *outputFlag, answer *client.GrantCheck) err
 		return err
 	}
 
+	env.remarkQuestion(q)
 	if !answer.HostKnown {
 		env.remark("no agent of this host is known: only the address in the question counts")
 	}
@@ -73,6 +85,18 @@ func (env *cliEnv) printCheck(output *outputFlag, answer *client.GrantCheck) err
 		return failed(errors.New("no: no grant allows this"))
 	}
 	return nil
+}
+
+// remarkQuestion prints what was asked. An answer for one namespace that a grant covers is no answer for another one.
+func (env *cliEnv) remarkQuestion(q *client.GrantQuestion) {
+	namespace, account := q.Namespace, q.Account
+	if namespace == "" {
+		namespace = env.text("any that a grant covers (ask about one with --namespace or --biz)")
+	}
+	if account == "" {
+		account = env.text("any that a grant names (ask about one with --account)")
+	}
+	env.remark("asked: action %s, host %s, namespace %s, account %s", q.Action, q.Host, namespace, account)
 }
 
 func (env *cliEnv) printCheckTable(answer *client.GrantCheck) error {

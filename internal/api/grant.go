@@ -124,7 +124,7 @@ func readGrant(v *strictjson.Value) (g gozzard.Grant) {
 	actions.OptList(maxGrantList, func(e *strictjson.Value) {
 		a, err := gozzard.ParseAction(e.Str())
 		if err != nil {
-			e.Fault("must be an action such as start or stop")
+			e.Fault("%v", notAnAction(e.Str(), gozzard.ActionWords()))
 		}
 		g.Actions = append(g.Actions, a)
 	})

@@ -26,7 +26,7 @@ func (a *api) getGrantCheck(w http.ResponseWriter, r *http.Request, caller gozza
 		q.faults.Add("app", "give app or user, or both")
 	}
 	if question.Action, err = gozzard.ParseAction(q.one("action")); err != nil {
-		q.faults.Add("action", "must be an action such as start or stop")
+		q.faults.Add("action", "%v", notAnAction(q.one("action"), gozzard.ActionWords()))
 	}
 	clouds := cloudFinder{plane: a.Plane, caller: caller}
 	target, err := parseHost(q.one("host"), &clouds)

@@ -1,6 +1,7 @@
 package api
 
 import (
+	"fmt"
 	"net/http"
 	"reflect"
 	"slices"
@@ -166,13 +167,17 @@ func readAction(root *strictjson.Value) gozzard.Action {
 		return action
 	}
 
-	if near := suggest.Nearest(word, actions); near != "" {
-		v.Fault("%q is not an action, did you mean %q?", clip(word), near)
-	} else {
-		v.Fault("%q is not an action; the actions are %s", clip(word), strings.Join(actions, ", "))
-	}
-
+	v.Fault("%v", notAnAction(word, actions))
 	return gozzard.ActionNone
+}
+
+// notAnAction says that a word is no action, with the action that is probably meant or with all known ones.
+func notAnAction(word string, known []string) error {
+	if near := suggest.Nearest(word, known); near != "" {
+		return fmt.Errorf("%q is not an action, did you mean %q? All actions: %s", clip(word), near,
+			strings.Join(known, ", "))
+	}
+	return fmt.Errorf("%q is not an action; the actions are %s", clip(word), strings.Join(known, ", "))
 }
 
 // readExpect reads the digests of the definitions that a request may replace; nil if it does not say.

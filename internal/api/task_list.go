@@ -53,7 +53,7 @@ func (a *api) taskFilter(caller gozzard.Caller, q *query) record.TaskFilter {
 	q.each("action", func(s string) string {
 		action, err := gozzard.ParseAction(s)
 		if err != nil {
-			return "must be an action such as start, is " + strconv.Quote(clip(s))
+			return notAnAction(s, gozzard.ActionWords()).Error()
 		}
 		f.Actions = append(f.Actions, action)
 		if actionWord(action) == gozzard.ActionRegister.String() {

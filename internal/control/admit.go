@@ -78,13 +78,24 @@ func (p *Plane) checkPermitted(op *gozzard.Operation) error {
 	}
 
 	p.o.Observe.rejected("not_permitted")
-	if first.Action.OnAgent() {
+	return nothingPermitted(&op.Caller, first)
+}
+
+// nothingPermitted says what a caller may not do, by the first entry of its request. No entry is permitted.
+func nothingPermitted(caller *gozzard.Caller, first *gozzard.Item) error {
+	switch {
+	case first.Action.OnAgent() && caller.Alone():
+		return gozzard.Errorf(gozzard.ErrAppForbidden, "not permitted: user %s may not restart agents: this needs the role "+
+			"admin for all namespaces, or a grant for them that lists restart-agent", caller.User)
+	case first.Action.OnAgent():
 		return gozzard.Errorf(gozzard.ErrAppForbidden, "not permitted: app %s may not restart agents: this needs the role "+
-			"admin for all namespaces, or a grant for them that lists restart-agent", op.Caller.App)
+			"admin for all namespaces, or a grant for them that lists restart-agent", caller.App)
+	case caller.Alone():
+		return gozzard.Errorf(gozzard.ErrAppForbidden, "not permitted: user %s may not %s processes of %s; an admin of "+
+			"everything sees the reason with: gozzard grant check", caller.User, first.Action, first.Key.Namespace)
 	}
-	return gozzard.Errorf(gozzard.ErrAppForbidden,
-		"not permitted: app %s may not %s processes of %s, and nothing else of the request", op.Caller.App, first.Action,
-		first.Key.Namespace)
+	return gozzard.Errorf(gozzard.ErrAppForbidden, "not permitted: app %s with user %s may not %s processes of %s; an admin of "+
+		"everything sees the reason with: gozzard grant check", caller.App, caller.User, first.Action, first.Key.Namespace)
 }
 
 // enqueue rejects a request whose attempts would wait longer than their deadlines allow, before it costs anything. Its
