@@ -113,6 +113,9 @@ install: $(if $(BINARY),,build) ## program, manual, units, settings, completion;
 	@$(HELPER) man '$(DESTDIR)$(PREFIX)/share/man/man1'
 	@gzip -9nf '$(DESTDIR)$(PREFIX)'/share/man/man1/gozzard*.1
 	@install -D -m 0755 packaging/gozzard-signer-pkcs11 '$(DESTDIR)$(PREFIX)/share/gozzard/gozzard-signer-pkcs11'
+	@for f in pyproject.toml $$(cd client/python && echo gozzard/*.py); do \
+		install -D -m 0644 "client/python/$$f" '$(DESTDIR)$(PREFIX)'/share/gozzard/python/"$$f"; \
+	done
 	@if [ -z '$(DESTDIR)' ] && [ "$$(id -u)" = 0 ]; then sh packaging/scripts/postinstall.sh; fi
 	@echo "installed $(DESTDIR)$(PREFIX)/bin/gozzard: see docs/install.md for what comes next"
 

@@ -41,6 +41,33 @@ func TestMakeInstall(t *testing.T) {
 		}
 	}
 
+	// The client for Python is there, whole.
+	if python, err := exec.LookPath("python3"); err != nil {
+		t.Log("no python3: the client for Python is not imported")
+	} else {
+		cmd := exec.CommandContext(t.Context(), python, "-B", "-c", "import gozzard; print(gozzard.__file__, gozzard.Client, gozzard.TaskFailed)")
+		cmd.Env = append(os.Environ(), "PYTHONPATH="+filepath.Join(stage, "usr/share/gozzard/python"))
+		if out, err := cmd.CombinedOutput(); err != nil || !strings.HasPrefix(string(out), stage) {
+			t.Errorf("the client for Python: %v\n%s", err, out)
+		}
+	}
+	for _, pattern := range []string{"gozzard/*.py", "pyproject.toml"} {
+		sources, _ := filepath.Glob(filepath.Join("..", "..", "client", "python", pattern))
+		for _, source := range sources {
+			want, err := os.ReadFile(source)
+			if err != nil {
+				t.Fatal(err)
+			}
+			rel, _ := filepath.Rel(filepath.Join("..", "..", "client", "python"), source)
+			if got := readInstalled(t, filepath.Join(stage, "usr/share/gozzard/python", rel)); got != string(want) {
+				t.Errorf("%s is not installed as it is", rel)
+			}
+		}
+		if len(sources) == 0 {
+			t.Errorf("client/python has no %s", pattern)
+		}
+	}
+
 	// The packages have all of them.
 	list, err := os.ReadFile(filepath.Join("..", "..", "packaging", "nfpm.yaml"))
 	if err != nil {
@@ -67,7 +94,7 @@ func TestMakeInstall(t *testing.T) {
 	// Remove it.
 	build("uninstall")
 	for _, pattern := range []string{"usr/bin/*", "usr/share/man/man1/*", "usr/share/*/*completions*/*gozzard*",
-		"usr/share/zsh/site-functions/*"} {
+		"usr/share/zsh/site-functions/*", "usr/share/gozzard"} {
 		if left, err := filepath.Glob(filepath.Join(stage, pattern)); err != nil || len(left) > 0 {
 			t.Errorf("make uninstall leaves %v: %v", left, err)
 		}

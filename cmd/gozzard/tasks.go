@@ -33,7 +33,8 @@ flags ask for. WHAT has the names that the console shows, such as shop/web; -o w
 ones, which NAME and -n look for.
 
 You see the tasks that "gozzard task ID" shows you: your own, and those of other users of the same app
-whose targets you may all see. The server keeps tasks for a limited time: a day, or as its flag --keep-results says.
+whose targets you may all see. A person that logs in and sees the whole fleet sees the tasks of all; an
+app never sees those of other apps and people, not even the app admin. The server keeps tasks for a limited time: a day, or as its flag --keep-results says.
 
 Exit code: 0 listed, also when nothing matches, 2 wrong flags, 4 not allowed.`,
 		Example: `  gozzard tasks
@@ -110,6 +111,10 @@ func (env *cliEnv) listTasks(ctx context.Context, o *tasksOptions) error {
 	}
 	if len(page.Tasks) == 0 && page.Next == 0 {
 		env.remark("no tasks found")
+		if o.query.User != "" || o.query.App != "" {
+			env.remark("an app sees its own tasks only, not even the app admin those of others: to see all, log in as a person " +
+				"with the role admin for everything (gozzard user login NAME)")
+		}
 		return nil
 	}
 	if err := taskTable(page.Tasks, names, o.output.format == "wide").write(env.out); err != nil {

@@ -6,6 +6,9 @@ remove | 0) ;;
 *) exit 0 ;;
 esac
 
+# What Python of root has compiled there is in no package.
+rm -rf /usr/share/gozzard/python/gozzard/__pycache__
+
 # The end of an agent touches no process: they keep running, without supervision.
 if [ -d /run/systemd/system ]; then
 	for unit in gozzard-agent gozzard-agent-cap gozzard-agent-user gozzard-relay gozzard-server; do

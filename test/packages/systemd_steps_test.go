@@ -24,6 +24,7 @@ same "mode of the policy" "$(stat -c %a:%U /etc/gozzard/policy.yaml)" 644:root
 [ -s /usr/share/zsh/vendor-completions/_gozzard ] || fail "no completion for zsh"
 [ -s /usr/share/bash-completion/completions/gozzard ] || fail "no completion for bash"
 [ -s /usr/share/doc/gozzard/examples/nginx/definition.yaml ] || fail "no examples"
+[ -s /usr/share/gozzard/python/gozzard/client.py ] && [ -s /usr/share/gozzard/python/pyproject.toml ] || fail "no client for Python"
 systemctl enable --now gozzard-server >/tmp/ctl.log 2>&1
 test -e /var/lib/gozzard/join.secret || fail "the server has started and has no join secret"
 systemctl enable --now gozzard-agent >/tmp/ctl.log 2>&1
@@ -206,7 +207,7 @@ pgrep -x nginx && fail "nginx runs still"
 func (f *systemdFleet) purge() {
 	f.t.Log("purge")
 	f.db.sh(`apt-get purge -y gozzard >/tmp/apt.log 2>&1 || fail apt-get
-for path in /usr/bin/gozzard /etc/gozzard /var/lib/gozzard-agent /usr/share/doc/gozzard /usr/lib/systemd/system/gozzard-agent.service; do
+for path in /usr/bin/gozzard /etc/gozzard /var/lib/gozzard-agent /usr/share/doc/gozzard /usr/share/gozzard /usr/lib/systemd/system/gozzard-agent.service; do
 	[ ! -e $path ] || fail "$path is there still"
 done
 systemctl --failed --no-legend | grep gozzard && fail "a unit failed"

@@ -98,8 +98,11 @@ func tutorial() page {
 }
 
 func apiPage() page {
+	const installed = "TestMakeInstall and make test-systemd install it; TestScripts/login-elsewhere calls a server with its authority"
 	return page{file: "docs/api.md", rules: []rule{
-		{begins: "bin/gozzard dev", how: background, then: "soon online bin/gozzard"},
+		{begins: "bin/gozzard dev", how: background, then: "soon online bin/gozzard"}, {begins: "api() {"}, {begins: "export PYTHONPATH=client"},
+		{begins: "export GOZZARD_CREDENTIALS=", how: elsewhere, why: installed}, {begins: "api() {", how: elsewhere, why: installed},
+		{begins: "export PYTHONPATH=/usr", how: elsewhere, why: installed},
 	}}
 }
 
