@@ -28,6 +28,7 @@ type words struct {
 	until    string // %s, %s: time, duration
 	host     string
 	process  string
+	file     string
 	task     string
 	test     string
 	colon    string
@@ -48,14 +49,14 @@ func (e *Engine) wordsOf(language string) *words {
 func wordsIn(language string) *words {
 	if language == chinese {
 		return &words{colon: "：", comma: "，", part: "；", firing: "告警", resolved: "已恢复", repeated: "仍未恢复", left: "另有 %d 条未列出", since: "开始于 %s",
-			until: "结束于 %s，持续 %s", host: "主机", process: "进程", task: "任务", test: "这是一条测试消息：该接收方工作正常",
+			until: "结束于 %s，持续 %s", host: "主机", process: "进程", file: "文件", task: "任务", test: "这是一条测试消息：该接收方工作正常",
 			kinds: map[string]string{kindTest: "测试", kindCrashLoop: "反复崩溃", kindHostLost: "主机失联", kindLimit: "超出资源限制", kindTaskFailed: "任务失败",
 				kindHealth: "健康检查失败", kindStartFailed: "启动失败", kindEnded: "进程退出", kindRestartFailed: "重启失败",
 				kindGaveUp: "已放弃重启", kindOrphaned: "主进程退出，其余进程仍在运行", kindPolicy: "主机策略变更", kindForeign: "上报了不属于本机的地址",
 				kindLeftOut: "部分拓扑未采用"}}
 	}
 	return &words{colon: ": ", comma: ", ", part: "; ", said: func(text string) string { return text }, firing: "firing", resolved: "resolved", repeated: "still firing", left: "%d more are not listed", since: "since %s",
-		until: "until %s, for %s", host: "host", process: "process", task: "task",
+		until: "until %s, for %s", host: "host", process: "process", file: "file", task: "task",
 		test: "This is a test message: the receiver works",
 		kinds: map[string]string{kindTest: "test", kindCrashLoop: "crash loop", kindHostLost: "host lost", kindLimit: "limit exceeded",
 			kindTaskFailed: "task failed", kindHealth: "health check failing", kindStartFailed: "start failed",
@@ -79,7 +80,9 @@ func annotationsOf(w *words, a *record.Alert) map[string]string {
 // subject is what an alert is about.
 func subject(w *words, a *record.Alert) string {
 	var parts []string
-	if a.Key.Namespace != "" || a.Key.Name != "" {
+	if path, ok := strings.CutPrefix(a.Key.Name, "file:"); ok { // gozzard.FileKey
+		parts = append(parts, w.file+" "+clean(path, maxText)+" ("+clean(a.Key.Namespace, maxText)+")")
+	} else if a.Key.Namespace != "" || a.Key.Name != "" {
 		parts = append(parts, w.process+" "+clean(a.Key.Namespace+"."+a.Key.Name, maxText))
 	}
 	if a.Agent != "" {
