@@ -153,7 +153,7 @@ func ValidateFilePath(p string) error {
 func ParseFileMode(s string) (uint32, error) {
 	n, err := strconv.ParseUint(s, 8, 32)
 	if err != nil || len(s) < 3 || len(s) > 4 || n > 0o777 {
-		return 0, fmt.Errorf("mode: %q must be three or four octal digits up to 0777, such as 0644", Clip(s, 16))
+		return 0, fmt.Errorf("mode: %q must be three or four octal digits up to 0777, such as \"0644\"", Clip(s, 16))
 	}
 	return uint32(n), nil
 }

@@ -27,6 +27,15 @@ var composedTexts = map[string]string{
 	"the audit has no row %d": "internal/sqlstore/audit_find.go",
 	"internal error; the server's log has its cause under this request id %s": "client/error.go", "no answer from %s: %s": "client/call.go",
 
+	// Of configuration files and businesses.
+	"line %d: %s: %s: there is no variable %s, did you mean %s?": "internal/mako/run.go", "line %d: %s: %s: there is no variable %s": "internal/mako/run.go",
+	"line %d: %s: %s: there is no variable %s; a variable of the shell is $%s, without braces": "internal/mako/run.go",
+	"a release would fail for process %d: %v":                                                  "internal/configfile/apply_check.go",
+	"mode: %q must be three or four octal digits up to 0777, such as \"0644\"":                 "file.go",
+	"new template": "internal/configfile/apply.go", "%s: %q, was %q": "internal/configfile/apply.go",
+	"content: %d bytes, had %d": "internal/configfile/apply.go", "bindings: %d added, %d removed": "internal/configfile/apply.go",
+	"host %s of service instance %d is not in the fleet": "internal/control/business_warn.go",
+
 	// Verdicts, and what follows in them.
 	"already running: %s": "state_message.go", "not running: %s": "state_message.go", "still running: %s": "state_message.go",
 	"last output: %s": "internal/supervise/words.go",

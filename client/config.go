@@ -79,7 +79,8 @@ type ConfigApplied struct {
 	Version  int64    `json:"version"`  // the active one; 0: it would be new
 	DryRun   bool     `json:"dry_run"`
 	New      bool     `json:"new"`
-	Changes  []string `json:"changes"` // nothing: it is as the request says
+	Changes  []string `json:"changes"`            // nothing: it is as the request says
+	Warnings []string `json:"warnings,omitempty"` // why a release would fail
 }
 
 // ConfigRenderRequest is the body of POST /api/v1/config/render.
@@ -170,6 +171,7 @@ type ConfigTask struct {
 // ConfigOf is what a task did with one file.
 type ConfigOf struct {
 	Template string `json:"template"`
+	Version  int64  `json:"version,omitempty"`
 	Path     string `json:"path"`
 	SHA256   string `json:"sha256"`
 	Live     string `json:"live,omitempty"`    // the sha256 on the host, if it differs

@@ -47,6 +47,9 @@ type Applied struct {
 	Managed int             `json:"managed"`                     // supervised instances that are removed, which needs prune
 	Named   []gozzard.Fault `json:"managed_instances,omitempty"` // the first of those instances
 	TaskID  string          `json:"task_id,omitempty"`           // of the operation that unregisters them
+
+	Rejected string   `json:"rejected,omitempty"` // why the change would be rejected without dry_run
+	Warnings []string `json:"warnings,omitempty"` // what is accepted and will fail later, such as a host that is not in the fleet
 }
 
 // Plan is the changes to a business.

@@ -11,6 +11,7 @@ import (
 	"unicode/utf8"
 
 	"github.com/goccy/go-yaml"
+	"github.com/goccy/go-yaml/ast"
 	"github.com/spf13/cobra"
 
 	"github.com/gozzard/gozzard/client"
@@ -21,21 +22,38 @@ const maxTemplate = 1 << 20
 
 // configDocument is a template in a file.
 type configDocument struct {
-	Biz         int     `yaml:"biz"`
-	Name        string  `yaml:"name"`
-	FileName    string  `yaml:"file_name"`
-	Folder      string  `yaml:"folder"`
-	Owner       string  `yaml:"owner"`
-	Group       string  `yaml:"group"`
-	Mode        string  `yaml:"mode"`
-	LineEnds    string  `yaml:"line_ends"`
-	Description string  `yaml:"description"`
-	Content     *string `yaml:"content"`
-	ContentFile string  `yaml:"content_file"`
+	Biz         int       `yaml:"biz"`
+	Name        string    `yaml:"name"`
+	FileName    string    `yaml:"file_name"`
+	Folder      string    `yaml:"folder"`
+	Owner       string    `yaml:"owner"`
+	Group       string    `yaml:"group"`
+	Mode        octalText `yaml:"mode"`
+	LineEnds    string    `yaml:"line_ends"`
+	Description string    `yaml:"description"`
+	Content     *string   `yaml:"content"`
+	ContentFile string    `yaml:"content_file"`
 	Bind        *struct {
 		Processes []int `yaml:"processes"`
 		Templates []int `yaml:"templates"`
 	} `yaml:"bind"`
+}
+
+// octalText is a mode as it is written. YAML reads 0644 without quotes as the number 420, and mode 0420 is another one.
+type octalText string
+
+// UnmarshalYAML takes the digits from the source. The server checks them.
+func (m *octalText) UnmarshalYAML(n ast.Node) error {
+	switch n := n.(type) {
+	case *ast.StringNode:
+		*m = octalText(n.Value)
+	case *ast.IntegerNode:
+		*m = octalText(n.Token.Value)
+	case *ast.NullNode:
+	default:
+		return fmt.Errorf("line %d: mode must be octal digits in quotes, such as \"0644\"", n.GetToken().Position.Line)
+	}
+	return nil
 }
 
 // configApplyOptions are the flags of `gozzard config apply`.
@@ -118,6 +136,11 @@ func (env *cliEnv) applyConfigs(ctx context.Context, o *configApplyOptions, in i
 				return err
 			}
 		}
+		for _, p := range plan {
+			for _, w := range p.Warnings {
+				env.remark("warning: %s: %s", printable(p.Name), printable(env.chinese.Message(w)))
+			}
+		}
 
 		// Carry it out.
 		done := plan
@@ -135,6 +158,14 @@ func (env *cliEnv) applyConfigs(ctx context.Context, o *configApplyOptions, in i
 
 // requests reads the documents of the file.
 func (o *configApplyOptions) requests(in io.Reader) ([]client.ConfigRequest, error) {
+	if o.file == "" {
+		return nil, usage("give the templates with -f FILE; -f - reads standard input")
+	}
+	if o.file != "-" {
+		if _, err := os.Stat(o.file); err != nil {
+			return nil, usage("cannot read the templates: %w", err)
+		}
+	}
 	text, err := readDefinitions(o.file, in)
 	if err != nil {
 		return nil, err
@@ -175,7 +206,7 @@ func (o *configApplyOptions) requests(in io.Reader) ([]client.ConfigRequest, err
 
 // request is the request for a document. The server checks its fields.
 func (d *configDocument) request(folder string, o *configApplyOptions) (client.ConfigRequest, error) {
-	r := client.ConfigRequest{Biz: d.Biz, Name: d.Name, FileName: d.FileName, Folder: d.Folder, Owner: d.Owner, Group: d.Group, Mode: d.Mode,
+	r := client.ConfigRequest{Biz: d.Biz, Name: d.Name, FileName: d.FileName, Folder: d.Folder, Owner: d.Owner, Group: d.Group, Mode: string(d.Mode),
 		LineEnds: d.LineEnds, Description: d.Description, ReplaceDraft: o.replace}
 	switch {
 	case d.Biz == 0:
@@ -258,7 +289,7 @@ func (env *cliEnv) printConfigPlan(ctx context.Context, c *client.Client, reques
 			continue
 		}
 		for _, change := range p.Changes {
-			if err := checkWrite(fmt.Fprintln(env.out, "    "+printable(change))); err != nil {
+			if err := checkWrite(fmt.Fprintln(env.out, "    "+printable(env.chinese.Message(change)))); err != nil {
 				return err
 			}
 		}

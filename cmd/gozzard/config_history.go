@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -16,13 +17,13 @@ import (
 // newConfigHistoryCommand is `gozzard config history`.
 func newConfigHistoryCommand(env *cliEnv) *cobra.Command {
 	var o configOptions
-	limit, template := 20, ""
+	limit, template, all := 20, "", false
 	cmd := &cobra.Command{
 		Use:   "history [JOB]",
 		Short: "List what was released, compared and rolled back, or show one job",
-		Long: `List the jobs on configuration files of a business, the newest first: releases, rollbacks, comparisons
-and renders, also those of other people and of GSEKit's pages. With the number of a job, show the state
-of each process instance. With --template only jobs on that template are listed, and those on all.
+		Long: `List the releases and rollbacks of a business, the newest first, also those of other people and of
+GSEKit's pages. With --all, comparisons and renders are listed, too. With the number of a job, show the
+state of each process instance. With --template only jobs on that template are listed, and those on all.
 
 Exit code of one job: 0 done everywhere, 1 failed, 5 there is none, 6 failed for some instances, 7 not
 done yet.`,
@@ -39,7 +40,7 @@ done yet.`,
 			}
 			return o.with(cmd.Context(), env, func(c *client.Client, biz int) error {
 				if len(args) == 0 {
-					return env.listConfigJobs(cmd.Context(), c, &o, biz, template, limit)
+					return env.listConfigJobs(cmd.Context(), c, &o, biz, template, limit, all)
 				}
 				return env.showConfigJob(cmd.Context(), c, &o, biz, args[0])
 			})
@@ -47,12 +48,13 @@ done yet.`,
 	}
 	o.register(cmd, "table", "json", "yaml")
 	cmd.Flags().IntVar(&limit, "limit", limit, "list at most this many jobs")
+	cmd.Flags().BoolVar(&all, "all", false, "also list comparisons and renders, which change no host")
 	cmd.Flags().StringVar(&template, "template", "", "list only jobs on this `TEMPLATE`, by its name or id")
 	return cmd
 }
 
 // listConfigJobs prints the newest jobs of a business.
-func (env *cliEnv) listConfigJobs(ctx context.Context, c *client.Client, o *configOptions, biz int, template string, limit int) error {
+func (env *cliEnv) listConfigJobs(ctx context.Context, c *client.Client, o *configOptions, biz int, template string, limit int, all bool) error {
 	var only client.ConfigTemplate
 	if template != "" {
 		var err error
@@ -60,7 +62,7 @@ func (env *cliEnv) listConfigJobs(ctx context.Context, c *client.Client, o *conf
 			return err
 		}
 	}
-	page, err := c.ConfigJobs(ctx, biz, only.ID, 0, limit)
+	page, err := newestConfigJobs(ctx, c, biz, only.ID, limit, all)
 	if err != nil {
 		return err
 	}
@@ -93,6 +95,27 @@ func (env *cliEnv) listConfigJobs(ctx context.Context, c *client.Client, o *conf
 		t.add(strconv.FormatInt(j.ID, 10), j.Started.Local().Format(time.DateTime), j.Work, strings.Join(of, " "), version, j.State, j.User, j.App)
 	}
 	return t.write(env.out)
+}
+
+// newestConfigJobs reads the newest jobs: all, or those that write files.
+func newestConfigJobs(ctx context.Context, c *client.Client, biz int, template int64, limit int, all bool) (client.ConfigJobs, error) {
+	page, err := c.ConfigJobs(ctx, biz, template, 0, limit)
+	if err != nil || all {
+		return page, err
+	}
+	reads := func(j client.ConfigJob) bool { return j.Work == "generate" || j.Work == "diff" }
+	list := slices.DeleteFunc(slices.Clone(page.Jobs), reads)
+	for start := len(page.Jobs); len(list) < limit && start < page.Count; {
+		next, err := c.ConfigJobs(ctx, biz, template, start, limit)
+		if err != nil || len(next.Jobs) == 0 {
+			page.Jobs = list
+			return page, err
+		}
+		start += len(next.Jobs)
+		list = append(list, slices.DeleteFunc(next.Jobs, reads)...)
+	}
+	page.Jobs = list[:min(limit, len(list))]
+	return page, nil
 }
 
 // showConfigJob prints one job. Its error is the exit code.

@@ -142,7 +142,7 @@ func (env *cliEnv) configTable(job *client.ConfigJobDetail) *textTable {
 		if len(job.List) > maxAttempts && x.State == "succeeded" {
 			continue
 		}
-		text := env.said(x.Message)
+		text := env.configReason(x)
 		if text == "" && x.State == "succeeded" {
 			var paths []string
 			changed := false
@@ -155,9 +155,6 @@ func (env *cliEnv) configTable(job *client.ConfigJobDetail) *textTable {
 			case !changed && writes(job):
 				text += env.text(", unchanged")
 			}
-		}
-		if text == "" || x.Reason != "" && x.Reason != "config_write" {
-			text = strings.TrimSpace(x.Reason + " " + text)
 		}
 		t.add(refName(x.Host), x.Name, strconv.Itoa(x.Process), strconv.Itoa(x.Instance), x.State, text)
 	}

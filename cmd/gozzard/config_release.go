@@ -197,7 +197,11 @@ func (env *cliEnv) writeConfigs(ctx context.Context, c *client.Client, o *config
 	if err != nil {
 		return err
 	}
-	return env.printConfigJob(o, &job)
+	err = env.printConfigJob(o, &job)
+	if !o.output.structured() {
+		env.remarkReleased(&job)
+	}
+	return err
 }
 
 // newConfigRollbackCommand is `gozzard config rollback`.

@@ -3,6 +3,7 @@ package main
 import (
 	"context"
 	"fmt"
+	"strings"
 
 	"github.com/spf13/cobra"
 
@@ -195,7 +196,11 @@ func (env *cliEnv) printConfigDiff(d *configDiff) error {
 	at := fmt.Sprintf("%s %s %d/%d %s", refName(d.Host), printable(d.Name), d.Process, d.Instance, printable(d.Path))
 	switch {
 	case d.Error != "":
-		return env.say("%s: cannot be compared: %s\n", at, env.chinese.Message(d.Error))
+		why := d.Error
+		if _, rest, named := strings.Cut(why, refName(d.Host)+": "); named { // the line begins with the host
+			why = rest
+		}
+		return env.say("%s: cannot be compared: %s\n", at, env.chinese.Message(why))
 	case d.Absent:
 		return env.say("%s: is not on the host\n", at)
 	case d.ByHand:

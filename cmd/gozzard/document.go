@@ -98,6 +98,13 @@ func (d *document) convert(hosts []client.Host) error {
 	if !ok {
 		return errors.New("a definition is a mapping with keys such as name and command")
 	}
+	for _, other := range []struct{ key, command string }{
+		{"sets", "gozzard topology apply -f FILE"}, {"content", "gozzard config apply -f FILE"}, {"content_file", "gozzard config apply -f FILE"},
+	} {
+		if _, has := m[other.key]; has {
+			return fmt.Errorf("this is no definition, because it has %s: use %s", other.key, other.command)
+		}
+	}
 	if len(hosts) > 0 {
 		m["hosts"] = hosts
 		delete(m, "all")

@@ -110,7 +110,7 @@ func (env *cliEnv) applyTopology(ctx context.Context, o *applyOptions, in io.Rea
 		return err
 	}
 	if o.output.structured() {
-		return o.output.write(env.out, done)
+		return writeApplied(env, o, &done)
 	}
 
 	return env.printApplied(o, &done)
@@ -221,6 +221,14 @@ func (env *cliEnv) writePlan(a *client.Applied) error {
 		len(a.Plan.Changed), len(a.Plan.Removed))
 }
 
+// writeApplied writes an answer as it is. Its error has the exit code of a change that would be rejected.
+func writeApplied(env *cliEnv, o *applyOptions, a *client.Applied) error {
+	if err := o.output.write(env.out, a); err != nil || a.Rejected == "" {
+		return err
+	}
+	return &exitError{exitFailed, nil}
+}
+
 // printApplied prints what was applied.
 func (env *cliEnv) printApplied(o *applyOptions, a *client.Applied) error {
 	if o.DryRun && a.Managed > 0 && !o.Prune {
@@ -232,7 +240,19 @@ func (env *cliEnv) printApplied(o *applyOptions, a *client.Applied) error {
 			printable(shortTask(a.TaskID)))
 	}
 
+	for _, w := range a.Warnings {
+		env.remark("warning: %s", printable(env.chinese.Message(w)))
+	}
+	if a.Rejected != "" && (a.Managed == 0 || o.Prune) {
+		env.remark("rejected: %s", printable(env.chinese.Message(a.Rejected)))
+	}
+
 	switch {
+	case a.Rejected != "":
+		if err := env.say("dry run: nothing was changed\n"); err != nil {
+			return err
+		}
+		return &exitError{exitFailed, nil}
 	case a.Applied:
 		return env.say("applied: business %d is at version %d\n", a.Biz, a.Version)
 	case a.Plan.Empty():

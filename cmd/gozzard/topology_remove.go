@@ -49,7 +49,7 @@ func (env *cliEnv) removeTopology(ctx context.Context, c *client.Client, o *appl
 
 	switch {
 	case o.output.structured():
-		return o.output.write(env.out, done)
+		return writeApplied(env, o, &done)
 	case o.DryRun:
 		return env.printApplied(o, &done)
 	}

@@ -106,7 +106,7 @@ func TestTopologyApplyRefuses(t *testing.T) {
 		t.Errorf("exit %d\n%s\n%s", code, out, errs)
 	}
 
-	if _, errs, code = c.run(t.Context(), "topology", "apply", "-f", none, "--dry-run"); code != 0 ||
+	if _, errs, code = c.run(t.Context(), "topology", "apply", "-f", none, "--dry-run"); code != 1 ||
 		!strings.Contains(errs, "rejected without --prune: 2 instances") {
 		t.Errorf("exit %d %s", code, errs)
 	}

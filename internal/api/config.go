@@ -145,7 +145,7 @@ func (a *api) putConfigTemplate(w http.ResponseWriter, r *http.Request, caller g
 		return err
 	}
 	return answer(w, http.StatusOK, client.ConfigApplied{Template: done.Template, Version: done.Version, DryRun: dry, New: done.New,
-		Changes: append([]string{}, done.Changes...)})
+		Changes: append([]string{}, done.Changes...), Warnings: done.Warnings})
 }
 
 // readConfig reads a template.

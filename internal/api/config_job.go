@@ -168,8 +168,32 @@ func (a *api) getConfigJobs(w http.ResponseWriter, r *http.Request, caller gozza
 	out := client.ConfigJobs{Count: total, Jobs: make([]client.ConfigJob, len(jobs))}
 	for i := range jobs {
 		out.Jobs[i] = configJob(&jobs[i])
+		if i < maxVersions && out.Jobs[i].Version == 0 {
+			if out.Jobs[i].Version, err = a.releasedVersion(r.Context(), caller, &jobs[i]); err != nil {
+				return err
+			}
+		}
 	}
 	return answer(w, http.StatusOK, out)
+}
+
+// maxVersions bounds the jobs of a list whose versions are looked up: each needs a question to the record.
+const maxVersions = 100
+
+// releasedVersion is the version of its template that a release writes, 0 if it has several templates or nothing to show.
+func (a *api) releasedVersion(ctx context.Context, caller gozzard.Caller, j *record.Job) (int64, error) {
+	if j.Work != record.WorkRelease || len(j.Choice.Templates) != 1 {
+		return 0, nil
+	}
+	page, err := a.Jobs.Tasks(ctx, caller, j.Biz, record.JobTaskFilter{Job: j.ID, Limit: 1, Results: true})
+	if err != nil || len(page.Tasks) == 0 {
+		return 0, err
+	}
+	var done []record.ConfigDone
+	if json.Unmarshal(page.Tasks[0].Result, &done) != nil || len(done) == 0 {
+		return 0, nil
+	}
+	return done[0].Version, nil
 }
 
 // getConfigJob reads a job with its tasks. Those of hosts that the caller may not see are left out.
@@ -203,13 +227,16 @@ func (a *api) getConfigJob(w http.ResponseWriter, r *http.Request, caller gozzar
 func configTask(t *record.JobTask) client.ConfigTask {
 	out := client.ConfigTask{Process: t.Process, Name: t.Name, Instance: t.Local, Host: hostRef(t.Agent, t.Addr), State: string(t.State),
 		Reason: string(t.Reason), Message: strings.ReplaceAll(t.Message, "\n", ": "), Files: []client.ConfigOf{}}
+	if t.Reason == record.ReasonRender && strings.Contains(t.Message, "\n") { // the first line is the number of one
+		out.Message = "line " + out.Message
+	}
 	var done []record.ConfigDone
 	if json.Unmarshal(t.Result, &done) != nil { // it has not ended
 		return out
 	}
 	for i := range done {
 		d := &done[i]
-		out.Files = append(out.Files, client.ConfigOf{Template: d.TemplateName, Path: path.Join(d.Path, d.Name), SHA256: d.Hash, Live: d.Live,
+		out.Files = append(out.Files, client.ConfigOf{Template: d.TemplateName, Version: d.Version, Path: path.Join(d.Path, d.Name), SHA256: d.Hash, Live: d.Live,
 			Changed: d.Changed, Reason: string(d.Reason), Message: d.Message})
 	}
 	return out

@@ -109,6 +109,7 @@ func renderApplied(biz int, req *record.ApplyRequest, done *record.ApplyAnswer) 
 	return client.Applied{
 		Biz: biz, Version: done.Version, DryRun: req.DryRun, Applied: done.Applied, Plan: renderPlan(&done.Plan),
 		Managed: done.Hosted, Named: done.Named, TaskID: taskname.Of(done.Pruned),
+		Rejected: done.Rejected, Warnings: done.Warnings,
 	}
 }
 

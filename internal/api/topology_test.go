@@ -27,6 +27,9 @@ type applied struct {
 	Managed int
 	Named   []gozzard.Fault `json:"managed_instances"`
 	TaskID  string          `json:"task_id"`
+
+	Rejected string
+	Warnings []string
 }
 
 func TestPutTopology(t *testing.T) {
@@ -71,7 +74,8 @@ func TestPutTopology(t *testing.T) {
 		t.Errorf("removing what is hosted answers %d %s", r.code, r.body)
 	}
 
-	if out := put("?dry_run=true", less); out.Managed != 1 || len(out.Named) != 1 {
+	if out := put("?dry_run=true", less); out.Managed != 1 || len(out.Named) != 1 ||
+		!strings.HasPrefix(out.Rejected, "1 of the instances to be removed are managed") {
 		t.Errorf("plan of it: %+v", out)
 	}
 	if out := put("?prune=true", less); !out.Applied || out.Managed != 1 || !strings.HasPrefix(out.TaskID, "GSETASK:") {

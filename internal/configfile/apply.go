@@ -36,7 +36,10 @@ func (f *Files) Apply(ctx context.Context, caller gozzard.Caller, want *record.C
 
 	// Compare it with the template.
 	plan, err := f.plan(ctx, caller, want)
-	if err != nil || dry {
+	if err != nil {
+		return plan.ConfigApplied, err
+	}
+	if plan.Warnings, err = f.warnings(ctx, caller, want, plan.Template); err != nil || dry {
 		return plan.ConfigApplied, err
 	}
 	return f.carryOut(ctx, caller, want, &plan, &version)
@@ -52,7 +55,11 @@ type applyPlan struct {
 // plan compares a document with the template that has its name.
 func (f *Files) plan(ctx context.Context, caller gozzard.Caller, want *record.ConfigWanted) (p applyPlan, err error) {
 	t := &want.Template
-	if _, err := f.business(ctx, caller, t.Biz); err != nil {
+	rec, err := f.business(ctx, caller, t.Biz)
+	if err != nil {
+		return p, err
+	}
+	if err := checkBound(&rec.Business, t.Name, want.Objects); err != nil {
 		return p, err
 	}
 	list, err := f.Templates(ctx, caller, t.Biz)

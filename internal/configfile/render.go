@@ -152,7 +152,7 @@ func renderFault(err error) error {
 	case errors.As(err, &check):
 		return fault(record.ConfigUnsafe, check.Message, gozzard.Errorf(gozzard.ErrInvalid, "the content is not allowed in a template: %v", check))
 	case errors.As(err, &wrong):
-		return &record.ConfigFault{Kind: record.ConfigUnrendered, Name: wrong.Message, Line: wrong.Line, Source: wrong.Source,
+		return &record.ConfigFault{Kind: record.ConfigUnrendered, Name: wrong.Message, Line: wrong.Line, Source: wrong.Source, Hint: wrong.Hint,
 			Err: gozzard.Errorf(gozzard.ErrInvalid, "the template cannot be rendered: %v", wrong)}
 	}
 	return err

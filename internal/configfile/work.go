@@ -225,7 +225,7 @@ func (w *work) finish(tasks []*record.JobTask, done map[*record.JobTask][]record
 }
 
 func doneWith(t *record.ConfigListed, c *record.ConfigInstance) record.ConfigDone {
-	return record.ConfigDone{Instance: c.ID, Template: c.Template, TemplateName: t.Name, Name: c.Name, Path: c.Path, Owner: t.Owner,
+	return record.ConfigDone{Instance: c.ID, Version: c.Version, Template: c.Template, TemplateName: t.Name, Name: c.Name, Path: c.Path, Owner: t.Owner,
 		CRLF: t.LineSeparator != "" && t.LineSeparator != "LF", Hash: hex.EncodeToString(c.Hash[:])}
 }
 
@@ -284,6 +284,9 @@ func (w *work) reject(t *record.JobTask, err error) bool {
 		t.Reason, t.Message = reasonOf(f), f.Name
 		if f.Kind == record.ConfigUnrendered && f.Line > 0 {
 			t.Message = fmt.Sprintf("%d\n%s\n%s", f.Line, f.Source, f.Name)
+			if f.Hint != "" { // GSEKit's pages have three lines
+				t.Message += "\n" + f.Hint
+			}
 		}
 	default:
 		t.State = record.JobRunning

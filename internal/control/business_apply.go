@@ -126,11 +126,18 @@ func (t *businesses) draftChange(ctx context.Context, req *record.ApplyRequest) 
 		d.answer.Plan.Changed = append([]topology.Item{item}, d.answer.Plan.Changed...)
 	}
 
-	if err := t.rejectForeign(req, was); err != nil || req.DryRun {
-		return d, err
+	if req.Source == record.SourceFile {
+		d.answer.Warnings = t.warnings(ctx, b)
 	}
 
-	return d, rejectChange(req, &old, d)
+	if err := t.rejectForeign(req, was); err != nil {
+		return d, err
+	}
+	err = rejectChange(req, &old, d)
+	if req.DryRun && err != nil {
+		d.answer.Rejected, err = err.Error(), nil
+	}
+	return d, err
 }
 
 // compare compares what is wanted with what is recorded, and finds the instances that leave.

@@ -226,8 +226,8 @@ func (f *File) trustFile() error {
 	case slices.Contains(f.h.protected(), nodeID{uint64(st.Dev), st.Ino}):
 		return fmt.Errorf("file %s belongs to the agent of this host: it may be neither written nor read", f.path)
 	case st.Uid != f.account.uid:
-		return fmt.Errorf("file %s belongs to uid %d, not to %s: it is not replaced and not read", f.path, st.Uid,
-			f.account.name)
+		return fmt.Errorf("file %s belongs to uid %d, not to %s: it is not replaced and not read. To hand it over, run on this host as root: "+
+			"chown %s %s", f.path, st.Uid, f.account.name, f.account.name, f.path)
 	case st.Nlink > 1:
 		return fmt.Errorf("file %s has %d names (hard links), one is allowed", f.path, st.Nlink)
 	}

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"math/rand/v2"
+	"regexp"
 	"slices"
 	"strings"
 	"time"
@@ -47,20 +48,27 @@ type Context struct {
 	This   struct{ Set, Module, Host *Element }
 	Now    time.Time  // for datetime and time
 	Random *rand.Rand // for random; nil: that module cannot be imported
+	// Unknown says more about a name that is not there, for people; nil: nothing is said.
+	Unknown func(name string) string
 }
 
 // RenderError says why a template cannot be rendered. Line counts from 1 and is 0 if the whole template is meant.
 type RenderError struct {
 	Line    int
 	Source  string // the text of that line
-	Message string
+	Message string // what Python says
+	Hint    string // more about it for people; may be ""
 }
 
 func (e *RenderError) Error() string {
-	if e.Line == 0 {
-		return e.Message
+	text := e.Message
+	if e.Line != 0 {
+		text = fmt.Sprintf("line %d: %s: %s", e.Line, e.Source, e.Message)
 	}
-	return fmt.Sprintf("line %d: %s: %s", e.Line, e.Source, e.Message)
+	if e.Hint != "" {
+		text += ": " + e.Hint
+	}
+	return text
 }
 
 // run is one render.
@@ -118,7 +126,28 @@ func (t *Template) Render(ctx context.Context, with *Context, limits Limits) (te
 	if r.noTree { // whatever the template made of it
 		return "", with.NoTree
 	}
+	var wrong *RenderError
+	if with.Unknown != nil && errors.As(err, &wrong) && strings.Contains(wrong.Message, "Undefined") {
+		if name := t.unknownIn(r, wrong.Source); name != "" {
+			wrong.Hint = with.Unknown(name)
+		}
+	}
 	return out, err
+}
+
+// unknownIn is the first name in a line of the template that its context does not have; "" is none.
+func (t *Template) unknownIn(r *run, line string) string {
+	first, at := "", len(line)
+	for _, name := range t.names {
+		found := regexp.MustCompile(`\b` + regexp.QuoteMeta(name) + `\b`).FindStringIndex(line)
+		if found == nil || found[0] >= at {
+			continue
+		}
+		if _, unknown := r.lookup(name).(undefined); unknown {
+			first, at = name, found[0]
+		}
+	}
+	return first
 }
 
 // ownFault makes an error of a fault of this package: templates of one business must not end the server of all.

@@ -61,6 +61,9 @@ type ApplyAnswer struct {
 	Named   []gozzard.Fault // the first of those
 	Pruned  gozzard.TaskID  // the operation that unregisters them; "" when there were none
 	Left    []string        // what of its source could not be taken over
+
+	Rejected string   // why a change would be rejected that is a dry run
+	Warnings []string // what is accepted and will fail later
 }
 
 // TopologyItem is one instance as an item of an operation.

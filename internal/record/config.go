@@ -190,6 +190,7 @@ type ConfigApplied struct {
 	Version  int64    // that is active; 0: it would be a new one
 	New      bool     // the template is new
 	Changes  []string // what differs, a line for each
+	Warnings []string // why a release of it would fail, a line for each
 }
 
 // ConfigRendered is a file as it would be on a host.
@@ -207,6 +208,7 @@ const ConfigUnreleased = 0
 // ConfigDone is what a task of a job did with one file. A task stores a list of them as its result.
 type ConfigDone struct {
 	Instance     int64     `json:"instance"`
+	Version      int64     `json:"version,omitempty"` // of the template; 0 in jobs of earlier releases of the program
 	Template     int64     `json:"template"`
 	TemplateName string    `json:"template_name"`
 	Name         string    `json:"name"`

@@ -38,6 +38,7 @@ type ConfigFault struct {
 
 	Line   int    // of the template, for ConfigUnrendered; 0: the whole of it
 	Source string // the text of that line
+	Hint   string // more about it for people; may be ""
 }
 
 // ConfigFaultKind is a kind of error.

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/gozzard/gozzard/internal/mako"
+	"github.com/gozzard/gozzard/internal/suggest"
 )
 
 // Spot is a process with the set, module and service instance that it is in.
@@ -80,7 +81,26 @@ func (t *Tree) Context(s Spot, local, inst int, now time.Time) *mako.Context {
 	c := &mako.Context{Values: v.values, Globals: v.order, Tree: t.root, Now: now,
 		Random: rand.New(rand.NewPCG(rand.Uint64(), rand.Uint64()))} // #nosec G404 -- for templates, not for secrets
 	c.This.Set, c.This.Module, c.This.Host = set, module, host
+	c.Unknown = func(name string) string { return unknownName(name, v.order) }
 	return c
+}
+
+// unknownName says that templates do not have a name, and which one of those that they have is meant.
+func unknownName(name string, known []string) string {
+	if near := nearName(name, known); near != "" {
+		return fmt.Sprintf("there is no variable %s, did you mean %s?", name, near)
+	}
+	return fmt.Sprintf("there is no variable %s", name)
+}
+
+// nearName is the known name that is spelled almost like another one, "" if there is none.
+func nearName(name string, known []string) string {
+	for _, k := range known {
+		if strings.EqualFold(k, name) {
+			return k
+		}
+	}
+	return suggest.Nearest(name, known)
 }
 
 // level sets the attributes of a set, a module or a host in the order of their names, each by its old name too. What CMDB

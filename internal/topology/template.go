@@ -75,7 +75,16 @@ func (n Naming) context() *mako.Context {
 		text, _ := n.value(name)
 		values[name] = mako.String(text)
 	}
-	return &mako.Context{Values: values, Now: time.Now(), Random: rand.New(rand.NewPCG(rand.Uint64(), rand.Uint64()))}
+	return &mako.Context{Values: values, Now: time.Now(), Random: rand.New(rand.NewPCG(rand.Uint64(), rand.Uint64())),
+		Unknown: n.unknown}
+}
+
+// unknown says what to write instead of a name that attributes do not have. A variable of the shell is the usual one.
+func (n Naming) unknown(name string) string {
+	if near := nearName(name, attributeNames); near != "" {
+		return fmt.Sprintf("there is no variable %s, did you mean %s?", name, near)
+	}
+	return fmt.Sprintf("there is no variable %s; a variable of the shell is $%s, without braces", name, name)
 }
 
 // mentions reports whether a text uses the name of its set, of its module or of its process. A text that is no template cannot

@@ -220,9 +220,10 @@ func (l speech) configReason(reason record.JobReason, message string) string {
 	return ""
 }
 
-// rendering is the text of an error of a template. The task has line, source and message in three lines.
+// rendering is the text of an error of a template. The task has line, source and message in three lines, and a fourth one may
+// say more, which GSEKit does not.
 func (l speech) rendering(message string) string {
-	parts := strings.SplitN(message, "\n", 3)
+	parts := strings.SplitN(message, "\n", 4)
 	if len(parts) < 3 {
 		return l.say(sayRenderFault, "0", "", message)
 	}
