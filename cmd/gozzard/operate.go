@@ -148,39 +148,3 @@ func (env *cliEnv) operate(ctx context.Context, action string, o *operateOptions
 				Offline: client.Offline{Wait: o.waitOffline}, Confirm: o.confirm})
 		})
 }
-
-// unregisterHelp is the beginning of the help of `gozzard unregister`.
-const unregisterHelp = `Remove the definitions of processes from hosts. Running processes keep running without supervision:
-stop them first if they should not.`
-
-// newUnregisterCommand is `gozzard unregister`.
-func newUnregisterCommand(env *cliEnv) *cobra.Command {
-	var o operateOptions
-	cmd := &cobra.Command{
-		Use:   "unregister [NAME...]",
-		Short: "Remove the definitions of processes",
-		Long:  unregisterHelp + scopeHelp + exitHelp,
-		Example: `  gozzard unregister web -n shop --all-hosts
-  gozzard unregister web -n shop --host 10.0.0.1
-  gozzard unregister --biz 2 --module web`,
-		ValidArgsFunction: env.completeNames,
-		RunE: func(cmd *cobra.Command, names []string) error {
-			if o.preview {
-				return o.dryRun(cmd.Context(), env, &o.output, "unregister", names,
-					func(c *client.Client, s client.Selection) (client.Preview, error) {
-						return c.PreviewUnregister(cmd.Context(), s)
-					})
-			}
-			return o.run(cmd.Context(), env, &o.taskFlags, "unregister", names,
-				func(c *client.Client, s client.Selection) (client.Accepted, error) {
-					return c.UnregisterConfirmed(cmd.Context(), s, o.confirm)
-				})
-		},
-	}
-
-	o.targetFlags.register(cmd.Flags())
-	o.taskFlags.register(cmd)
-	o.registerPreview(cmd)
-	o.registerConfirm(cmd)
-	return cmd
-}

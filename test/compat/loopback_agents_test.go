@@ -179,7 +179,8 @@ func (l *loopback) works() {
 		}
 	}
 
-	if now := pidOf("web"); now == 0 || now == before || pidOf("stopped") == 0 || pidOf("loose") == 0 {
+	l.until("what is managed was started", func() bool { return pidOf("loose") > 0 }) // the verdict does not wait for that
+	if now := pidOf("web"); now == 0 || now == before || pidOf("stopped") == 0 {
 		l.t.Errorf("web had pid %d, now %v", before, pids(l.t))
 	}
 }

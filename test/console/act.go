@@ -202,6 +202,25 @@ func middle(ctx context.Context, role, name string) (x, y float64, err error) {
 	return x, y, nil
 }
 
+// hasFocus reports whether the first thing with a role and a name has the focus.
+func hasFocus(ctx context.Context, role, name string) (bool, error) {
+	ids, err := find(ctx, role, name)
+	if err != nil || len(ids) == 0 {
+		return false, err
+	}
+	node, err := chromedp.Call(ctx, dom.ResolveNode, dom.ResolveNodeParams{BackendNodeID: ids[0], ObjectGroup: "gozzard"})
+	if err != nil {
+		return false, err
+	}
+	yes := true
+	said, err := chromedp.Call(ctx, runtime.CallFunctionOn, runtime.CallFunctionOnParams{ObjectID: node.Object.ObjectID,
+		ReturnByValue: &yes, FunctionDeclaration: `function() { return document.activeElement === this }`})
+	if err != nil {
+		return false, err
+	}
+	return string(said.Result.Value) == "true", nil
+}
+
 // Fill replaces the text of the field with a name.
 func (p *Page) Fill(name, text string) {
 	p.t.Helper()
@@ -215,7 +234,17 @@ func (p *Page) Fill(name, text string) {
 		return false, nil
 	})
 
-	p.Click(role, name)
+	// A fault that appears meanwhile moves the field away from under the mouse: a person clicks again.
+	for has, tries := false, 0; !has; tries++ {
+		if tries == 10 {
+			p.t.Fatalf("%s does not get the focus", words(role, name))
+		}
+		p.Click(role, name)
+		p.must("look for the focus", func(ctx context.Context) (err error) {
+			has, err = hasFocus(ctx, role, name)
+			return err
+		})
+	}
 	p.Eval(`document.activeElement.select?.()`, nil)
 	if text == "" {
 		p.Press(Delete)
