@@ -2,8 +2,10 @@ package topology
 
 import "context"
 
-// maxUnrenderable bounds the processes that Unrenderable names.
-const maxUnrenderable = 20
+const (
+	maxUnrenderable = 20     // processes that Unrenderable names
+	maxTried        = 10_000 // processes that it tries: their caller waits
+)
 
 // Services lists the service instances of a business.
 func (b *Business) Services() (list []*ServiceInstance) {
@@ -19,13 +21,15 @@ func (b *Business) Services() (list []*ServiceInstance) {
 }
 
 // Unrenderable says which processes have commands or paths that cannot be rendered for their first instance: an operation on them
-// would fail. Each error names the process and the attribute. A business may have very many processes, so each template gets few steps.
+// would fail. Each error names the process and the attribute. A business may have very many processes, so each template gets few steps,
+// and only the first processes are tried.
 func (b *Business) Unrenderable(ctx context.Context) (faults []error) {
-	d := Definer{steps: 2000}
+	d, tried := Definer{steps: 2000}, 0
 	b.each(func(p processAt) {
-		if len(faults) == maxUnrenderable {
+		if len(faults) == maxUnrenderable || tried == maxTried {
 			return
 		}
+		tried++
 		naming := Naming{SetName: p.set.Name, ModuleName: p.module.Name, Alias: p.process.Name, Local: 1, Inst: 1}
 		if _, err := d.Define(ctx, p.process, naming); err != nil {
 			faults = append(faults, err)
