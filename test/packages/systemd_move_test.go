@@ -230,7 +230,7 @@ func (h *movingHost) change() {
 	h.m.sh(adopting + `unit() { printf '[Service]\nExecStart=/bin/sleep %s\nRestart=always\n' $1 >/etc/systemd/system/turn.service; systemctl daemon-reload; }
 for change in 'unit 6202' 'systemctl restart turn' 'systemctl set-property --runtime turn MemoryMax=100M'; do
 	unit 6201; systemctl restart turn
-	rm -f /tmp/answer; mkfifo /tmp/answer
+	rm -f /tmp/turn.log /tmp/answer; mkfifo /tmp/answer
 	script -qefc 'gozzard import systemd turn --adopt --data /var/lib/gozzard-agent' /tmp/turn.log </tmp/answer >/dev/null 2>&1 & command=$! # it asks on a terminal only
 	exec 3>/tmp/answer
 	soon grep -q "Do this" /tmp/turn.log
