@@ -35,6 +35,7 @@ func (env *cliEnv) configReason(x *client.ConfigTask) string {
 	case "config_write":
 		return env.writeReason(x)
 	}
+
 	if text == "" {
 		return x.Reason
 	}
