@@ -106,3 +106,82 @@ func chineseOfConsole(t *testing.T) map[string]string {
 	}
 	return all
 }
+
+// formerWord is a word that once stood for a meaning for which docs/zh/glossary.md has another one.
+type formerWord struct {
+	word    *regexp.Regexp
+	instead string   // in the glossary
+	fine    []string // where the word means something else
+	example string
+}
+
+var formerWords = []formerWord{
+	{regexp.MustCompile(`服务器`), "**服务端**（server）", []string{"邮件服务器", "DNS 服务器", "不叫“服务器”"}, "另一台服务器"},
+	{regexp.MustCompile(`收编`), "**接管**（adopt）", nil, "PID 文件指明的进程被收编"},
+	{regexp.MustCompile(`次执行，失败|执行记录|有执行失败`), "**目标**（attempt）", nil, "共 3 次执行，失败 1 次"},
+	{regexp.MustCompile(`共用(同一)?记录|服务端的记录[移到]|记录在 PostgreSQL`), "**数据库**（record）", nil, "与其他服务端共用记录"},
+	{regexp.MustCompile(`强行|强杀|强制停止`), "**强制结束**（kill）", nil, "停止、强杀、取消托管"},
+	{regexp.MustCompile(`日志文件里`), "**日志**（journal）", nil, "它们记在 Agent 的日志文件里"},
+	{regexp.MustCompile(`你`), "“您”", nil, "列出你的订阅"},
+	{regexp.MustCompile(`(^|[^-\w])agents? ?\p{Han}`), "Agent、PID", []string{"gozzard agent"}, "移入 agent 的 cgroup"},
+	{regexp.MustCompile(`\bpid ?(\p{Han}|%)|进程号`), "Agent、PID", nil, "pid 文件 %s 为空"},
+	{regexp.MustCompile(`\bunits? ?\p{Han}|\p{Han} units?\b`), "“单元”", nil, "再启动 unit"},
+	{regexp.MustCompile(`安装包`), "“软件包”", nil, "安装包的 Agent"},
+	{regexp.MustCompile(`更改`), "“修改”", nil, "更改接收方"},
+	{regexp.MustCompile(`以 (%d|[0-9]+) 退出`), "“退出码为 1”", nil, "start_cmd 以 3 退出"},
+}
+
+func (w formerWord) in(text string) bool {
+	for _, fine := range w.fine {
+		text = strings.ReplaceAll(text, fine, "")
+	}
+	return w.word.MatchString(text)
+}
+
+// TestOneChineseWord: pages, command line and console have one Chinese word for one meaning, that of the glossary.
+func TestOneChineseWord(t *testing.T) {
+	glossary, err := os.ReadFile("docs/zh/glossary.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, w := range formerWords {
+		if !strings.Contains(string(glossary), w.instead) {
+			t.Errorf("docs/zh/glossary.md has no %s", w.instead)
+		}
+		if !w.in(w.example) {
+			t.Errorf("%s does not find %q", w.word, w.example)
+		}
+	}
+
+	texts := 0
+	check := func(place, text string) {
+		texts++
+		for _, w := range formerWords {
+			if w.in(text) {
+				t.Errorf("%s: %.200q: the glossary has %s, not %q", place, text, w.instead, w.word.FindString(text))
+			}
+		}
+	}
+	for page, text := range pages(t) {
+		if strings.HasPrefix(page, "docs/zh/") || page == "README.zh.md" {
+			for line := range strings.Lines(inCode.ReplaceAllString(text, "")) {
+				check(page, line)
+			}
+		}
+	}
+	catalogues, _ := filepath.Glob("internal/language/zh/*.po")
+	for _, name := range catalogues {
+		for _, e := range readPO(t, name) {
+			check(name, e.Chinese)
+		}
+	}
+	for key, chinese := range chineseOfConsole(t) {
+		check("console: "+key, chinese)
+	}
+	if texts < 5000 {
+		t.Errorf("only %d texts were found", texts)
+	}
+}
+
+// inCode are blocks, words in the form of code and the targets of links.
+var inCode = regexp.MustCompile("(?ms)^```.*?^```$|`[^`\n]*`|\\]\\([^)\n]*\\)")

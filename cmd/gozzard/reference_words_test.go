@@ -64,7 +64,7 @@ var chineseWords = map[string]string{
 	"Command reference":       "命令参考",
 	"Configuration reference": "配置参考",
 	"about commands":          "程序的全部命令及参数。`gozzard 命令 --help` 输出相同的内容。",
-	"about completion": "Shell 补全可以补全命令、参数，以及您有权看到的进程、主机、业务等名称。安装包和 `make install` 会为 bash、zsh 和 fish 安装补全，其中 bash 需要 bash-completion 软件包。" +
+	"about completion": "Shell 补全可以补全命令、参数，以及您有权看到的进程、主机、业务等名称。软件包和 `make install` 会为 bash、zsh 和 fish 安装补全，其中 bash 需要 bash-completion 软件包。" +
 		"不安装时，可用 `source <(gozzard completion bash)` 启用。手册页也会一并安装：`man gozzard`、`man gozzard-ps`。",
 	"about settings": `` + "`gozzard server`、`gozzard agent`、`gozzard relay`、`gozzard dev` 和 `gozzard sim`" + ` 的全部设置。每项设置可以在三个地方给出：
 

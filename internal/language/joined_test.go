@@ -15,21 +15,21 @@ func TestJoined(t *testing.T) {
 	for text, want := range map[string]string{
 		"": "",
 		"already running: nginx; it is supervised from now on":                "已在运行：nginx；从此被托管",
-		"not running: web; the process exited with 3; last output: no config": "未运行：web；进程以 3 退出；最后的输出：no config",
+		"not running: web; the process exited with 3; last output: no config": "未运行：web；进程退出码为 3；最后的输出：no config",
 		"not running: web; the process was ended by SIGKILL; its pid file names pid 7, which has ended": "未运行：web；" +
-			"进程被 SIGKILL 终止；pid 文件中是 PID 7，它已结束",
-		"still running: web; pid 7; last output: a; b":                      "仍在运行：web；进程号 7；最后的输出：a; b",
+			"进程被 SIGKILL 终止；PID 文件中是 PID 7，它已结束",
+		"still running: web; pid 7; last output: a; b":                      "仍在运行：web；PID 为 7；最后的输出：a; b",
 		"stop_cmd did not end within 5 s and was killed; last output: wait": "stop_cmd 未在 5 s 内结束，已被强制终止；最后的输出：wait",
 		`start_cmd did not end within 5 s and was killed; pid 7 runs as "python3", but the definition says proc_name "myapp": ` +
 			"correct proc_name if this is the process; last output: wait": "start_cmd 未在 5 s 内结束，已被强制终止；" +
-			`进程号 7 运行的程序是 "python3"，而定义中的 proc_name 是 "myapp"：如果它就是该进程，请更正 proc_name；最后的输出：wait`,
+			`PID 7 运行的程序是 "python3"，而定义中的 proc_name 是 "myapp"：如果它就是该进程，请更正 proc_name；最后的输出：wait`,
 		"start_cmd did not end within 5 s and was killed; pid 7 is not the process: it runs as user www, definition says user " +
-			"app": "start_cmd 未在 5 s 内结束，已被强制终止；进程号 7 不是该进程：以用户 www 运行，定义中的用户是 app",
+			"app": "start_cmd 未在 5 s 内结束，已被强制终止；PID 7 不是该进程：以用户 www 运行，定义中的用户是 app",
 		"start_cmd was ended by SIGSEGV":                        "start_cmd 被 SIGSEGV 终止",
 		"start_cmd was ended by SIGSEGV; last output: x":        "start_cmd 被 SIGSEGV 终止；最后的输出：x",
-		"start_cmd exited with 7 and printed nothing":           "start_cmd 以 7 退出，没有输出",
-		"crash loop: 3 exits, next start in 5 s: exited with 1": "反复崩溃：3 次退出，5 s 后再次启动：以 1 退出",
-		"health_cmd exited with 2: cannot connect":              "health_cmd 以 2 退出：cannot connect",
+		"start_cmd exited with 7 and printed nothing":           "start_cmd 的退出码为 7，没有输出",
+		"crash loop: 3 exits, next start in 5 s: exited with 1": "反复崩溃：3 次退出，5 s 后再次启动：退出码为 1",
+		"health_cmd exited with 2: cannot connect":              "health_cmd 的退出码为 2：cannot connect",
 		"cpu 12.5 % is over its limit of 10 % in 3 samples in a row; restarted": "cpu 12.5 % 连续 3 次采样超过限制 10 %；" +
 			"重启",
 		"permission: account root is not allowed by local policy (allow_root in /p.yaml); account www with uid 33 is not allowed " +

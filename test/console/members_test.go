@@ -159,7 +159,7 @@ func restored(t *testing.T, s *console.Server, p *console.Page, host *console.Me
 	p.WaitText("waits after a restore")
 	p.Accessible()
 	p.Click("button", "中文")
-	p.WaitText("服务器数据由备份恢复")
+	p.WaitText("服务端数据由备份恢复")
 	p.Accessible()
 	fits(p, 390)
 	p.Click("button", "English")

@@ -39,13 +39,13 @@ func TestTextsOfAgents(t *testing.T) {
 	p.Click("button", "中文")
 	p.WaitText("没有挂载 cgroup v2")
 	p.WaitText("a feature of the future")
-	p.WaitText("以 7 退出")
+	p.WaitText("退出码为 7")
 	p.WaitNoText("exited with 7")
 
 	// An event that comes while the page is open.
 	h.Report(gozzard.Report{Kind: gozzard.ReportEvents, Events: []gozzard.Event{{Seq: 2, Key: web,
 		Kind: gozzard.EventStartFailed, At: time.Now().UnixMilli(), Message: "exited with 99"}}})
-	p.WaitText("以 99 退出")
+	p.WaitText("退出码为 99")
 	p.WaitNoText("exited with 99")
 	p.Accessible()
 

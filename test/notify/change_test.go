@@ -60,7 +60,7 @@ func TestChangeReceiver(t *testing.T) {
 	before.await(t, "start_failed", "first", "firing")
 	m := before.got()[0]
 	if text := m.Alerts[0].Annotations; !strings.HasPrefix(text["summary"], "启动失败") || m.Receiver != "pager" ||
-		!strings.Contains(text["description"], "start_cmd 以 3 退出") {
+		!strings.Contains(text["description"], "start_cmd 的退出码为 3") {
 		t.Errorf("%q of the receiver %q", text, m.Receiver)
 	}
 

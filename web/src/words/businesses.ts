@@ -91,7 +91,7 @@ export const businesses = dictionary({
   "apply.done": { en: "Applied: business {biz} is at version {version}.", zh: "已应用：业务 {biz} 当前为版本 {version}。" },
   "apply.task": { en: "Removed processes are being unregistered", zh: "正在注销已删除的进程" },
   "apply.conflict": { en: "Another person changed this business meanwhile: it is at version {now}, and the plan was made for version {was}. Nothing was applied. The plan below is new; read it before you apply.", zh: "其他人刚修改了该业务：当前为版本 {now}，而计划基于版本 {was}。未应用任何变更。下方是新的计划，请确认后再应用。" },
-  "apply.hint": { en: "The server checks the document as you type. Nothing changes before you apply the plan.", zh: "输入时服务器会检查文档；应用计划之前不会有任何变更。" },
+  "apply.hint": { en: "The server checks the document as you type. Nothing changes before you apply the plan.", zh: "输入时服务端会检查文档；应用计划之前不会有任何变更。" },
   "apply.open": { en: "Open the business", zh: "打开业务" },
 
   "plan.kind.business": { en: "business", zh: "业务" },

@@ -2,7 +2,7 @@ import { dictionary } from "./dictionary.ts";
 
 // Words of definitions: shown, registered and edited.
 export const definition = dictionary({
-  "definition.none": { en: "The server has no definition of this process: its agent found it or another server registered it", zh: "服务器没有此进程的定义，可能由 Agent 发现或由其他服务器注册" },
+  "definition.none": { en: "The server has no definition of this process: its agent found it or another server registered it", zh: "服务端没有此进程的定义，可能由 Agent 发现或由其他服务端注册" },
   "definition.variant": { en: "{n} different definitions; show that of", zh: "共有 {n} 种不同的定义，当前显示" },
   "definition.form": { en: "Form", zh: "显示方式" },
   "definition.fields": { en: "Fields", zh: "字段" },
@@ -105,7 +105,7 @@ export const definition = dictionary({
   "definition.stay": { en: "Stay", zh: "继续编辑" },
   "definition.discard": { en: "Discard them", zh: "放弃改动" },
   "definition.notSaved": { en: "This cannot be saved:", zh: "无法保存：" },
-  "definition.conflict": { en: "Another person changed this definition meanwhile", zh: "有人在你编辑期间改动了此定义" },
+  "definition.conflict": { en: "Another person changed this definition meanwhile", zh: "有人在您编辑期间改动了此定义" },
   "definition.conflictHint": { en: "These are the changes of the other person. Take them and lose yours, or keep yours: saving then replaces them.", zh: "以下是对方的改动。可以采用对方版本并放弃自己的改动，也可以保留自己的版本，保存时会覆盖对方的改动。" },
   "definition.theirs": { en: "Take theirs", zh: "采用对方版本" },
   "definition.mine": { en: "Keep mine", zh: "保留我的版本" },

@@ -111,7 +111,7 @@ export const processes = dictionary({
   "ps.empty.title": { en: "There are no processes yet", zh: "还没有进程" },
   "ps.empty.text": { en: "Register the first one on a host:", zh: "在主机上注册第一个进程：" },
   "ps.empty.host": { en: "There is no host yet. Enrol the first one:", zh: "还没有主机，请先接入一台：" },
-  "ps.empty.rights": { en: "There are no processes that you may see. An admin can give you a grant.", zh: "没有你可以查看的进程。请联系管理员授权。" },
+  "ps.empty.rights": { en: "There are no processes that you may see. An admin can give you a grant.", zh: "没有您可以查看的进程。请联系管理员授权。" },
   "ps.none.title": { en: "No process matches", zh: "没有匹配的进程" },
   "ps.none.text": { en: "Nothing fits all parts of the filter:", zh: "没有进程同时满足以下筛选条件：" },
   "ps.none.without": { en: "without {part}: {n}", zh: "去掉 {part}：{n} 个" },

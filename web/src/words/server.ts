@@ -1,9 +1,9 @@
 import { dictionary } from "./dictionary.ts";
 
 export const server = dictionary({
-  "server.title": { en: "Server", zh: "服务器" },
-  "server.ready": { en: "The server accepts operations", zh: "服务器正常接收操作" },
-  "server.notReady": { en: "The server does not accept operations now", zh: "服务器目前不接收操作" },
+  "server.title": { en: "Server", zh: "服务端" },
+  "server.ready": { en: "The server accepts operations", zh: "服务端正常接收操作" },
+  "server.notReady": { en: "The server does not accept operations now", zh: "服务端目前不接收操作" },
   "server.version": { en: "Version", zh: "版本" },
   "server.started": { en: "Started", zh: "启动时间" },
   "server.hosts": { en: "Connections of agents", zh: "Agent 连接" },
@@ -36,9 +36,9 @@ export const server = dictionary({
   "keys.external": { en: "The key is in an external signer and is rotated there.", zh: "密钥由外部签名程序保管，请在那里轮换。" },
   "keys.rotate": { en: "Rotate", zh: "轮换" },
   "keys.signing.rotate": { en: "Rotate the signing key", zh: "轮换签名密钥" },
-  "keys.signing.rotate.text": { en: "The server signs with a new key from now on. Hosts learn it from the server, signed by the present key; hosts that are offline learn it when they connect. Take a backup afterwards: older ones do not have the new key.", zh: "服务器此后使用新密钥签名。主机从服务器获取由当前密钥签名的新密钥，离线主机在重新连接时获取。轮换后请重新备份，旧备份不含新密钥。" },
+  "keys.signing.rotate.text": { en: "The server signs with a new key from now on. Hosts learn it from the server, signed by the present key; hosts that are offline learn it when they connect. Take a backup afterwards: older ones do not have the new key.", zh: "服务端此后使用新密钥签名。主机从服务端获取由当前密钥签名的新密钥，离线主机在重新连接时获取。轮换后请重新备份，旧备份不含新密钥。" },
   "keys.authority": { en: "Certificate authority of the hosts", zh: "主机证书颁发机构" },
-  "keys.authority.text": { en: "It signs the certificates by which hosts and server know each other.", zh: "为主机与服务器之间互相验证的证书签名。" },
+  "keys.authority.text": { en: "It signs the certificates by which hosts and server know each other.", zh: "为主机与服务端之间互相验证的证书签名。" },
   "keys.pin": { en: "Present authority", zh: "当前颁发机构" },
   "keys.next": { en: "Next authority", zh: "下一个颁发机构" },
   "keys.moved": { en: "Hosts on their way", zh: "迁移进度" },

@@ -72,7 +72,7 @@ export const tasks = dictionary({
   "task.rate": { en: "{rate} a second", zh: "每秒 {rate} 个" },
   "task.left": { en: "about {age} left", zh: "约剩 {age}" },
   "task.waits": { en: "{n} {n|process waits|processes wait} for {hosts} {hosts|host|hosts} that {hosts|has|have} been offline for {age}. They get their results when the hosts are back.", zh: "{n} 个进程在等待 {hosts} 台已离线 {age} 的主机，主机恢复后给出结果。" },
-  "task.old": { en: "The server does not answer. What you see is {age} old; the task goes on and the page follows when the server is back.", zh: "服务器没有响应，当前内容是 {age}前的。任务仍会继续，恢复后页面自动更新。" },
+  "task.old": { en: "The server does not answer. What you see is {age} old; the task goes on and the page follows when the server is back.", zh: "服务端没有响应，当前内容是 {age}前的。任务仍会继续，恢复后页面自动更新。" },
   "task.cells": { en: "One cell for each process", zh: "每格一个进程" },
   "task.cellsLabel": { en: "{n} {n|cell|cells}, one for each process: {done} done, {failed} failed, {running} running, {waiting} waiting. The table below has the same.", zh: "{n} 个格子，每格一个进程：完成 {done}，失败 {failed}，进行中 {running}，等待 {waiting}。下表内容相同。" },
   "result.done": { en: "done", zh: "成功" },
