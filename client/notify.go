@@ -97,6 +97,12 @@ type CreatedID struct {
 	ID string `json:"id"`
 }
 
+// NamedID is a receiver or a subscription that was changed or removed.
+type NamedID struct {
+	ID   string `json:"id"`
+	Name string `json:"name"`
+}
+
 // SubscriptionList is every subscription of the caller, and for admins of everything those of all.
 type SubscriptionList struct {
 	Subscriptions []Subscription `json:"subscriptions"`
@@ -154,13 +160,13 @@ func (c *Client) CreateReceiver(ctx context.Context, r ReceiverRequest) (id Crea
 }
 
 // ChangeReceiver changes settings of a receiver.
-func (c *Client) ChangeReceiver(ctx context.Context, id string, change ReceiverChange) error {
-	return c.write(ctx, http.MethodPut, "/api/v1/receivers/"+url.PathEscape(id), change, nil)
+func (c *Client) ChangeReceiver(ctx context.Context, id string, change ReceiverChange) (n NamedID, err error) {
+	return n, c.write(ctx, http.MethodPut, "/api/v1/receivers/"+url.PathEscape(id), change, &n)
 }
 
 // RemoveReceiver removes a receiver that no subscription uses.
-func (c *Client) RemoveReceiver(ctx context.Context, id string) error {
-	return c.write(ctx, http.MethodDelete, "/api/v1/receivers/"+url.PathEscape(id), nil, nil)
+func (c *Client) RemoveReceiver(ctx context.Context, id string) (n NamedID, err error) {
+	return n, c.write(ctx, http.MethodDelete, "/api/v1/receivers/"+url.PathEscape(id), nil, &n)
 }
 
 // TestReceiver sends a test message. It fails with the reason if the message does not arrive.
@@ -179,8 +185,8 @@ func (c *Client) Subscribe(ctx context.Context, r SubscriptionRequest) (id Creat
 }
 
 // Unsubscribe removes a subscription.
-func (c *Client) Unsubscribe(ctx context.Context, id string) error {
-	return c.write(ctx, http.MethodDelete, "/api/v1/subscriptions/"+url.PathEscape(id), nil, nil)
+func (c *Client) Unsubscribe(ctx context.Context, id string) (n NamedID, err error) {
+	return n, c.write(ctx, http.MethodDelete, "/api/v1/subscriptions/"+url.PathEscape(id), nil, &n)
 }
 
 // DeadLetters lists the newest messages that could not be delivered.

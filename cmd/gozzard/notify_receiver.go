@@ -45,8 +45,11 @@ for a receiver that fails, when the next try is and what the last error was.`,
 	cmd.AddCommand(newReceiverCreateCommand(env), newReceiverChangeCommand(env), newReceiverTestCommand(env),
 		env.accountCommand("remove RECEIVER", "Remove a receiver of alerts",
 			`Remove a receiver by its id or name, and the messages that wait for it. No subscription may use it. This needs
-the role admin on everything.`, "  gozzard notify receivers remove k3v7qcm2x5ta",
-			func(ctx context.Context, c *client.Client, id string) error { return c.RemoveReceiver(ctx, id) }))
+the role admin on everything.`, "  gozzard notify receivers remove pager",
+			func(ctx context.Context, c *client.Client, id string) error {
+				n, err := c.RemoveReceiver(ctx, id)
+				return firstError(err, func() error { return env.sayDone("receiver %s removed, id %s\n", n) })
+			}))
 	return cmd
 }
 
@@ -89,11 +92,11 @@ func newReceiverCreateCommand(env *cliEnv) *cobra.Command {
 	var output outputFlag
 	cmd := &cobra.Command{
 		Use:   "create NAME",
-		Short: "Make a receiver of alerts, and print its id",
-		Long: `Make a receiver and print its id. The kinds are webhook (in Alertmanager's format), alertmanager
-(Alertmanager itself), mail, wecom, dingtalk, feishu and slack. Secrets are read from files that only
-their owner may read. The URL of a robot is a secret, too: use --to-url-file. This needs the role admin on
-everything.`,
+		Short: "Make a receiver of alerts",
+		Long: `Make a receiver. The kinds are webhook (in Alertmanager's format), alertmanager (Alertmanager itself),
+mail, wecom, dingtalk, feishu and slack. Secrets are read from files that only their owner may read; the
+secret of a webhook has at least 16 bytes. The URL of a robot is a secret, too: use --to-url-file. This
+needs the role admin on everything.`,
 		Example: `  gozzard notify receivers create pager --receiver-kind webhook --to-url https://pager.example.com/ --secret-file secret
   gozzard notify receivers create group --receiver-kind wecom --to-url-file robot-url --language zh --shared
   gozzard notify receivers create night --receiver-kind mail --mail-server mail.example.com:587 --from gozzard@example.com --mail-to night@example.com`,
@@ -108,7 +111,7 @@ everything.`,
 			}
 			return env.withClient(func(c *client.Client) error {
 				id, err := c.CreateReceiver(cmd.Context(), req)
-				return firstError(err, func() error { return env.printID(&output, id) })
+				return firstError(err, func() error { return env.sayCreated(&output, id, "receiver %s created, id %s\n", req.Name) })
 			})
 		},
 	}
@@ -161,7 +164,10 @@ admin on everything.`,
 			if !given {
 				return usage("nothing to change: give at least one setting")
 			}
-			return env.withClient(func(c *client.Client) error { return c.ChangeReceiver(cmd.Context(), args[0], change) })
+			return env.withClient(func(c *client.Client) error {
+				n, err := c.ChangeReceiver(cmd.Context(), args[0], change)
+				return firstError(err, func() error { return env.sayDone("receiver %s changed, id %s\n", n) })
+			})
 		},
 	}
 

@@ -16,13 +16,13 @@ import (
 type Notify interface {
 	Receivers(ctx context.Context, caller gozzard.Caller) ([]record.Receiver, error)
 	AddReceiver(ctx context.Context, caller gozzard.Caller, r record.Receiver) (record.Receiver, error)
-	ChangeReceiver(ctx context.Context, caller gozzard.Caller, id string, change record.ReceiverChange) error
-	RemoveReceiver(ctx context.Context, caller gozzard.Caller, id string) error
+	ChangeReceiver(ctx context.Context, caller gozzard.Caller, id string, change record.ReceiverChange) (record.Receiver, error)
+	RemoveReceiver(ctx context.Context, caller gozzard.Caller, id string) (record.Receiver, error)
 	Test(ctx context.Context, caller gozzard.Caller, id string) (to record.Receiver, waiting int, err error)
 	Backlogs(ctx context.Context, caller gozzard.Caller) (map[string]record.Backlog, error)
 	Subscriptions(ctx context.Context, caller gozzard.Caller) ([]record.Subscription, error)
 	Subscribe(ctx context.Context, caller gozzard.Caller, spec record.SubscriptionSpec) (record.Subscription, error)
-	Unsubscribe(ctx context.Context, caller gozzard.Caller, id string) error
+	Unsubscribe(ctx context.Context, caller gozzard.Caller, id string) (record.Subscription, error)
 	DeadLetters(ctx context.Context, caller gozzard.Caller) ([]record.DeadLetter, error)
 	RetryDead(ctx context.Context, caller gozzard.Caller, id int64) error
 	RemoveDead(ctx context.Context, caller gozzard.Caller, id int64) error
@@ -37,6 +37,7 @@ const (
 func notifyRoutes() []Route {
 	conflict := []gozzard.ErrorKind{gozzard.ErrConflict}
 	missing := []gozzard.ErrorKind{gozzard.ErrNotFound}
+	named := answers(http.StatusOK, client.NamedID{}, "The change is recorded.")
 	return []Route{
 		{Method: http.MethodGet, Path: "/api/v1/receivers", Access: AccessCaller, serve: (*api).getReceivers,
 			Summary: "List the receivers of alerts that the caller may use, without their secrets.",
@@ -49,18 +50,18 @@ func notifyRoutes() []Route {
 		{Method: http.MethodPut, Path: "/api/v1/receivers/{receiver}", Access: AccessAdmin, serve: (*api).putReceiver,
 			Summary: "Change settings of a receiver of alerts. What is missing stays, secrets included. A change of where messages go " +
 				"needs the secrets again.",
-			Parameters: []Parameter{inPath("receiver", "The id of the receiver.")}, Body: jsonBody(client.ReceiverChange{}),
-			Errors: []gozzard.ErrorKind{gozzard.ErrConflict, gozzard.ErrNotFound}, Answers: nothing(http.StatusOK)},
+			Parameters: []Parameter{inPath("receiver", "The id or the name of the receiver.")}, Body: jsonBody(client.ReceiverChange{}),
+			Errors: []gozzard.ErrorKind{gozzard.ErrConflict, gozzard.ErrNotFound}, Answers: named},
 
 		{Method: http.MethodDelete, Path: "/api/v1/receivers/{receiver}", Access: AccessAdmin, serve: (*api).deleteReceiver,
 			Summary:    "Remove a receiver of alerts that no subscription uses, and what waits for it.",
-			Parameters: []Parameter{inPath("receiver", "The id of the receiver.")},
-			Errors:     []gozzard.ErrorKind{gozzard.ErrConflict, gozzard.ErrNotFound}, Answers: nothing(http.StatusOK)},
+			Parameters: []Parameter{inPath("receiver", "The id or the name of the receiver.")},
+			Errors:     []gozzard.ErrorKind{gozzard.ErrConflict, gozzard.ErrNotFound}, Answers: named},
 
 		{Method: http.MethodPost, Path: "/api/v1/receivers/{receiver}/test", Access: AccessAdmin, serve: (*api).postReceiverTest,
 			Summary: "Send a test message to a receiver at once; the error says why it did not arrive. When it arrives, messages that " +
 				"wait are sent at once, too.",
-			Parameters: []Parameter{inPath("receiver", "The id of the receiver.")}, Body: jsonBody(struct{}{}),
+			Parameters: []Parameter{inPath("receiver", "The id or the name of the receiver.")}, Body: jsonBody(struct{}{}),
 			Errors:  []gozzard.ErrorKind{gozzard.ErrConflict, gozzard.ErrNotFound},
 			Answers: answers(http.StatusOK, client.ReceiverTested{}, "The message arrived.")},
 
@@ -74,8 +75,8 @@ func notifyRoutes() []Route {
 
 		{Method: http.MethodDelete, Path: "/api/v1/subscriptions/{subscription}", Access: AccessCaller,
 			serve: (*api).deleteSubscription, Summary: "Remove a subscription, and its messages that wait.",
-			Parameters: []Parameter{inPath("subscription", "The id of the subscription.")}, Errors: missing,
-			Answers: nothing(http.StatusOK)},
+			Parameters: []Parameter{inPath("subscription", "The id or the name of the subscription.")},
+			Errors:     []gozzard.ErrorKind{gozzard.ErrConflict, gozzard.ErrNotFound}, Answers: named},
 
 		{Method: http.MethodGet, Path: "/api/v1/dead-letters", Access: AccessAdmin, serve: (*api).getDeadLetters,
 			Summary: "List the messages to receivers that could not be delivered, the newest first.",
@@ -175,10 +176,11 @@ func (a *api) deleteSubscription(w http.ResponseWriter, r *http.Request, caller 
 	if err != nil {
 		return err
 	}
-	if err := engine.Unsubscribe(r.Context(), caller, r.PathValue("subscription")); err != nil {
+	s, err := engine.Unsubscribe(r.Context(), caller, r.PathValue("subscription"))
+	if err != nil {
 		return err
 	}
-	return answer(w, http.StatusOK, struct{}{})
+	return answer(w, http.StatusOK, client.NamedID{ID: s.ID, Name: s.Name})
 }
 
 // getDeadLetters lists messages that could not be delivered.

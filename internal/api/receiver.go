@@ -139,10 +139,11 @@ func (a *api) putReceiver(w http.ResponseWriter, r *http.Request, caller gozzard
 	if err != nil {
 		return err
 	}
-	if err := engine.ChangeReceiver(r.Context(), caller, r.PathValue("receiver"), c); err != nil {
+	v, err := engine.ChangeReceiver(r.Context(), caller, r.PathValue("receiver"), c)
+	if err != nil {
 		return err
 	}
-	return answer(w, http.StatusOK, struct{}{})
+	return answer(w, http.StatusOK, client.NamedID{ID: v.ID, Name: v.Name})
 }
 
 func (a *api) deleteReceiver(w http.ResponseWriter, r *http.Request, caller gozzard.Caller) error {
@@ -150,10 +151,11 @@ func (a *api) deleteReceiver(w http.ResponseWriter, r *http.Request, caller gozz
 	if err != nil {
 		return err
 	}
-	if err := engine.RemoveReceiver(r.Context(), caller, r.PathValue("receiver")); err != nil {
+	v, err := engine.RemoveReceiver(r.Context(), caller, r.PathValue("receiver"))
+	if err != nil {
 		return err
 	}
-	return answer(w, http.StatusOK, struct{}{})
+	return answer(w, http.StatusOK, client.NamedID{ID: v.ID, Name: v.Name})
 }
 
 func (a *api) postReceiverTest(w http.ResponseWriter, r *http.Request, caller gozzard.Caller) error {

@@ -4,12 +4,13 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"slices"
 
 	"github.com/gozzard/gozzard"
 	"github.com/gozzard/gozzard/internal/record"
 )
 
-// DeadLetters lists the newest messages that could not be delivered.
+// DeadLetters lists the newest messages that could not be delivered, with their titles as the receivers would have got them.
 func (e *Engine) DeadLetters(ctx context.Context, caller gozzard.Caller) (list []record.DeadLetter, err error) {
 	if err := checkAdmin(caller); err != nil {
 		return nil, err
@@ -22,15 +23,14 @@ func (e *Engine) DeadLetters(ctx context.Context, caller gozzard.Caller) (list [
 	if err != nil {
 		return nil, err
 	}
-	names := map[string]string{}
-	for i := range receivers {
-		names[receivers[i].ID] = receivers[i].Name
-	}
 	for i := range dead {
-		d := record.DeadLetter{Notification: dead[i], ReceiverName: names[dead[i].Receiver]}
+		d, language := record.DeadLetter{Notification: dead[i]}, english
+		if at := slices.IndexFunc(receivers, func(r record.Receiver) bool { return r.ID == d.Receiver }); at >= 0 {
+			d.ReceiverName, language = receivers[at].Name, receivers[at].Settings.Language
+		}
 		var m Message
 		if err := json.Unmarshal(dead[i].Body, &m); err == nil {
-			d.Title = title(wordsIn(english), &m, maxText)
+			d.Title = title(wordsIn(language), &m, maxText)
 		}
 		list = append(list, d)
 	}

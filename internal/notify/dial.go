@@ -10,6 +10,7 @@ import (
 	"net"
 	"net/http"
 	"net/netip"
+	"strings"
 	"syscall"
 	"time"
 )
@@ -120,11 +121,19 @@ func do(c *http.Client, req *http.Request) ([]byte, error) {
 	switch {
 	case res.StatusCode == http.StatusBadRequest || res.StatusCode == http.StatusRequestEntityTooLarge ||
 		res.StatusCode == http.StatusUnprocessableEntity:
-		return nil, rejected{fmt.Errorf("the receiver rejects the message with %s: %s", clean(res.Status, 60), clean(string(body), 200))}
+		return nil, rejected{errors.New("the receiver rejects the message with " + answered(res.Status, body))}
 	case res.StatusCode < 200 || res.StatusCode > 299:
-		return nil, fmt.Errorf("the receiver answers %s: %s", clean(res.Status, 60), clean(string(body), 200))
+		return nil, errors.New("the receiver answers " + answered(res.Status, body))
 	case err != nil:
 		return nil, fmt.Errorf("cannot read the answer of the receiver: %w", err)
 	}
 	return body, nil
+}
+
+// answered is a status with the beginning of what the receiver wrote, if it wrote anything.
+func answered(status string, body []byte) string {
+	if text := strings.TrimSpace(clean(string(body), 200)); text != "" {
+		return clean(status, 60) + ": " + text
+	}
+	return clean(status, 60)
 }

@@ -19,6 +19,9 @@ const (
 // groupKeys are the labels by which alerts can be grouped.
 func groupKeys() []string { return []string{"kind", "namespace", "name", "host"} }
 
+// usualGroup are those of a subscription that names none.
+func usualGroup() []string { return []string{"kind", "namespace"} }
+
 // subState is what the engine knows of a subscription.
 type subState struct {
 	sub    record.Subscription
@@ -46,7 +49,7 @@ func timing(s *record.SubscriptionSpec) (wait, interval, repeat time.Duration) {
 func groupOf(s *record.SubscriptionSpec, a *record.Alert) (key string, labels map[string]string) {
 	by := s.GroupBy
 	if len(by) == 0 {
-		by = []string{"kind", "namespace"}
+		by = usualGroup()
 	}
 	labels = map[string]string{}
 	for _, k := range by {

@@ -202,28 +202,30 @@ func checkName(name string) error {
 	return nil
 }
 
-// RemoveReceiver removes a receiver that no subscription uses.
-func (e *Engine) RemoveReceiver(ctx context.Context, caller gozzard.Caller, id string) error {
+// RemoveReceiver removes a receiver that no subscription uses, and returns it.
+func (e *Engine) RemoveReceiver(ctx context.Context, caller gozzard.Caller, id string) (r record.Receiver, err error) {
 	if err := checkAdmin(caller); err != nil {
-		return err
+		return r, err
 	}
 	list, err := e.o.Store.Receivers(ctx)
 	if err != nil {
-		return err
+		return r, err
 	}
 	subs, err := e.o.Store.Subscriptions(ctx)
 	if err != nil {
-		return err
+		return r, err
 	}
-	if i := find(list, id); i >= 0 {
-		id = list[i].ID
+	i := find(list, id)
+	if i < 0 {
+		return r, noReceiver(id)
 	}
 
+	r = list[i]
 	for i := range subs {
-		if slices.Contains(subs[i].Receivers, id) {
-			return gozzard.Errorf(gozzard.ErrConflict, "the subscription %s (%s) uses this receiver: remove it first", subs[i].ID,
+		if slices.Contains(subs[i].Receivers, r.ID) {
+			return r, gozzard.Errorf(gozzard.ErrConflict, "the subscription %s (%s) uses this receiver: remove it first", subs[i].ID,
 				clean(subs[i].Name, maxName))
 		}
 	}
-	return e.o.Store.RemoveReceiver(ctx, id, e.row(caller, auditRemoveReceiver+clean(id, 40)))
+	return r, e.o.Store.RemoveReceiver(ctx, r.ID, e.row(caller, auditRemoveReceiver+r.ID))
 }

@@ -12,39 +12,41 @@ import (
 // ChangeReceiver changes settings of a receiver. What the change does not name stays, secrets included, and nothing shows
 // them. So a secret never follows the receiver to another place: a change of where messages go, or of how the place is
 // recognized, needs each secret again. Otherwise a receiver with a new address would get the secret of the old one, and
-// signatures that the old one accepts.
-func (e *Engine) ChangeReceiver(ctx context.Context, caller gozzard.Caller, id string, change record.ReceiverChange) error {
+// signatures that the old one accepts. The result is the receiver after the change.
+func (e *Engine) ChangeReceiver(ctx context.Context, caller gozzard.Caller, id string, change record.ReceiverChange) (r record.Receiver,
+	err error) {
 	if err := checkAdmin(caller); err != nil {
-		return err
+		return r, err
 	}
 	if strings.HasPrefix(id, commandPrefix) {
-		return gozzard.Errorf(gozzard.ErrConflict, "commands are files in the folder of the server's flag --notify-commands: "+
+		return r, gozzard.Errorf(gozzard.ErrConflict, "commands are files in the folder of the server's flag --notify-commands: "+
 			"they cannot be changed here")
 	}
 	list, err := e.o.Store.Receivers(ctx)
 	if err != nil {
-		return err
+		return r, err
 	}
 	i := find(list, id)
 	if i < 0 {
-		return noReceiver(id)
+		return r, noReceiver(id)
 	}
 
 	was := list[i]
-	r, named := changed(was, &change)
+	var named []string
+	r, named = changed(was, &change)
 	if len(named) == 0 {
-		return invalid("nothing to change: name at least one setting")
+		return r, invalid("nothing to change: name at least one setting")
 	}
 	if err := e.checkReceiver(&r); err != nil {
-		return err
+		return r, err
 	}
 	if err := checkSecrets(&was, &r, named); err != nil {
-		return err
+		return r, err
 	}
 
 	row := e.row(caller, auditChangeReceiver+was.ID)
 	row.Outcome = strings.Join(named, ",")
-	return e.o.Store.ChangeReceiver(ctx, was, r, row)
+	return r, e.o.Store.ChangeReceiver(ctx, was, r, row)
 }
 
 // changed is a receiver after a change, and the names of the settings that the change has.

@@ -10,8 +10,24 @@ import (
 	"github.com/gozzard/gozzard/internal/record"
 )
 
-// Subscriptions lists those of a caller; those of all for an admin of everything.
+// Subscriptions lists those of a caller; those of all for an admin of everything. What they leave open has its default.
 func (e *Engine) Subscriptions(ctx context.Context, caller gozzard.Caller) ([]record.Subscription, error) {
+	list, err := e.ownSubscriptions(ctx, caller)
+	for i := range list {
+		s := &list[i].SubscriptionSpec
+		if len(s.Kinds) == 0 {
+			s.Kinds = Kinds()[:usualKinds]
+		}
+		if len(s.GroupBy) == 0 {
+			s.GroupBy = usualGroup()
+		}
+		s.Wait, s.Interval, s.Repeat = timing(s)
+	}
+	return list, err
+}
+
+// ownSubscriptions are those of a caller as they are recorded.
+func (e *Engine) ownSubscriptions(ctx context.Context, caller gozzard.Caller) ([]record.Subscription, error) {
 	list, err := e.o.Store.Subscriptions(ctx)
 	if err != nil {
 		return nil, err
@@ -20,7 +36,11 @@ func (e *Engine) Subscriptions(ctx context.Context, caller gozzard.Caller) ([]re
 }
 
 func owns(caller gozzard.Caller, s *record.Subscription) bool {
-	return s.Owner.App == caller.App && s.Owner.User == caller.User || caller.Rights.All()
+	return isOwner(caller, s) || caller.Rights.All()
+}
+
+func isOwner(caller gozzard.Caller, s *record.Subscription) bool {
+	return s.Owner.App == caller.App && s.Owner.User == caller.User
 }
 
 // Subscribe records a subscription of a caller that may see something.
@@ -95,33 +115,35 @@ func checkSpec(s *record.SubscriptionSpec, receivers []record.Receiver) error {
 	return nil
 }
 
-// Unsubscribe removes a subscription and what waits for it. One of somebody else does not exist for the caller.
-func (e *Engine) Unsubscribe(ctx context.Context, caller gozzard.Caller, id string) error {
-	list, err := e.Subscriptions(ctx, caller)
+// Unsubscribe removes a subscription and what waits for it, and returns it. One of somebody else does not exist for the caller.
+func (e *Engine) Unsubscribe(ctx context.Context, caller gozzard.Caller, id string) (record.Subscription, error) {
+	s, err := e.ownSubscription(ctx, caller, id)
 	if err != nil {
-		return err
+		return s, err
 	}
-	if !slices.ContainsFunc(list, func(s record.Subscription) bool { return s.ID == id }) {
-		if id, err = named(list, id); err != nil {
-			return err
-		}
-	}
-	return e.o.Store.RemoveSubscription(ctx, id, e.row(caller, auditUnsubscribe+id))
+	return s, e.o.Store.RemoveSubscription(ctx, s.ID, e.row(caller, auditUnsubscribe+s.ID))
 }
 
-// named is the id of the only subscription with a name.
-func named(list []record.Subscription, name string) (id string, err error) {
-	for i := range list {
-		switch {
-		case list[i].Name != name:
-		case id != "":
-			return "", gozzard.Errorf(gozzard.ErrConflict, "several subscriptions have the name %.80q: give the id of one", name)
-		default:
-			id = list[i].ID
-		}
+// ownSubscription is the subscription of a caller with an id, or the only one with a name. Of several with a name, that of an
+// admin itself counts before those of others.
+func (e *Engine) ownSubscription(ctx context.Context, caller gozzard.Caller, given string) (s record.Subscription, err error) {
+	list, err := e.ownSubscriptions(ctx, caller)
+	if err != nil {
+		return s, err
 	}
-	if id == "" {
-		return "", gozzard.Errorf(gozzard.ErrNotFound, "there is no subscription %.40q", name)
+	if i := slices.IndexFunc(list, func(s record.Subscription) bool { return s.ID == given }); i >= 0 {
+		return list[i], nil
 	}
-	return id, nil
+
+	list = slices.DeleteFunc(list, func(s record.Subscription) bool { return s.Name != given })
+	mine := slices.DeleteFunc(slices.Clone(list), func(s record.Subscription) bool { return !isOwner(caller, &s) })
+	switch {
+	case len(list) == 0:
+		return s, gozzard.Errorf(gozzard.ErrNotFound, "there is no subscription %.40q", given)
+	case len(list) == 1:
+		return list[0], nil
+	case len(mine) == 1:
+		return mine[0], nil
+	}
+	return s, gozzard.Errorf(gozzard.ErrConflict, "several subscriptions have the name %.80q: give the id of one", given)
 }

@@ -49,7 +49,7 @@ func TestChangeReceiver(t *testing.T) {
 	s := ft.StartServer(t, "", "--notify-allow", "127.0.0.0/8")
 	before, after := newHook(t), newHook(t)
 	key := secretFile(t, secret)
-	id := cli(t, s, "notify", "receivers", "create", "hook", "--receiver-kind", "webhook", "--to-url", before.URL, "--secret-file", key)
+	id := create(t, s, "notify", "receivers", "create", "hook", "--receiver-kind", "webhook", "--to-url", before.URL, "--secret-file", key)
 	cli(t, s, "notify", "subscriptions", "create", "all", "--receiver", "hook", "--alert", "start_failed", "--wait", "1s", "--interval",
 		"1s", "--group-by", "name")
 	startAgent(t, s, 1)

@@ -313,7 +313,7 @@ func TestMailWithoutTLSStaysHere(t *testing.T) {
 		}
 	}()
 
-	id := cli(t, s, "notify", "receivers", "create", "mail", "--receiver-kind", "mail", "--mail-server", l.Addr().String(), "--from",
+	id := create(t, s, "notify", "receivers", "create", "mail", "--receiver-kind", "mail", "--mail-server", l.Addr().String(), "--from",
 		"gozzard@example.com", "--mail-to", "night@example.com", "--mail-user", "gozzard", "--mail-password-file",
 		secretFile(t, "mail password"))
 	if out, err := tryCLI(t, s, "notify", "receivers", "test", id); err == nil {

@@ -152,6 +152,19 @@ func cli(t testing.TB, s *ft.Server, args ...string) string {
 	return out
 }
 
+// create makes a receiver or a subscription, and returns its id.
+func create(t testing.TB, s *ft.Server, args ...string) string {
+	t.Helper()
+	out := cli(t, s, append(args, "-o", "json")...)
+	var made struct {
+		ID string `json:"id"`
+	}
+	if err := json.Unmarshal([]byte(out), &made); err != nil || made.ID == "" {
+		t.Fatalf("gozzard %s prints no id: %s", strings.Join(args, " "), out)
+	}
+	return made.ID
+}
+
 func tryCLI(t testing.TB, s *ft.Server, args ...string) (string, error) {
 	t.Helper()
 	cmd := exec.Command(ft.Binary(t), args...)

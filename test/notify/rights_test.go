@@ -84,10 +84,10 @@ func TestTI19SubscriberSeesOnlyItsOwn(t *testing.T) {
 	s := ft.StartServer(t, "", "--notify-allow", "127.0.0.0/8")
 	h := newHook(t)
 	key := secretFile(t, secret)
-	shared := cli(t, s, "notify", "receivers", "create", "shared", "--receiver-kind", "webhook", "--to-url", h.URL, "--secret-file", key,
+	shared := create(t, s, "notify", "receivers", "create", "shared", "--receiver-kind", "webhook", "--to-url", h.URL, "--secret-file", key,
 		"--shared")
-	private := cli(t, s, "notify", "receivers", "create", "private", "--receiver-kind", "webhook", "--to-url", h.URL, "--secret-file", key)
-	admins := cli(t, s, "notify", "subscriptions", "create", "admins", "--receiver", private, "--alert", "host_lost")
+	private := create(t, s, "notify", "receivers", "create", "private", "--receiver-kind", "webhook", "--to-url", h.URL, "--secret-file", key)
+	admins := create(t, s, "notify", "subscriptions", "create", "admins", "--receiver", private, "--alert", "host_lost")
 	viewer := newApp(t, s, "watch", "--role", "viewer", "--namespace", "other", "--any-host")
 
 	// It makes no receiver, and uses and sees none that is not shared.
@@ -177,11 +177,11 @@ func TestTS22ReceiversStayOutside(t *testing.T) {
 		}
 	}
 	for i, url := range []string{"http://localhost:" + port, "http://127.1:" + port, "http://2130706433:" + port, "http://0x7f.1:" + port} {
-		id, err := tryCLI(t, s, "notify", "receivers", "create", fmt.Sprint("n", i), "--receiver-kind", "webhook", "--to-url", url)
-		if err != nil {
+		name := fmt.Sprint("n", i)
+		if _, err := tryCLI(t, s, "notify", "receivers", "create", name, "--receiver-kind", "webhook", "--to-url", url); err != nil {
 			continue
 		}
-		if out, err := tryCLI(t, s, "notify", "receivers", "test", id); err == nil {
+		if out, err := tryCLI(t, s, "notify", "receivers", "test", name); err == nil {
 			t.Errorf("%s got a message: %s", url, out)
 		}
 	}
@@ -193,7 +193,7 @@ func TestTS22ReceiversStayOutside(t *testing.T) {
 	s = ft.StartServer(t, "", "--notify-allow", "127.0.0.0/8")
 	away := httptest.NewServer(http.RedirectHandler(inside.URL, http.StatusTemporaryRedirect))
 	t.Cleanup(away.Close)
-	id := cli(t, s, "notify", "receivers", "create", "away", "--receiver-kind", "webhook", "--to-url", away.URL)
+	id := create(t, s, "notify", "receivers", "create", "away", "--receiver-kind", "webhook", "--to-url", away.URL)
 	if out, err := tryCLI(t, s, "notify", "receivers", "test", id); err == nil || !strings.Contains(out, "307") {
 		t.Errorf("the redirect: %v: %s", err, out)
 	}
@@ -206,10 +206,10 @@ func TestTS22ReceiversStayOutside(t *testing.T) {
 func TestNotifyActsAreInTheAudit(t *testing.T) {
 	s := ft.StartServer(t, "", "--notify-allow", "127.0.0.0/8")
 	h := newHook(t)
-	id := cli(t, s, "notify", "receivers", "create", "hook", "--receiver-kind", "webhook", "--to-url", h.URL, "--secret-file",
+	id := create(t, s, "notify", "receivers", "create", "hook", "--receiver-kind", "webhook", "--to-url", h.URL, "--secret-file",
 		secretFile(t, secret))
 	cli(t, s, "notify", "receivers", "test", id)
-	sub := cli(t, s, "notify", "subscriptions", "create", "all", "--receiver", "hook")
+	sub := create(t, s, "notify", "subscriptions", "create", "all", "--receiver", "hook")
 	cli(t, s, "notify", "subscriptions", "remove", sub)
 	cli(t, s, "notify", "receivers", "remove", id)
 	if list := h.got(); len(list) != 1 || list[0].CommonLabels["alertname"] != "GozzardTest" {
