@@ -42,6 +42,7 @@ var mayImport = map[string][]string{
 		"internal/selfupdate",       // reads the state of updates, and a release in a folder
 		"internal/signing",          // lists and rotates keys in a data folder
 		"internal/specjson",         // reads the definitions in a business before it is sent
+		"internal/suggest",          // the name that is probably meant
 		"internal/taskname",         // reads task ids as people have them
 		"internal/topology",         // reads a document before it is sent
 		"test/sim"},                 // the fleet of `gozzard sim` is the one of the tests

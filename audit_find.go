@@ -8,7 +8,7 @@ import (
 
 // AuditFilter chooses rows of the audit. Empty fields choose all.
 type AuditFilter struct {
-	Host    string // an agent id, an address, or cloud:address
+	Host    string // an agent id, a host name, an address, or cloud:address
 	Account string // an OS account; root also finds definitions without an account
 	App     string // of the caller, or of credentials that were wrong
 	User    string // as App

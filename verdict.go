@@ -70,6 +70,9 @@ type Detail struct {
 // NotPermitted begins the message of CodeRefused when the caller has no right to do it.
 const NotPermitted = "not permitted"
 
+// NotInFleet is a part of the message of CodeUnreachable if no such host is in the fleet, or the caller may not see it.
+const NotInFleet = "is not in the fleet"
+
 // NothingToDo reports whether a code says that the process was in the state that the action wants. That is no failure.
 func NothingToDo(a Action, code Code) bool {
 	switch code {

@@ -41,7 +41,7 @@ type Event struct {
 type EventQuery struct {
 	Namespaces []string // patterns with * and ?
 	Names      []string // patterns with * and ?
-	Hosts      []string // cloud:ip, an IP address, or an agent id
+	Hosts      []string // cloud:ip, an IP address, a host name or an agent id
 	Kinds      []string
 	Since      time.Time
 }

@@ -44,7 +44,7 @@ type GrantQuestion struct {
 	App       string
 	User      string
 	Action    string
-	Host      string // an address, cloud:address, or an agent id
+	Host      string // an address, cloud:address, a host name or an agent id
 	Namespace string // "": one that the grant covers
 	Account   string // "": one that the grant names
 }

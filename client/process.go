@@ -152,7 +152,7 @@ type ProcessQuery struct {
 	BusinessSelection
 	Namespaces []string // patterns with * and ?
 	Names      []string // patterns with * and ?
-	Hosts      []string // cloud:ip, an IP address, or an agent id
+	Hosts      []string // cloud:ip, an IP address, a host name or an agent id
 	Clouds     []int
 	States     []string
 	Labels     []string // key=value, key!=value, key or !key, with patterns as values; all must match

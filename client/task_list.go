@@ -43,7 +43,7 @@ type TaskQuery struct {
 	Mine       bool     // only tasks of the caller
 	Namespaces []string // or patterns with * and ?
 	Names      []string // or patterns with * and ?
-	Hosts      []string // cloud:ip, an IP address, or an agent id
+	Hosts      []string // cloud:ip, an IP address, a host name or an agent id
 	State      string   // running, failed or done
 	Before     string   // a task id or Next of a page: only older tasks
 }

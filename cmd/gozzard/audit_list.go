@@ -58,7 +58,7 @@ everything that they ask for.`,
 
 	fs := cmd.Flags()
 	fs.IntVar(&last, "last", 50, "number of `ROWS` to list")
-	fs.StringVar(&f.Host, "host", "", "only rows about this `HOST`: an agent id, an address, or cloud:address")
+	fs.StringVar(&f.Host, "host", "", "only rows about this `HOST`: an agent id, a host name, an address, or cloud:address")
 	fs.StringVar(&f.Account, "account", "",
 		"only operations with definitions of this OS `ACCOUNT`; root also finds definitions without an account")
 	fs.StringVar(&f.User, "user", "", "only rows of this `USER`, and failed logins as this USER")

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"regexp"
 	"sync"
 	"time"
 
@@ -109,7 +110,8 @@ func (env *cliEnv) remark(format string, args ...any) {
 	_, _ = fmt.Fprintln(env.errs, text) // stderr may be closed
 }
 
-// parseHostFlag reads a value of --host: cloud:ip, an IP address, or an agent id.
+// parseHostFlag reads a value of --host: cloud:ip, an IP address, a host name, or an agent id. The server knows the
+// names: it takes one for an agent id.
 func parseHostFlag(s string) (client.Host, error) {
 	if ip, err := gozzard.ParseIP(s); err == nil {
 		return client.Host{IP: ip.String()}, nil
@@ -117,11 +119,14 @@ func parseHostFlag(s string) (client.Host, error) {
 	if a, err := gozzard.ParseHostAddr(s); err == nil {
 		return client.Host{Cloud: &a.Cloud, IP: a.IP.String()}, nil
 	}
-	if id := gozzard.AgentID(s); id.Validate() == nil {
-		return client.Host{Agent: id}, nil
+	if hostNamePattern.MatchString(s) {
+		return client.Host{Agent: gozzard.AgentID(s)}, nil
 	}
-	return client.Host{}, usage("--host %q: use cloud:ip such as 0:10.0.0.1, an IP address, or an agent id", s)
+	return client.Host{}, usage("--host %q: use cloud:ip such as 0:10.0.0.1, an IP address, a host name or an agent id", s)
 }
+
+// hostNamePattern is the form of host names and agent ids.
+var hostNamePattern = regexp.MustCompile(`^[A-Za-z0-9_-][A-Za-z0-9._-]{0,252}$`)
 
 func parseHostFlags(list []string) ([]client.Host, error) {
 	hosts := make([]client.Host, 0, len(list))

@@ -57,7 +57,7 @@ The kinds of events:
 	f := cmd.Flags()
 	f.StringArrayVarP(&o.namespaces, "namespace", "n", nil,
 		"`NAMESPACE`, or a pattern such as 'shop-*'; may be repeated")
-	f.StringArrayVar(&o.hosts, "host", nil, "`HOST` as cloud:ip, an IP address or an agent id; may be repeated")
+	f.StringArrayVar(&o.hosts, "host", nil, "`HOST` as cloud:ip, an IP address, a host name or an agent id; may be repeated")
 	f.StringArrayVar(&o.kinds, "kind", nil, "`KIND` of event, such as exited (all kinds are above); may be repeated")
 	f.StringVar(&o.since, "since", "",
 		"only events since this time, such as 2026-01-02T15:04:05Z, or since this long ago, such as 10m")

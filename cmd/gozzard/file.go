@@ -40,7 +40,7 @@ type fileWriteOptions struct {
 func (o *fileWriteOptions) register(cmd *cobra.Command) {
 	f := cmd.Flags()
 	f.StringVarP(&o.write.Namespace, "namespace", "n", "default", "`NAMESPACE` of the business whose file it is")
-	f.StringArrayVar(&o.hosts, "host", nil, "write on this `HOST`: cloud:ip, an IP address or an agent id; may be repeated (required)")
+	f.StringArrayVar(&o.hosts, "host", nil, "write on this `HOST`: cloud:ip, an IP address, a host name or an agent id; may be repeated (required)")
 	f.StringVar(&o.write.Account, "account", "", "`ACCOUNT` that the file belongs to (required)")
 	f.StringVar(&o.write.Group, "group", "", "`GROUP` of the file (default: the main group of the account)")
 	f.StringVar(&o.write.Mode, "mode", "0644", "permissions of the file, in octal `DIGITS`")
@@ -156,7 +156,7 @@ type fileReadOptions struct {
 func (o *fileReadOptions) register(cmd *cobra.Command) {
 	f := cmd.Flags()
 	f.StringVarP(&o.Namespace, "namespace", "n", "default", "`NAMESPACE` of the business whose file it is")
-	f.StringVar(&o.Host, "host", "", "`HOST` as cloud:ip, an IP address or an agent id (required)")
+	f.StringVar(&o.Host, "host", "", "`HOST` as cloud:ip, an IP address, a host name or an agent id (required)")
 	f.StringVar(&o.Account, "account", "", "`ACCOUNT` that the file belongs to (required)")
 }
 

@@ -59,7 +59,7 @@ was asked is printed with the answer.`,
 	f.StringVar(&q.App, "app", "", "`CODE` of the app")
 	f.StringVar(&q.User, "user", "", "`NAME` of the user")
 	f.StringVar(&q.Action, "action", "", "`ACTION` such as stop")
-	f.StringVar(&q.Host, "host", "", "`HOST`: an address, cloud:address, or an agent id")
+	f.StringVar(&q.Host, "host", "", "`HOST`: an address, cloud:address, a host name or an agent id")
 	f.IntVar(&biz, "biz", 0, "`BUSINESS` of the process, instead of --namespace")
 	f.StringVar(&q.Namespace, "namespace", "", "`NAMESPACE` of the process")
 	f.StringVar(&q.Account, "account", "", "`ACCOUNT` of the process")

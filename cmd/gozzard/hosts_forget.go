@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"slices"
+	"strings"
 
 	"github.com/spf13/cobra"
 
@@ -27,7 +28,7 @@ enrolment is a new host when its agent connects again.
 
 This needs the role admin on all addresses of the host.
 
-HOST is an agent id, an address that only one host has, or cloud:ip.`,
+HOST is an agent id, a name or an address that only one host has, or cloud:ip.`,
 		Example: "  gozzard hosts forget 0:10.0.0.2",
 		Args:    cobra.MinimumNArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
@@ -71,19 +72,23 @@ func (env *cliEnv) forgetHosts(ctx context.Context, c *client.Client, names []st
 	return nil
 }
 
-// findHost finds the one host with this agent id or address. An agent id that is not listed may be one that only has
+// findHost finds the one host with this agent id, address or name. An agent id that is not listed may be one that only has
 // processes: the server decides.
 func findHost(hosts []client.HostInfo, s string) (gozzard.AgentID, error) {
 	h, err := parseHostFlag(s)
 	if err != nil {
 		return "", err
 	}
-	if h.Agent != "" {
-		return h.Agent, nil
-	}
 
 	var found []gozzard.AgentID
 	for i := range hosts {
+		if hosts[i].Agent == h.Agent && h.Agent != "" {
+			return h.Agent, nil
+		}
+		if strings.EqualFold(hosts[i].Hostname, string(h.Agent)) && h.Agent != "" {
+			found = append(found, hosts[i].Agent)
+			continue
+		}
 		has := func(a client.HostAddr) bool { return a.IP == h.IP && (h.Cloud == nil || *h.Cloud == a.Cloud) }
 		if slices.ContainsFunc(hosts[i].Addrs, has) {
 			found = append(found, hosts[i].Agent)
@@ -93,7 +98,10 @@ func findHost(hosts []client.HostInfo, s string) (gozzard.AgentID, error) {
 	case 1:
 		return found[0], nil
 	case 0:
+		if h.Agent != "" {
+			return h.Agent, nil
+		}
 		return "", &exitError{exitNoMatch, fmt.Errorf("there is no host %s", printable(s))}
 	}
-	return "", usage("%d hosts have the address %s: use the agent id (gozzard hosts -o wide)", len(found), printable(s))
+	return "", usage("%d hosts have the address or name %s: use the agent id (gozzard hosts -o wide)", len(found), printable(s))
 }

@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"slices"
+	"strings"
 
 	"github.com/spf13/cobra"
 
@@ -36,7 +37,7 @@ host keep running.`},
 	} {
 		list = append(list, &cobra.Command{
 			Use: c.use + " HOST...", Short: c.short, Long: c.long +
-				"\n\nHOST is an agent id, an address that only one enrolled host has, or cloud:ip.",
+				"\n\nHOST is an agent id, a name or an address that only one enrolled host has, or cloud:ip.",
 			Example: "  gozzard hosts " + c.use + " 0:10.0.0.2", Args: cobra.MinimumNArgs(1),
 			RunE: func(cmd *cobra.Command, args []string) error {
 				return env.setMemberState(cmd.Context(), args, c.state)
@@ -58,7 +59,7 @@ and at most 16. What its agent reports beyond them is not used, and joining agai
 them. This command is the only way to change them. It needs the role admin on all addresses of the
 host and on the new ones. The change applies at once and is in the audit.
 
-HOST is an agent id, an address that only one enrolled host has, or cloud:ip.`,
+HOST is an agent id, a name or an address that only one enrolled host has, or cloud:ip.`,
 		Example: `  gozzard hosts address 0:10.0.0.2 --add 10.0.0.12
   gozzard hosts address 0:10.0.0.2 --add 10.0.0.12 --remove 10.0.0.2`,
 		Args: cobra.ExactArgs(1),
@@ -156,7 +157,7 @@ func withMembers(ctx context.Context, c *client.Client, hosts []client.HostInfo)
 	return slices.DeleteFunc(hosts, func(h client.HostInfo) bool { return h.Trust == "removed" }), nil
 }
 
-// findMember finds the one enrolled host with this agent id or address.
+// findMember finds the one enrolled host with this agent id, address or name.
 func findMember(members []client.Member, s string) (gozzard.AgentID, error) {
 	h, err := parseHostFlag(s)
 	if err != nil {
@@ -165,9 +166,13 @@ func findMember(members []client.Member, s string) (gozzard.AgentID, error) {
 
 	var found []gozzard.AgentID
 	for _, m := range members {
+		if m.Agent == h.Agent && h.Agent != "" {
+			return m.Agent, nil
+		}
 		byIP := h.IP != "" && slices.Contains(m.IPs, h.IP) && (h.Cloud == nil || *h.Cloud == m.Cloud) &&
 			m.State != "removed"
-		if m.Agent == h.Agent && h.Agent != "" || byIP {
+		byName := h.Agent != "" && strings.EqualFold(m.Hostname, string(h.Agent)) && m.State != "removed"
+		if byIP || byName {
 			found = append(found, m.Agent)
 		}
 	}
@@ -179,6 +184,6 @@ func findMember(members []client.Member, s string) (gozzard.AgentID, error) {
 		return "", &exitError{exitNoMatch, fmt.Errorf("there is no enrolled host %s", printable(s))}
 	}
 
-	return "", usage("%d enrolled hosts have the address %s: use the agent id (gozzard hosts -o wide)", len(found),
+	return "", usage("%d enrolled hosts have the address or name %s: use the agent id (gozzard hosts -o wide)", len(found),
 		printable(s))
 }

@@ -34,7 +34,7 @@ restart. The owner of a host can forbid restarts with agent_restart: false in po
 
 This needs the role admin for all namespaces, or a grant for them that lists restart-agent.
 
-HOST is an agent id, an IP address, or cloud:ip.` + exitHelp,
+HOST is an agent id, a host name, an IP address, or cloud:ip.` + exitHelp,
 		Example: `  gozzard hosts restart 0:10.0.0.2
   gozzard hosts restart 10.0.0.2 10.0.0.3 --wait 5m --remark "new limits of files"`,
 		Args: cobra.MinimumNArgs(1),

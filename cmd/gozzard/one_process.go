@@ -2,7 +2,6 @@ package main
 
 import (
 	"context"
-	"fmt"
 	"strings"
 
 	"github.com/spf13/cobra"
@@ -30,7 +29,7 @@ func (o *oneProcess) register(f *pflag.FlagSet) {
 	f.StringVarP(&o.namespace, "namespace", "n", "",
 		"`NAMESPACE` of the process; required when several namespaces have this name")
 	f.StringVar(&o.host, "host", "",
-		"`HOST` as cloud:ip, an IP address or an agent id; required when the process is on several hosts")
+		"`HOST` as cloud:ip, an IP address, a host name or an agent id; required when the process is on several hosts")
 }
 
 // with calls ask with the only process and host that match the flags, and with a client for them.
@@ -78,8 +77,7 @@ func (o *oneProcess) find(ctx context.Context, c *client.Client, name string) (g
 	case err != nil:
 		return gozzard.Key{}, "", err
 	case page.Count == 0:
-		return gozzard.Key{}, "", &exitError{exitNoMatch,
-			fmt.Errorf("no process %s found; run \"gozzard ps\" to see all", printable(name))}
+		return gozzard.Key{}, "", sought{namespaces: q.Namespaces, names: q.Names, hosts: q.Hosts}.noMatch(ctx, c)
 	case page.Count > 1:
 		var found []string
 		for _, p := range page.Processes[:min(len(page.Processes), 5)] {

@@ -27,7 +27,7 @@ func (p *processFlags) register(env *cliEnv, cmd *cobra.Command) {
 	p.flags = f
 	f.StringArrayVarP(&p.namespaces, "namespace", "n", nil,
 		"`NAMESPACE`, or a pattern such as 'shop-*'; may be repeated")
-	f.StringArrayVar(&p.hosts, "host", nil, "`HOST` as cloud:ip, an IP address or an agent id; may be repeated")
+	f.StringArrayVar(&p.hosts, "host", nil, "`HOST` as cloud:ip, an IP address, a host name or an agent id; may be repeated")
 	completeFlag(cmd, "namespace", env.completeNamespaces)
 	completeFlag(cmd, "host", env.completeHosts)
 }

@@ -20,7 +20,7 @@ type runHosts struct {
 }
 
 func (h *runHosts) register(f *pflag.FlagSet) {
-	f.StringArrayVar(&h.hosts, "host", nil, "`HOST` as cloud:ip, an IP address or an agent id; may be repeated "+
+	f.StringArrayVar(&h.hosts, "host", nil, "`HOST` as cloud:ip, an IP address, a host name or an agent id; may be repeated "+
 		"(default: this host, or the only one)")
 	f.BoolVar(&h.allHosts, "all-hosts", false, "every host of the fleet")
 	f.IntVar(&h.biz, "biz", 0, "`ID` of the business of -e")

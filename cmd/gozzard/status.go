@@ -3,6 +3,7 @@ package main
 import (
 	"context"
 	"fmt"
+	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -86,6 +87,12 @@ func (env *cliEnv) status(ctx context.Context, o *statusOptions, name string) er
 		return withExitCode(err)
 	}
 
+	if len(found.Processes) == 0 && !isPattern(name) && len(q.Namespaces)+len(q.Hosts) <= 1 {
+		if found, err = env.statusOfShown(ctx, c, &q, name); err != nil {
+			return withExitCode(err)
+		}
+	}
+
 	// Print the answer.
 	rows := found.Processes
 	switch {
@@ -102,7 +109,10 @@ func (env *cliEnv) status(ctx context.Context, o *statusOptions, name string) er
 
 	// Find the exit code.
 	if len(rows) == 0 {
-		return &exitError{exitNoMatch, fmt.Errorf("there is no process %q there; see gozzard ps", printable(name))}
+		if len(q.States)+len(q.Labels) > 0 { // the name may be right
+			return notFound("no registered process matches %s; see gozzard ps", words(q.Names))
+		}
+		return sought{namespaces: q.Namespaces, names: q.Names, hosts: q.Hosts}.noMatch(ctx, c)
 	}
 
 	for i := range rows {
@@ -112,6 +122,21 @@ func (env *cliEnv) status(ctx context.Context, o *statusOptions, name string) er
 	}
 
 	return nil
+}
+
+// statusOfShown finds the processes of a business that people know by a name, such as shop/web for GSEKIT_BIZ_2:web_1.
+func (env *cliEnv) statusOfShown(ctx context.Context, c *client.Client, q *client.ProcessQuery, name string) (
+	client.ProcessPage, error) {
+	one := oneProcess{namespace: strings.Join(q.Namespaces, ""), host: strings.Join(q.Hosts, "")}
+	page := client.ProcessPage{Processes: []client.Process{}}
+	rows, err := one.findShown(ctx, c, name)
+	for i := range rows {
+		if len(q.States)+len(q.Labels) == 0 {
+			page.Processes = append(page.Processes, rows[i])
+		}
+	}
+	page.Count = len(page.Processes)
+	return page, err
 }
 
 // moment is a Unix time as text. 0 is unknown and gives "".

@@ -2,10 +2,11 @@ package main
 
 import (
 	"context"
-	"fmt"
+	"errors"
 
 	"github.com/spf13/pflag"
 
+	"github.com/gozzard/gozzard"
 	"github.com/gozzard/gozzard/client"
 )
 
@@ -21,7 +22,7 @@ func (t *targetFlags) register(f *pflag.FlagSet) {
 	f.StringArrayVarP(&t.namespaces, "namespace", "n", nil,
 		"`NAMESPACE`, or a pattern; may be repeated (default: every namespace that has the name)")
 	f.StringArrayVar(&t.hosts, "host", nil,
-		"`HOST` as cloud:ip, an IP address or an agent id; may be repeated (default: the only host that has the process)")
+		"`HOST` as cloud:ip, an IP address, a host name or an agent id; may be repeated (default: the only host that has the process)")
 	f.BoolVar(&t.allHosts, "all-hosts", false, "every host that has the process")
 	t.scopeFlags.register(f)
 }
@@ -62,7 +63,8 @@ func (t *targetFlags) run(ctx context.Context, env *cliEnv, tf *taskFlags, what 
 		if err := t.complete(ctx, c, &s); err != nil {
 			return client.Accepted{}, err
 		}
-		return ask(c, s)
+		a, err := ask(c, s)
+		return a, t.explain(ctx, c, names, err)
 	})
 }
 
@@ -82,10 +84,26 @@ func (t *targetFlags) dryRun(ctx context.Context, env *cliEnv, o *outputFlag, wh
 		}
 		p, err := ask(c, s)
 		if err != nil {
-			return err
+			return t.explain(ctx, c, names, err)
 		}
 		return env.printPreview(o, what, &p)
 	})
+}
+
+// explain says more about an answer that no process matches.
+func (t *targetFlags) explain(ctx context.Context, c *client.Client, names []string, err error) error {
+	var e *gozzard.Error
+	if !t.isSet() && errors.As(err, &e) && e.Kind == gozzard.ErrNotFound && e.Message == nothingMatches {
+		return t.sought(names).noMatch(ctx, c)
+	}
+	return err
+}
+
+// nothingMatches is the answer of the server to a selection without processes.
+const nothingMatches = "no registered process matches"
+
+func (t *targetFlags) sought(names []string) sought {
+	return sought{namespaces: t.namespaces, names: names, hosts: t.hosts, operates: true}
 }
 
 // complete asks the server for what the flags leave open: the only business, or the only host.
@@ -118,8 +136,7 @@ func (t *targetFlags) onlyHost(ctx context.Context, c *client.Client, names []st
 	}
 
 	if first == nil {
-		const text = "no registered process matches %s; see gozzard ps"
-		return nil, &exitError{exitNoMatch, withLists(fmt.Errorf(text, words(names)), text, []any{words(names)})}
+		return nil, t.sought(names).noMatch(ctx, c)
 	}
 
 	return []client.Host{{Agent: first.Host.Agent}}, nil

@@ -75,7 +75,8 @@ func (env *cliEnv) printSummary(o *taskFlags, what string, t *client.Task) error
 }
 
 // worthRepeating reports whether the same request may succeed later for an attempt that failed. What the server or the
-// policy of a host rejects fails again until a person has changed something.
+// policy of a host rejects, and what is for a host that is not in the fleet, fails again until a person has changed
+// something.
 func worthRepeating(t *client.Task) bool {
 	return slices.ContainsFunc(t.Attempts, func(a client.Attempt) bool {
 		if a.Verdict != client.Failed {
@@ -84,6 +85,8 @@ func worthRepeating(t *client.Task) bool {
 		switch a.Code {
 		case gozzard.CodeRefused, gozzard.CodeNoDefinition, gozzard.CodeUnknownAction:
 			return false
+		case gozzard.CodeUnreachable:
+			return !strings.Contains(a.Message, gozzard.NotInFleet)
 		}
 		return true
 	})

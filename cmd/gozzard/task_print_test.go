@@ -16,6 +16,7 @@ func TestAdviceToRepeat(t *testing.T) {
 	}{
 		{gozzard.CodeCommandFailed, "exited with 1", true},
 		{gozzard.CodeUnreachable, "host 0:10.0.0.1 is offline", true},
+		{gozzard.CodeUnreachable, "host 0:10.0.0.1 is not in the fleet: it never joined, or it has left", false},
 		{gozzard.CodeRefused, "permission: account root is not allowed", false},
 		{gozzard.CodeNoDefinition, "register it first", false},
 	} {

@@ -61,7 +61,7 @@ Exit code: 0 listed, also when nothing matches, 2 wrong flags, 4 not allowed.`,
 		"only tasks about this `NAMESPACE`, or a pattern such as 'shop-*'; may be repeated")
 	f.StringArrayVar(&q.Names, "name", nil, "only tasks about processes of this `NAME`, or a pattern; may be repeated")
 	f.StringArrayVar(&q.Hosts, "host", nil,
-		"only tasks about this `HOST`: cloud:ip, an IP address or an agent id; may be repeated")
+		"only tasks about this `HOST`: cloud:ip, an IP address, a host name or an agent id; may be repeated")
 	f.StringVar(&q.State, "state", "", "only tasks in this `STATE`: running (not every verdict is known), failed (a target "+
 		"failed) or done (nothing failed)")
 	f.IntVar(&o.limit, "limit", 20, "list at most this many")

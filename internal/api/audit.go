@@ -46,7 +46,7 @@ func (q *query) auditHead(ctx context.Context, audit Audit) (gozzard.AuditHead, 
 }
 
 // getAudit lists the rows that follow a number, or those that a filter chooses.
-func (a *api) getAudit(w http.ResponseWriter, r *http.Request, _ gozzard.Caller) error {
+func (a *api) getAudit(w http.ResponseWriter, r *http.Request, caller gozzard.Caller) error {
 	// Read the query.
 	audit, q, err := a.auditQuery(r)
 	if err != nil {
@@ -58,6 +58,10 @@ func (a *api) getAudit(w http.ResponseWriter, r *http.Request, _ gozzard.Caller)
 	limit := q.number("limit", defaultPage, 1, maxPage)
 	if f.Before > 0 && !f.Newest || f.After > 0 && f.Newest {
 		q.faults.Add("newest", "before needs newest=true, and after is for newest=false")
+	}
+	clouds := cloudFinder{plane: a.Plane, caller: caller, anyCloud: true}
+	if t, err := parseHost(f.Host, &clouds); err == nil && t.Agent != "" { // it may be given by its name
+		f.Host = string(t.Agent)
 	}
 	head, err := q.auditHead(r.Context(), audit)
 	if err != nil {

@@ -50,12 +50,13 @@ func (a *api) readBusinessQuery(caller gozzard.Caller, q *query) *businessSelect
 
 	// Read the names and hosts that narrow it.
 	s.names = q.patterns("name")
+	hosts := cloudFinder{plane: a.Plane, caller: caller, anyCloud: true}
 	q.each("host", func(text string) string {
 		ip, err := gozzard.ParseIP(text)
 		t := gozzard.Target{Addr: gozzard.HostAddr{IP: ip}}
 		anyCloud := err == nil
 		if !anyCloud {
-			if t, err = parseHost(text, nil); err != nil {
+			if t, err = parseHost(text, &hosts); err != nil {
 				return err.Error()
 			}
 		}
@@ -124,9 +125,10 @@ func (a *api) readBusinessTargets(caller gozzard.Caller, root *strictjson.Value,
 		s.names = append(s.names, name)
 	})
 
+	finder := cloudFinder{plane: a.Plane, caller: caller, anyCloud: true}
 	hosts.OptList(maxList, func(e *strictjson.Value) {
 		cloud := e.Get("cloud")
-		t, ok := readHost(e, nil)
+		t, ok := readHost(e, &finder)
 		if !ok {
 			return
 		}
@@ -141,7 +143,7 @@ func (a *api) findHost(caller gozzard.Caller, t gozzard.Target, anyCloud bool) (
 	if t.Agent != "" {
 		h, ok := a.Plane.Resolve(caller, t)
 		if !ok || len(h.Info.Addrs) == 0 {
-			return businessHost{}, fmt.Sprintf("no agent %q has ever reported", t.Agent)
+			return businessHost{}, fmt.Sprintf("host %s is not in the fleet: it never joined, or it has left", hostText(t))
 		}
 		t.Addr = h.Info.Addrs[0]
 	}

@@ -105,7 +105,7 @@ func TestBadSelectionsChangeNothing(t *testing.T) {
 		`"biz":2,"expression":"[.*.x[.*.4[6"`:            "400 field 5 (process id)",
 		`"biz":2,"names":["../x"]`:                       "400 names[0]",
 		`"biz":2,"hosts":[{"ip":"x"}]`:                   "400 hosts[0].ip",
-		`"biz":2,"hosts":[{"agent":"none"}]`:             `400 hosts[0]: no agent "none"`,
+		`"biz":2,"hosts":[{"agent":"none"}]`:             "400 hosts[0]: host none is not in the fleet",
 		`"biz":2,"names":["nothing"]`:                    "404 no process of business 2 matches",
 		`"biz":9,"names":["nothing"]`:                    "404 no business 9 is known",
 		`"biz":2,"names":["*"],"wait_seconds":1`:         "400 wait_seconds",

@@ -29,7 +29,7 @@ func TestEventsAreListed(t *testing.T) {
 	s.happen("a1", 2, "worker", gozzard.EventExited)
 
 	for path, want := range map[string]int{
-		"": 3, "?name=web": 2, "?name=w*&kind=exited": 2, "?host=a2": 1, "?host=0:10.0.0.2": 1, "?host=nobody": 0,
+		"": 3, "?name=web": 2, "?name=w*&kind=exited": 2, "?host=a2": 1, "?host=host-a2": 1, "?host=HOST-A2": 1, "?host=0:10.0.0.2": 1, "?host=nobody": 0,
 		"?namespace=other": 0, "?limit=1": 1,
 		"?since=1700000002000": 1, "?since=2023-11-14T22:13:22Z": 1,
 	} {

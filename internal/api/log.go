@@ -74,7 +74,7 @@ func (q *query) key() gozzard.Key {
 // targetOf reads the host that a query names.
 func (a *api) targetOf(q *query, host string, caller gozzard.Caller) (target gozzard.Target) {
 	if host == "" {
-		q.faults.Add("host", "required: cloud:ip, an IP address, or an agent id")
+		q.faults.Add("host", "required: cloud:ip, an IP address, a host name or an agent id")
 		return target
 	}
 	clouds := cloudFinder{plane: a.Plane, caller: caller}

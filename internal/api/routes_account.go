@@ -60,7 +60,7 @@ func appRoutes() []Route {
 				text("app", "The code of the app."),
 				text("user", "The name of the user. With app: the user behind that app."),
 				text("action", "The action, such as stop."),
-				text("host", "The host: an address, cloud:address, or an agent id."),
+				text("host", "The host: an address, cloud:address, a host name or an agent id."),
 				text("namespace", "The namespace of the process; without it, one that the grant covers."),
 				text("account", "The account of the process; without it, one that the grant names."),
 			},

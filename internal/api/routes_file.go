@@ -11,7 +11,7 @@ import (
 func fileRoutes() []Route {
 	which := []Parameter{
 		requiredText("namespace", "The namespace whose file it is."),
-		requiredText("host", "The host: cloud:ip, an IP address, or an agent id."),
+		requiredText("host", "The host: cloud:ip, an IP address, a host name or an agent id."),
 		requiredText("path", "The path of the file, clean and absolute."),
 		requiredText("account", "The account that the file belongs to. It is read with its rights."),
 	}

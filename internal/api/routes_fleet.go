@@ -48,7 +48,7 @@ func operationRoutes() []Route {
 				flag("mine", "Only tasks of the caller."),
 				texts("namespace", "A namespace, or a pattern with * and ?."),
 				texts("name", "A name, or a pattern with * and ?."),
-				texts("host", "A host: cloud:ip, an IP address, or an agent id."),
+				texts("host", "A host: cloud:ip, an IP address, a host name or an agent id."),
 				text("state", `"running": an attempt has no verdict yet; "failed": an attempt failed; "done": every attempt has `+
 					`its verdict, and none failed.`),
 				text("before", "Only older tasks: a task id, or next of the page before."),
@@ -111,7 +111,7 @@ func eventParams() []Parameter {
 		text("since", "The time of the oldest event, as RFC 3339 or in Unix milliseconds."),
 		texts("namespace", "A namespace, or a pattern with * and ?."),
 		texts("name", "A name, or a pattern with * and ?."),
-		texts("host", "A host: cloud:ip, an IP address, or an agent id."),
+		texts("host", "A host: cloud:ip, an IP address, a host name or an agent id."),
 		oneOf(texts("kind", "A kind of event, such as exited."), eventKinds()),
 	}
 }
@@ -123,7 +123,7 @@ func fleetRoutes() []Route {
 			Parameters: slices.Concat([]Parameter{
 				texts("namespace", "A namespace, or a pattern with * and ?."),
 				texts("name", "A name, or a pattern with * and ?."),
-				texts("host", "A host: cloud:ip, an IP address, or an agent id."),
+				texts("host", "A host: cloud:ip, an IP address, a host name or an agent id."),
 				numbers("cloud", "The number of a cloud area."),
 				texts("state", "A state: running, stopped or unregistered."),
 				texts("label", "A condition on labels: key=value, key!=value, key or !key. A value may be a pattern with * "+
@@ -139,7 +139,7 @@ func fleetRoutes() []Route {
 			Parameters: append([]Parameter{
 				texts("namespace", "A namespace, or a pattern with * and ?."),
 				texts("name", "A name, or a pattern with * and ?."),
-				texts("host", "A host: cloud:ip, an IP address, or an agent id."),
+				texts("host", "A host: cloud:ip, an IP address, a host name or an agent id."),
 				numbers("cloud", "The number of a cloud area."),
 				flag("effective", "Whether to answer with the defaults filled in, too."),
 			}, pageParams()...),
@@ -191,7 +191,7 @@ func fleetRoutes() []Route {
 			Parameters: []Parameter{
 				requiredText("namespace", "The namespace of the process."),
 				requiredText("name", "The name of the process."),
-				requiredText("host", "The host: cloud:ip, an IP address, or an agent id."),
+				requiredText("host", "The host: cloud:ip, an IP address, a host name or an agent id."),
 				number("lines", "The largest number of lines, from 1 to 10000; 100 when missing."),
 				number("offset", "Where to start, in bytes since the log began; when missing, the last lines are read."),
 			},
@@ -205,7 +205,7 @@ func fleetRoutes() []Route {
 				requiredText("namespace", "The namespace of the process."),
 				requiredText("name", "The name of the process."),
 				text("agent", "The id of the agent of the host; either this or host is required."),
-				text("host", "The host: cloud:ip, an IP address, or an agent id."),
+				text("host", "The host: cloud:ip, an IP address, a host name or an agent id."),
 				number("from", "The beginning, in Unix seconds; an hour before the end when missing."),
 				number("to", "The end, in Unix seconds; now when missing."),
 				number("points", "The largest number of points, from 1 to 1000; 300 when missing."),

@@ -18,7 +18,7 @@ func serverRoutes() []Route {
 				flag("newest", "The newest rows first."),
 				number("before", "With newest: only rows before this number; from the newest on when missing."),
 				number("limit", "The largest number of rows, from 1 to 1000; 100 when missing."),
-				text("host", "Only rows about this host: an agent id, an address, or cloud:address."),
+				text("host", "Only rows about this host: an agent id, a host name, an address, or cloud:address."),
 				text("account", "Only operations with definitions of this OS account. root also finds definitions without an account."),
 				text("app", "Only rows of this app, and about wrong credentials of it."),
 				text("user", "Only rows of this user, and about failed logins as this user."),

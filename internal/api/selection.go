@@ -168,9 +168,21 @@ func (a *api) readHosts(caller gozzard.Caller, root *strictjson.Value, s *select
 // hostFields are the fields of client.Host.
 var hostFields = fieldNames(reflect.TypeFor[client.Host]())
 
-// readHost reads a host: {"agent"} or {"cloud", "ip"}. An address without a cloud must be known in exactly one cloud.
+// hostExample is a host as a request gives it: the one that is meant, if it is given as a text.
+func hostExample(e *strictjson.Value) string {
+	text := e.Text()
+	if addr, err := gozzard.ParseHostAddr(text); err == nil {
+		return fmt.Sprintf(`{"cloud": %d, "ip": %q}`, addr.Cloud, addr.IP)
+	}
+	if addr, err := gozzard.ParseIP(text); err == nil {
+		return fmt.Sprintf(`{"ip": %q}`, addr)
+	}
+	return `{"ip": "10.0.0.1"}`
+}
+
+// readHost reads a host: {"agent"} or {"cloud", "ip"}. An agent may be given by the name of its host. An address without a cloud must be known in exactly one cloud.
 func readHost(e *strictjson.Value, clouds *cloudFinder) (gozzard.Target, bool) {
-	if !e.Object() {
+	if !e.ObjectSuchAs(hostExample(e)) {
 		return gozzard.Target{}, false
 	}
 
@@ -181,9 +193,14 @@ func readHost(e *strictjson.Value, clouds *cloudFinder) (gozzard.Target, bool) {
 			e.Fault("give either agent, or cloud and ip")
 			return gozzard.Target{}, false
 		}
-		id := gozzard.AgentID(agent.Str())
-		if err := id.Validate(); err != nil && id != "" {
+		text := agent.Str()
+		if text == "" {
+			return gozzard.Target{}, false
+		}
+		id, err := clouds.agent(text)
+		if err != nil {
 			agent.Fault("%s", err)
+			return gozzard.Target{}, false
 		}
 		return gozzard.Target{Agent: id}, true
 	}
@@ -286,7 +303,7 @@ func (a *api) matchingItems(caller gozzard.Caller, s *selection, item gozzard.It
 		h, ok := a.Plane.Resolve(caller, t)
 		if !ok {
 			faults = append(faults, gozzard.Fault{Path: fmt.Sprintf("hosts[%d]", i),
-				Text: "no agent has ever reported from this host"})
+				Text: fmt.Sprintf("host %s is not in the fleet: it never joined, or it has left", hostText(t))})
 			continue
 		}
 		f.Agents = append(f.Agents, h.Info.Agent)
@@ -337,6 +354,14 @@ func resultKey(t gozzard.Target, k gozzard.Key) string {
 		return string(t.Agent) + ":" + k.String()
 	}
 	return t.Addr.String() + ":" + k.String()
+}
+
+// hostText names the host of a target.
+func hostText(t gozzard.Target) string {
+	if t.Agent != "" {
+		return clip(string(t.Agent))
+	}
+	return t.Addr.String()
 }
 
 // hostAgents finds the agents of the hosts that a query names. none is true if it names hosts and all are unknown.

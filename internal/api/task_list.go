@@ -105,8 +105,8 @@ func (a *api) taskHosts(caller gozzard.Caller, q *query, f *record.TaskFilter) {
 			h.Addr.IP, h.AnyCloud = ip, true
 		} else if h.Addr, err = gozzard.ParseHostAddr(s); err != nil {
 			h.Addr = gozzard.HostAddr{}
-			if h.Agent = gozzard.AgentID(s); h.Agent.Validate() != nil {
-				return "use cloud:ip such as 0:10.0.0.1, an IP address, or an agent id"
+			if h.Agent, err = clouds.agent(s); err != nil {
+				return err.Error()
 			}
 		}
 		f.Hosts = append(f.Hosts, h)

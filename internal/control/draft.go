@@ -224,7 +224,7 @@ func (p *Plane) begin(a *gozzard.Attempt, op *gozzard.Operation, it *gozzard.Ite
 	host, known := p.Resolve(op.Caller, t)
 	if !known {
 		return &gozzard.Outcome{Code: gozzard.CodeUnreachable,
-			Message: fmt.Sprintf("no agent has ever reported from %s", targetName(t))}, fleet.Host{}
+			Message: fmt.Sprintf("%s is not in the fleet: it never joined, or it has left", targetName(t))}, fleet.Host{}
 	}
 	if !op.Caller.Rights.MayOn(it.Action, it.Key.Namespace, host.Info.Ref()) {
 		return p.notPermitted(op.Caller, it.Action, it.Key.Namespace), fleet.Host{}

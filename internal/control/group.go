@@ -21,7 +21,7 @@ func (p *Plane) SetGroups(ctx context.Context, req record.GroupRequest) ([]recor
 		h, ok := p.Resolve(req.Caller, t)
 		if !ok || t.Refused != nil {
 			answers[i].Outcome = gozzard.Outcome{Code: gozzard.CodeUnreachable,
-				Message: fmt.Sprintf("no agent has ever reported from %s", targetName(t))}
+				Message: fmt.Sprintf("%s is not in the fleet: it never joined, or it has left", targetName(t))}
 			continue
 		}
 		if !req.Caller.Rights.MayOn(gozzard.ActionUpdate, req.Namespace, h.Info.Ref()) {
@@ -102,7 +102,7 @@ func (p *Plane) Rebind(ctx context.Context, caller gozzard.Caller, addr gozzard.
 	h, ok := p.o.Live.HostByAddr(addr)
 	ref := gozzard.HostRef{Agent: h.Info.Agent, Addrs: []gozzard.HostAddr{addr}}
 	if !ok || !caller.Rights.SeesHost(ref) {
-		return gozzard.Errorf(gozzard.ErrNotFound, "no agent has ever reported from host %s", addr)
+		return gozzard.Errorf(gozzard.ErrNotFound, "host %s is not in the fleet: it never joined, or it has left", addr)
 	}
 	if !caller.Rights.MayHost(ref) {
 		err := gozzard.Errorf(gozzard.ErrAppForbidden, "app %s may not rebind host %s", caller.App, addr)

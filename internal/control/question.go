@@ -54,7 +54,7 @@ func (q *questions) remove(id gozzard.OpID, agent gozzard.AgentID, kind gozzard.
 func (p *Plane) hostToAsk(caller gozzard.Caller, t gozzard.Target) (fleet.Host, error) {
 	host, known := p.Resolve(caller, t)
 	if !known {
-		return host, gozzard.Errorf(gozzard.ErrNotFound, "no agent has ever reported from %s", targetName(t))
+		return host, gozzard.Errorf(gozzard.ErrNotFound, "%s is not in the fleet: it never joined, or it has left", targetName(t))
 	}
 	if p.reach(host.Info.Agent).ID == 0 {
 		return host, gozzard.Errorf(gozzard.ErrUnavailable,

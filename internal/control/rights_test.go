@@ -46,8 +46,8 @@ func TestTI3Operate(t *testing.T) {
 		t.Fatal(err)
 	}
 
-	want := []string{"", "no agent has ever reported from agent agent-2",
-		"no agent has ever reported from agent nobody", "not permitted: app app may not stop processes of gse here",
+	want := []string{"", "agent agent-2 is not in the fleet: it never joined, or it has left",
+		"agent nobody is not in the fleet: it never joined, or it has left", "not permitted: app app may not stop processes of gse here",
 		"not permitted: app app may not start processes of else here"}
 	codes := []gozzard.Code{gozzard.CodeOK, gozzard.CodeUnreachable, gozzard.CodeUnreachable, gozzard.CodeRefused,
 		gozzard.CodeRefused}

@@ -207,6 +207,15 @@ func (v *Value) Object() bool {
 	return false
 }
 
+// ObjectSuchAs is Object; the fault has an example.
+func (v *Value) ObjectSuchAs(example string) bool {
+	if v.kind() == kindObject {
+		return true
+	}
+	v.want("an object such as " + example)
+	return false
+}
+
 // OptObject reports whether this is an object; missing and null are not faults.
 func (v *Value) OptObject() bool { return v.Given() && v.Object() }
 

@@ -167,7 +167,7 @@ func TestTD13RecordOfStrangers(t *testing.T) {
 		t.Fatalf("one unknown host: %s", body)
 	}
 	if _, body := shop.esb("get_proc_operate_result_v2", ft.J{"task_id": task.Data.TaskID}); !strings.Contains(body,
-		"no agent has ever reported from") {
+		"is not in the fleet") {
 		t.Errorf("the result of an unknown host: %s", body)
 	}
 

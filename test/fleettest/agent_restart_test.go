@@ -294,7 +294,7 @@ func TestTT17RestartNeedsItsRight(t *testing.T) {
 		"gzrestlist": {ft.J{"role": "operator", "namespaces": []string{"gozzard-agent", "*"}, "hosts": "any",
 			"actions": []string{"restart-agent"}}, "may not restart agents"},
 		"gzrestnet": {ft.J{"role": "operator", "hosts": "listed", "nets": []string{"127.0.0.9/32"}, "actions": []string{"restart-agent"}},
-			"no agent has ever reported"},
+			"is not in the fleet"},
 	} {
 		app := newTenant(t, s, code, c.grant)
 		_, task, text := app.operateAgent(ft.J{"force": true}, "0:127.0.0.1")

@@ -212,7 +212,7 @@ func TestTT5FilesOfOthers(t *testing.T) {
 		}
 		c := newTenant(t, s, "files-"+name, grant)
 		if text := c.put(write(conf+"/x", "nobody", "evil", nil)); strings.Contains(text, `"verdict":"done"`) ||
-			!strings.Contains(text, "permitted") && !strings.Contains(text, "no agent has ever reported") {
+			!strings.Contains(text, "permitted") && !strings.Contains(text, "is not in the fleet") {
 			t.Errorf("%s writes: %s", name, text)
 		}
 		if status, text := c.file(conf+"/secret", "nobody"); status < 400 || strings.Contains(text, "password") {

@@ -168,7 +168,7 @@ func (c *tenant) byDoors(l *loot, biz, host int, user, file string) map[string]s
 		"names": []string{"n1"}, "hosts": []ft.J{{"cloud": 0, "ip": ip}}, "spec": l.spec(file, user)})
 	out["put"] = c.operate(http.MethodPut, "/api/v1/processes", ft.J{"namespace": space, "name": "n2",
 		"hosts": []ft.J{{"cloud": 0, "ip": ip}}, "spec": l.spec(file, user)})
-	if !strings.Contains(out["put"], "permitted") && !strings.Contains(out["put"], "no agent") {
+	if !strings.Contains(out["put"], "permitted") && !strings.Contains(out["put"], "not in the fleet") {
 		c.operate(http.MethodPost, "/api/v1/operations", ft.J{"action": "start", "namespace": space,
 			"names": []string{"n2"}, "hosts": []ft.J{{"cloud": 0, "ip": ip}}})
 	}
@@ -236,7 +236,7 @@ func TestTI3BusinessGrantBindsHostsAndAccounts(t *testing.T) {
 	// Neither another host, nor another account there, under any name.
 	for _, c := range []*tenant{shop, boss} {
 		for door, text := range c.byDoors(l, 2, 2, "nobody", "foreign") {
-			if !strings.Contains(text, "no agent has ever reported") {
+			if !strings.Contains(text, "is not in the fleet") {
 				t.Errorf("%s on a foreign host: %s", door, text)
 			}
 		}

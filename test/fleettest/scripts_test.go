@@ -286,7 +286,7 @@ func TestTT15ScriptsOfOthers(t *testing.T) {
 		"viewer":         {grant(ft.J{"role": "viewer", "actions": nil, "accounts": nil}), "may not script"},
 		"business":       {grant(ft.J{"namespaces": []string{"GSEKIT_BIZ_9"}}), "may not script"},
 		"other account":  {grant(ft.J{"accounts": []string{"daemon"}}), "as account nobody"},
-		"other networks": {grant(ft.J{"hosts": "listed", "nets": []string{"10.0.0.0/8"}}), "no agent has ever reported"},
+		"other networks": {grant(ft.J{"hosts": "listed", "nets": []string{"10.0.0.0/8"}}), "is not in the fleet"},
 	} {
 		refused(name, newTenant(t, s, "scripts-"+strings.ReplaceAll(name, " ", "-"), x.grant).run(evil), x.want)
 	}
