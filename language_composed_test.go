@@ -27,6 +27,11 @@ var composedTexts = map[string]string{
 	"the audit has no row %d": "internal/sqlstore/audit_find.go",
 	"internal error; the server's log has its cause under this request id %s": "client/error.go", "no answer from %s: %s": "client/call.go",
 
+	// Why PostgreSQL refuses.
+	"the database accepts no changes: it is a standby, or was set to read-only": "internal/sqlstore/postgres_error.go",
+	"the database accepts no more connections":                                  "internal/sqlstore/postgres_error.go",
+	"the database is starting or stopping":                                      "internal/sqlstore/postgres_error.go",
+
 	// Of configuration files and businesses.
 	"line %d: %s: %s: there is no variable %s, did you mean %s?": "internal/mako/run.go", "line %d: %s: %s: there is no variable %s": "internal/mako/run.go",
 	"line %d: %s: %s: there is no variable %s; a variable of the shell is $%s, without braces": "internal/mako/run.go",

@@ -131,11 +131,6 @@ var plainTexts = map[string]string{
 	"%s %s, %s ago":       inField,
 
 	// The view of status.
-	"\nevents cannot be shown: %s\n":     inField,
-	"\noutput cannot be shown: %s\n":     inField,
-	"\nlast events:\n":                   inField,
-	"\nlast output:\n":                   inField,
-	"%s (%s ago)":                        inField,
 	"processes   %s on %s":               inField,
 	"states      %s":                     inField,
 	"restarts    %s":                     inField,
@@ -144,9 +139,6 @@ var plainTexts = map[string]string{
 	"core dumped":                        inField,
 	"code not known":                     inField,
 	"the server has no definition of it": inField,
-	" for %s":                            inField,
-	": its host has not reported it yet": inField,
-	": its host does not report, for %s": inField,
 	"next start":                         inField,
 	"next run":                           inField,
 	"last run":                           inField,
@@ -155,14 +147,9 @@ var plainTexts = map[string]string{
 	"%s samples in a row":                inField,
 	"enforced by the kernel: %s":         inField,
 	"last exit":                          inField,
-	"%s% of the machine":                 inField,
-	"not measured yet":                   inField,
-	"cannot be shown: %s":                inField,
 	"memory %s":                          inField,
 	"cpu %s cores":                       inField,
 	"cpu %s":                             inField,
-	"not ended yet":                      inField,
-	", took %s":                          inField,
 
 	// Why a value of a flag is not completed. Only a test reads it.
 	"state folder": unread, "an address of a server": unread, "an address to listen on": unread,
@@ -190,9 +177,6 @@ var plainTexts = map[string]string{
 
 	// Names of tasks, and lines that programs read.
 	"--expect: %w": typed, "--key: %w": typed, "--dir: %w": typed, "%s: %d of %d MiB": typed,
-	"registered %s": typed, "%s; what brought it is unknown": typed, ", changed %s": typed, " by %s with the app %s": typed,
-	" by %s%s": typed, ", native API": typed, ", business document": typed, ", restored record": typed, ", task %s": typed,
-	"by %s (%s)":                         inField,
 	"%.80q is not the cause of an event": unread, "%.80q is not the cause of an event: %w": unread,
 	"retry of %s": typed,
 

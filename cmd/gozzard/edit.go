@@ -86,7 +86,7 @@ func (env *cliEnv) edit(ctx context.Context, o *editOptions, name string, in io.
 		return err
 	}
 	e := &edited{env: env, o: o, editor: editor, in: bufio.NewReader(in), query: q, before: defs}
-	if e.text, err = commonText(defs); err != nil {
+	if e.text, err = env.commonText(defs); err != nil {
 		return err
 	}
 
@@ -322,7 +322,7 @@ func sameDefinitions(was, is []client.Definition) bool {
 }
 
 // commonText is the text of definitions that differ in their hosts only.
-func commonText(defs []client.Definition) ([]byte, error) {
+func (env *cliEnv) commonText(defs []client.Definition) ([]byte, error) {
 	var first map[string]any
 	var hosts []json.RawMessage
 	for i := range defs {
@@ -359,7 +359,7 @@ func commonText(defs []client.Definition) ([]byte, error) {
 		d.Document = bytes.Replace(d.Document, one.Hosts, list, 1)
 	}
 	text, err := definitionText(&d)
-	return append([]byte("# "+originText(&d)+"\n"), text...), err
+	return append([]byte(env.originText(&d)+"\n"), text...), err
 }
 
 // processName is a process as people write it.

@@ -209,7 +209,7 @@ func (env *cliEnv) eventText(e *client.Event, parts ...string) string {
 		parts = append(parts, env.said(e.Message))
 	}
 	if e.Task != "" {
-		parts = append(parts, "by "+cmp.Or(e.User, e.App)+" ("+shortTask(e.Task)+")")
+		parts = append(parts, env.text("by %s (%s)", cmp.Or(e.User, e.App), shortTask(e.Task)))
 	}
 
 	// Remove what a terminal would obey.

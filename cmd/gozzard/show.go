@@ -89,7 +89,7 @@ func (env *cliEnv) show(ctx context.Context, o *showOptions, names []string) err
 		if err != nil {
 			return err
 		}
-		fmt.Fprintf(&b, "# %s\n%s", originText(d), text)
+		fmt.Fprintf(&b, "%s\n%s", env.originText(d), text)
 	}
 	return checkWrite(env.out.Write(b.Bytes()))
 }
@@ -141,36 +141,36 @@ func definitionText(d *client.Definition) ([]byte, error) {
 	return text, nil
 }
 
-// originText says what brought a definition, on one line.
-func originText(d *client.Definition) string {
-	text := "registered " + d.RegisteredAt.Format(time.RFC3339)
+// originText says what brought a definition, on one line, as a comment.
+func (env *cliEnv) originText(d *client.Definition) string {
+	text := env.text("# registered %s", d.RegisteredAt.Format(time.RFC3339))
 	o := d.Origin
 	if o == nil {
-		return text + "; what brought it is unknown"
+		return text + env.text("; what brought it is unknown")
 	}
 
-	text += ", changed " + o.At.Format(time.RFC3339)
+	text += env.text(", changed %s", o.At.Format(time.RFC3339))
 	if !o.At.After(d.RegisteredAt.Time) { // by the task that registered it first
-		text = "registered " + o.At.Format(time.RFC3339)
+		text = env.text("# registered %s", o.At.Format(time.RFC3339))
 	}
 	switch {
 	case o.User != "" && o.App != "":
-		text += " by " + o.User + " with the app " + o.App
+		text += env.text(" by %s with the app %s", o.User, o.App)
 	case o.User != "" || o.App != "":
-		text += " by " + o.User + o.App
+		text += env.text(" by %s", o.User+o.App)
 	}
 	switch o.Door {
 	case "api":
-		text += ", native API"
+		text += env.text(", native API")
 	case "topology":
-		text += ", business document"
+		text += env.text(", business document")
 	case "relay":
-		text += ", restored record"
+		text += env.text(", restored record")
 	default:
 		text += ", API " + o.Door
 	}
 	if o.Task != "" {
-		text += ", task " + shortTask(o.Task)
+		text += env.text(", task %s", shortTask(o.Task))
 	}
 	return printable(text)
 }

@@ -2,7 +2,6 @@ package main
 
 import (
 	"context"
-	"fmt"
 	"strings"
 	"time"
 
@@ -155,5 +154,5 @@ func (env *cliEnv) momentAgo(t client.Time) string {
 	if t.IsZero() {
 		return ""
 	}
-	return fmt.Sprintf("%s (%s ago)", momentOf(t), since(env.now(), t.Time))
+	return momentOf(t) + env.text(" (%s ago)", since(env.now(), t.Time))
 }

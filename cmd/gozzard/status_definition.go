@@ -41,7 +41,7 @@ func (env *cliEnv) definitionLines(p *client.Process, parts *processParts) [][2]
 		{"schedule", strings.TrimSpace(d.Schedule + " " + d.TimeZone)},
 	}
 	if parts.definitionErr != nil {
-		lines = [][2]string{{"definition", "cannot be shown: " + errorText(env.chinese, parts.definitionErr)}}
+		lines = [][2]string{{"definition", env.text("cannot be shown: %s", errorText(env.chinese, parts.definitionErr))}}
 	}
 
 	return append(lines, [][2]string{

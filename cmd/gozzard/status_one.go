@@ -94,11 +94,11 @@ func (env *cliEnv) stateLines(p *client.Process) [][2]string {
 	state := stateText(p)
 	switch {
 	case isUp(p) && !p.StartedAt.IsZero():
-		state += " for " + since(env.now(), p.StartedAt.Time)
+		state += env.text(" for %s", since(env.now(), p.StartedAt.Time))
 	case p.State == client.StateUnknown && p.ReportedAt.IsZero():
-		state += ": its host has not reported it yet"
+		state += env.text(": its host has not reported it yet")
 	case p.State == client.StateUnknown:
-		state += ": its host does not report, for " + since(env.now(), p.ReportedAt.Time)
+		state += env.text(": its host does not report, for %s", since(env.now(), p.ReportedAt.Time))
 	}
 	reason := "reason"
 	if isWell(p) {
@@ -138,7 +138,7 @@ func (env *cliEnv) stateLines(p *client.Process) [][2]string {
 			{"pid", strconv.Itoa(int(p.PID))},
 			{"started", momentOf(p.StartedAt)},
 		}...)
-		lines = append(lines, usageLines(p)...)
+		lines = append(lines, env.usageLines(p)...)
 	}
 
 	return lines
@@ -156,28 +156,28 @@ func (env *cliEnv) wantedText(p *client.Process) string {
 }
 
 // usageLines are the lines about what a process uses. The agent measures it some time after the start.
-func usageLines(p *client.Process) [][2]string {
+func (env *cliEnv) usageLines(p *client.Process) [][2]string {
 	if !isMeasured(p) {
-		const not = "not measured yet"
+		not := env.text("not measured yet")
 		return [][2]string{{"cpu", not}, {"memory", not}, {"open files", not}}
 	}
 
-	memory := percent(p.Mem) + "% of the machine"
+	memory := env.text("%s%% of the machine", percent(p.Mem))
 	if p.MemBytes > 0 {
 		memory = mebibytes(p.MemBytes) + ", " + memory
 	}
-	return [][2]string{{"cpu", percent(p.CPU) + "% of the machine"}, {"memory", memory}, {"open files", fdText(p)}}
+	return [][2]string{{"cpu", env.text("%s%% of the machine", percent(p.CPU))}, {"memory", memory}, {"open files", fdText(p)}}
 }
 
 // runText is the last run of a periodic or one-shot process.
 func (env *cliEnv) runText(r *client.LastRun) string {
 	began := env.momentAgo(r.StartedAt)
 	if r.EndedAt.IsZero() {
-		return joinText("not ended yet", began)
+		return joinText(env.text("not ended yet"), began)
 	}
 	took := ""
 	if !r.StartedAt.IsZero() {
-		took = ", took " + shortDuration(r.EndedAt.Sub(r.StartedAt.Time))
+		took = env.text(", took %s", shortDuration(r.EndedAt.Sub(r.StartedAt.Time)))
 	}
 	return joinText(endText(r.Code, r.Signal)+took, began)
 }
@@ -186,9 +186,9 @@ func (env *cliEnv) runText(r *client.LastRun) string {
 func (env *cliEnv) writeEvents(b *strings.Builder, parts *processParts) {
 	switch {
 	case parts.eventsErr != nil:
-		fmt.Fprintf(b, "\nevents cannot be shown: %s\n", printable(errorText(env.chinese, parts.eventsErr)))
+		b.WriteString(env.text("\nevents cannot be shown: %s\n", printable(errorText(env.chinese, parts.eventsErr))))
 	case len(parts.events) > 0:
-		b.WriteString("\nlast events:\n")
+		b.WriteString(env.text("\nlast events:\n"))
 		for i := range parts.events {
 			e := &parts.events[i]
 			fmt.Fprintf(b, "  %s\n", env.eventText(e, e.At.Local().Format(eventTime), string(e.Kind)))
@@ -201,9 +201,9 @@ func (env *cliEnv) writeLog(b *strings.Builder, parts *processParts) {
 	text := strings.TrimRight(parts.log, "\n")
 	switch {
 	case parts.logErr != nil:
-		fmt.Fprintf(b, "\noutput cannot be shown: %s\n", printable(errorText(env.chinese, parts.logErr)))
+		b.WriteString(env.text("\noutput cannot be shown: %s\n", printable(errorText(env.chinese, parts.logErr))))
 	case text != "":
-		b.WriteString("\nlast output:\n")
+		b.WriteString(env.text("\nlast output:\n"))
 		lines := strings.Split(text, "\n")
 		for _, line := range lines[max(0, len(lines)-statusLogLines):] {
 			fmt.Fprintf(b, "  %s\n", shorten(line, maxLogShown))
