@@ -49,6 +49,22 @@ var composedTexts = map[string]string{
 	"the process was ended by %s%s": "internal/supervise/words.go", " (core dumped)": "internal/supervise/words.go",
 	"pid %s and %d more": "internal/supervise/words.go", "pid %s": "internal/supervise/words.go", "no such user on this host: %s": "internal/host/account_linux.go",
 
+	// Comments of a policy file, which "gozzard agent policy" shows.
+	"What the server may do on this host. The server cannot change this file.": "internal/policy/file.go",
+	"A change of this file takes effect with the next operation.":              "internal/policy/file.go",
+	"commands may run as root": "internal/policy/file.go",
+	"the account of definitions that name none; without it they do not run":                                "internal/policy/file.go",
+	"other accounts: a name, @group for the members of a group, \"*\" for all accounts":                    "internal/policy/file.go",
+	"accounts that are rejected even if users lists them":                                                  "internal/policy/file.go",
+	"setup_path must be in one of these folders; symbolic links are resolved first":                        "internal/policy/file.go",
+	"what runs as root must be in folders that only root can write":                                        "internal/policy/file.go",
+	"commands run in a shell; with false, only a program in path_prefixes and plain arguments are allowed": "internal/policy/file.go",
+	"the operations that the server may ask for":                                                           "internal/policy/file.go",
+	"the largest number of processes on this host":                                                         "internal/policy/file.go",
+	"with shell: false, the only programs that may be executed":                                            "internal/policy/file.go",
+	"with shell: false, variables of loaders and interpreters that definitions may set":                    "internal/policy/file.go",
+	"which accounts the processes of a namespace may use":                                                  "internal/policy/file.go",
+
 	// Rejections of a policy.
 	"%s is not allowed by local policy (%s in %s): %s":                               "internal/policy/rejection.go",
 	"permission: %s is not allowed by local policy (%s in %s)":                       "internal/policy/rejection.go",

@@ -2,10 +2,12 @@ package main
 
 import (
 	"fmt"
+	"strings"
 
 	"github.com/spf13/cobra"
 
 	"github.com/gozzard/gozzard/internal/agentd"
+	"github.com/gozzard/gozzard/internal/language"
 )
 
 // allowFilesHelp is the help of --allow-files.
@@ -40,7 +42,7 @@ Run it as the account of the agent: as root for the modes root and cap (with --p
 			if changed {
 				cmd.PrintErr(textIn(cmd.Context(), "%s is written\n", path))
 			}
-			return checkWrite(fmt.Fprintf(cmd.OutOrStdout(), "# %s\n%s", path, text))
+			return checkWrite(fmt.Fprintf(cmd.OutOrStdout(), "# %s\n%s", path, policyText(catalogueIn(cmd.Context()), string(text))))
 		},
 	}
 
@@ -53,4 +55,16 @@ Run it as the account of the agent: as root for the modes root and cap (with --p
 	f.StringSliceVar(&o.Paths, "allow-path", nil, "`FOLDER` that processes may be in; may be repeated")
 	f.StringSliceVar(&o.Files, "allow-files", nil, allowFilesHelp)
 	return cmd
+}
+
+// policyText is a policy with the comments that the program writes in the language of the reader. The file itself is the
+// same in every language.
+func policyText(chinese *language.Catalogue, text string) string {
+	lines := strings.Split(text, "\n")
+	for i, line := range lines {
+		if at := strings.LastIndex(line, "# "); at >= 0 {
+			lines[i] = line[:at+2] + chinese.Text(line[at+2:])
+		}
+	}
+	return strings.Join(lines, "\n")
 }

@@ -21,15 +21,18 @@ var configFiles = map[string]struct{ file, text string }{
 # To serve other hosts, remove the # before these two lines, then run: systemctl restart gozzard-server
 # They are the address of the API and the address that agents connect to (default: 127.0.0.1:8080 and
 # 127.0.0.1:4230).
+# 中文说明：在中文环境下执行 gozzard server --help，或打开服务端的 /docs/zh/configuration-reference
 #listen: 0.0.0.0:8443
 #agent-listen: 0.0.0.0:4230
 `},
 	"agent": {"agent.yaml", `# Settings of the units of the agent. As shipped, the agent belongs to the fleet that this host has joined
 # (gozzard agent join). A host that has joined none belongs to the server on the same machine, if there is one.
 # Change a line, then run: systemctl restart gozzard-agent. Processes keep running meanwhile.
+# 中文说明：在中文环境下执行 gozzard agent --help，或打开服务端的 /docs/zh/configuration-reference
 `},
 	"relay": {"relay.yaml", `# Settings of gozzard-relay.service. As shipped, the relay listens on all addresses of this machine.
 # Change a line, then run: systemctl restart gozzard-relay. Hosts connect again by themselves.
+# 中文说明：在中文环境下执行 gozzard relay --help，或打开服务端的 /docs/zh/configuration-reference
 `},
 }
 
