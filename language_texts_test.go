@@ -113,7 +113,6 @@ var plainTexts = map[string]string{
 	"signing key":         inField,
 	"%s ago":              inField,
 	" (named by the app)": inField,
-	"%s (%d times)":       inField,
 	"alone and apps":      inField,
 	"app %s":              inField,
 	"user %s":             inField,

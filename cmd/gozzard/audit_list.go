@@ -3,7 +3,6 @@ package main
 import (
 	"context"
 	"errors"
-	"fmt"
 	"slices"
 	"strconv"
 	"strings"
@@ -52,7 +51,7 @@ everything that they ask for.`,
 			if output.structured() {
 				return output.write(env.out, rows)
 			}
-			return auditTable(rows).write(env.out)
+			return env.auditTable(rows).write(env.out)
 		},
 	}
 
@@ -71,7 +70,7 @@ everything that they ask for.`,
 	return cmd
 }
 
-func auditTable(rows []client.AuditRow) *textTable {
+func (env *cliEnv) auditTable(rows []client.AuditRow) *textTable {
 	t := newTable("ROW", "AT", "APP", "USER", "FROM", "ACT", "TARGETS", "ACCOUNTS", "RESULT", "TASK")
 	for i := range rows {
 		r := &rows[i]
@@ -83,8 +82,9 @@ func auditTable(rows []client.AuditRow) *textTable {
 		if result == "" {
 			result = r.Outcome
 		}
+		result = env.chinese.Message(result)
 		if r.Count > 1 {
-			result = strings.TrimSpace(fmt.Sprintf("%s (%d times)", result, r.Count))
+			result = strings.TrimSpace(env.text("%s (%d times)", result, r.Count))
 		}
 		t.add(strconv.FormatInt(r.Seq, 10), r.At.String(), r.App, user, r.Source, r.Act, strconv.Itoa(r.Targets),
 			strings.Join(r.Accounts, ","), result, shortTask(r.TaskID))

@@ -232,8 +232,10 @@ func writeApplied(env *cliEnv, o *applyOptions, a *client.Applied) error {
 // printApplied prints what was applied.
 func (env *cliEnv) printApplied(o *applyOptions, a *client.Applied) error {
 	if o.DryRun && a.Managed > 0 && !o.Prune {
+		first := a.Named[0]
+		first.Text = env.chinese.Message(first.Text)
 		env.remark("rejected without --prune: %d instances that would be removed are supervised, such as %s", a.Managed,
-			printable(a.Named[0].String()))
+			printable(first.String()))
 	}
 	if a.TaskID != "" {
 		env.remark("the removed processes are being unregistered; follow it with: gozzard task %s",
