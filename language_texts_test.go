@@ -48,6 +48,8 @@ var textFolders = []struct {
 	{folder: "internal/delivery", files: []string{"forget.go", "outcome.go"}},
 	{folder: "internal/history", files: []string{"read.go"}},
 	{folder: "internal/agentd"},
+	{folder: "internal/agentmetrics", files: []string{"listener.go"}},
+	{folder: "internal/otlp", calls: true},
 	{folder: "internal/selfupdate"},
 	{folder: "internal/release", files: []string{"manifest.go", "version.go"}},
 	{folder: "internal/agentsock", files: []string{"client.go", "handler.go", "other.go"}},

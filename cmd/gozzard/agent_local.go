@@ -15,9 +15,24 @@ import (
 
 // socketOptions are the flags of the commands that ask the agent of this host.
 type socketOptions struct {
-	data   string
+	data   stateFolder
 	socket string
 	output outputFlag
+}
+
+// stateFolder is the flag --data of commands about an agent of this host.
+type stateFolder struct{ folder string }
+
+func (s *stateFolder) register(cmd *cobra.Command) {
+	cmd.Flags().StringVar(&s.folder, "data", "./agent",
+		"state folder of the agent; without this flag, and without ./agent, /var/lib/gozzard-agent if it exists")
+}
+
+// find completes the flag.
+func (s *stateFolder) find(cmd *cobra.Command) {
+	if !cmd.Flags().Changed("data") {
+		s.folder = agentd.LocalState(s.folder)
+	}
 }
 
 // socketHelp is the end of the help of these commands.
@@ -66,7 +81,7 @@ func (env *cliEnv) socketCommand(cmd *cobra.Command,
 	run func(*cliEnv, context.Context, *agentsock.Client, *outputFlag) error, known ...string) *cobra.Command {
 	var o socketOptions
 	cmd.Args = cobra.NoArgs
-	cmd.Flags().StringVar(&o.data, "data", "./agent", "state folder of the agent")
+	o.data.register(cmd)
 	cmd.Flags().StringVar(&o.socket, "socket", agentd.SocketName,
 		"`PATH` of the agent's socket; a name without a folder is in the state folder")
 
@@ -76,7 +91,8 @@ func (env *cliEnv) socketCommand(cmd *cobra.Command,
 
 	cmd.RunE = func(cmd *cobra.Command, _ []string) error {
 		// Check the flags.
-		path, err := agentd.SocketPath(o.data, o.socket)
+		o.data.find(cmd)
+		path, err := agentd.SocketPath(o.data.folder, o.socket)
 		if err != nil {
 			return failed(err)
 		}
@@ -91,7 +107,14 @@ func (env *cliEnv) socketCommand(cmd *cobra.Command,
 
 		// Ask the agent.
 		env.chinese = catalogueIn(cmd.Context())
-		return withAgentExitCode(run(env, cmd.Context(), agentsock.NewClient(path), &o.output))
+		err = run(env, cmd.Context(), agentsock.NewClient(path), &o.output)
+		if errors.Is(err, agentsock.ErrNotRunning) {
+			if unit := agentd.UnitOf(cmd.Context(), o.data.folder); unit != "" {
+				err = fmt.Errorf("%w on %s: to see why, run: systemctl status %s and journalctl -u %s; its socket may also be "+
+					"elsewhere (--socket)", agentsock.ErrNotRunning, path, unit, unit)
+			}
+		}
+		return withAgentExitCode(err)
 	}
 
 	return cmd

@@ -16,7 +16,7 @@ const allowFilesHelp = "`FOLDER` below which the server may write and read files
 // newAgentPolicyCommand is `gozzard agent policy`.
 func newAgentPolicyCommand() *cobra.Command {
 	var o agentd.PolicyOptions
-	var data string
+	var data stateFolder
 	cmd := &cobra.Command{
 		Use:   "policy",
 		Short: "Show the policy of this host, or allow more accounts and folders",
@@ -35,7 +35,8 @@ Run it as the account of the agent: as root for the modes root and cap (with --p
   gozzard agent policy --data /var/lib/gozzard-agent --allow-user www-data --allow-path /var/www`,
 		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			path, text, changed, err := agentd.FitPolicy(data, o)
+			data.find(cmd)
+			path, text, changed, err := agentd.FitPolicy(data.folder, o)
 			if err != nil {
 				return failed(err)
 			}
@@ -47,7 +48,7 @@ Run it as the account of the agent: as root for the modes root and cap (with --p
 	}
 
 	f := cmd.Flags()
-	f.StringVar(&data, "data", "./agent", "state folder of the agent")
+	data.register(cmd)
 	f.StringVar(&o.File, "policy", "", "policy `FILE` of this host, if the agent is started with --policy")
 	f.BoolVar(&o.AllowRoot, "allow-root", false, "allow commands as root")
 	f.StringVar(&o.Default, "default-user", "", "`ACCOUNT` of definitions that name none; it is allowed, too")

@@ -22,6 +22,7 @@ type updateCommand struct {
 // newAgentUpdateCommand is `gozzard agent update`.
 func newAgentUpdateCommand() *cobra.Command {
 	var u updateCommand
+	var data stateFolder
 	cmd := &cobra.Command{
 		Use:   "update",
 		Short: "Update the agent of this host from a folder, or show the state of updates",
@@ -47,6 +48,8 @@ Without --from the command shows which version is on trial and which versions fa
   gozzard agent update --data /var/lib/gozzard-agent`,
 		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
+			data.find(cmd)
+			u.Data = data.folder
 			if err := makeAbsolute(&u.Data, &u.Policy.File); err != nil {
 				return failed(err)
 			}
@@ -58,7 +61,7 @@ Without --from the command shows which version is on trial and which versions fa
 	}
 
 	f := cmd.Flags()
-	f.StringVar(&u.Data, "data", "./agent", "state folder of the agent")
+	data.register(cmd)
 	f.StringVar(&u.From, "from", "", "`FOLDER` of the release")
 	f.StringVar(&u.Policy.File, "policy", "",
 		"policy file of this host (default: policy.yaml in /etc/gozzard or in the state folder, as the agent finds it)")

@@ -1,10 +1,7 @@
 package agentd
 
 import (
-	"fmt"
-	"os/user"
 	"path/filepath"
-	"strconv"
 
 	"github.com/gozzard/gozzard"
 	"github.com/gozzard/gozzard/internal/agentsock"
@@ -31,13 +28,10 @@ type Refusal struct {
 // FindBounds reads what limits the agent with a status, as that agent does.
 func FindBounds(st agentsock.Status) (*Bounds, error) {
 	mode := gozzard.ParseAgentMode(st.Mode)
-	u, err := user.LookupId(strconv.Itoa(st.UID))
-	if err != nil {
-		return nil, fmt.Errorf("cannot find the account of the agent: %w", err)
-	}
 	b := &Bounds{file: st.Policy.File, pid: st.PID}
-	reach := &policy.Reach{Rules: policy.Everything(), Mode: mode, Account: u.Username, UID: uint32(st.UID)}
+	reach := &policy.Reach{Rules: policy.Everything(), Mode: mode, Account: host.AccountName(st.UID), UID: uint32(st.UID)}
 	if b.file != "" {
+		var err error
 		if b.limits, err = policy.Load(b.file, policy.TrustBounds(mode)); err != nil {
 			return nil, err
 		}

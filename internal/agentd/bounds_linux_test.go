@@ -47,6 +47,18 @@ func TestBounds(t *testing.T) {
 		t.Error("folders")
 	}
 
+	// The account of the agent is known to a directory such as LDAP only: its number is used, as by the agent.
+	const unknown = 4_000_000
+	if err := os.Chown(file, unknown, unknown); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := agentd.FindBounds(agentsock.Status{Mode: "user", UID: unknown, PID: os.Getpid()}); err != nil {
+		t.Errorf("an account without a name: %v", err)
+	}
+	if err := os.Chown(file, 0, 0); err != nil {
+		t.Fatal(err)
+	}
+
 	// Nothing.
 	if err := os.WriteFile(file, []byte("users: [daemon]\ndeny_uids: \"\"\npath_prefixes: [/var]\n"), 0o600); err != nil {
 		t.Fatal(err)

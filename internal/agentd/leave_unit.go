@@ -100,8 +100,11 @@ func startUnit(s signs) (unit string, orCap bool) {
 	case s.root && has(rootUnit):
 		unit, orCap = rootUnit, has(capUnit)
 	}
-	return strings.TrimSuffix(unit, ".service"), orCap
+	return trimUnit(unit), orCap
 }
+
+// trimUnit is the name of a unit as people write it.
+func trimUnit(name string) string { return strings.TrimSuffix(name, ".service") }
 
 // systemctl returns what a question to systemd is answered with, "" if it is not.
 func systemctl(ctx context.Context, words ...string) string {

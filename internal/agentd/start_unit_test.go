@@ -41,6 +41,14 @@ func TestStartUnit(t *testing.T) {
 		}
 	}
 
+	// Without --data, commands on the host use the state folder of the units, unless the present folder has one.
+	here, missing := t.TempDir(), filepath.Join(none, "missing")
+	for _, tt := range [][3]string{{here, all, here}, {missing, all, all}, {missing, missing, missing}, {here, missing, here}} {
+		if got := localState(tt[0], tt[1]); got != tt[2] {
+			t.Errorf("of %s and %s: %s", tt[0], tt[1], got)
+		}
+	}
+
 	if got, _ := StartUnit(t.Context(), t.TempDir()); got != "" {
 		t.Errorf("unit %q of a state folder that no unit uses", got)
 	}

@@ -3,6 +3,7 @@ package doctor
 import (
 	"context"
 	"errors"
+	"fmt"
 	"io/fs"
 	"os"
 	"path/filepath"
@@ -20,9 +21,12 @@ const askAgent = 5 * time.Second
 
 // HostOptions say which agent a host is checked for.
 type HostOptions struct {
-	Data    string // the state folder
-	Policy  string // "": the one that an agent with this state folder finds
-	Version string // of this program
+	Data     string  // the state folder
+	Policy   string  // "": the one that an agent with this state folder finds
+	Socket   string  // of the agent; "": it has none
+	Settings string  // the file with the settings of the agent; "": there is none
+	Invalid  []error // why an agent does not start with these settings
+	Version  string  // of this program
 }
 
 // Host checks this host for an agent that runs as the present account.
@@ -43,27 +47,66 @@ func Host(o HostOptions) ([]Finding, error) {
 		return nil, err
 	}
 
-	all := append(examine(o.Data, own), checkAgent(o.Data)...)
-	return append(all, checkProgram(o.Version), checkPolicy(o.Data, o.Policy, own),
-		checkUpdates(o.Data, o.Policy)), nil
+	all := append(examine(o.Data, own), checkAgent(o.Data, o.Socket)...)
+	all = append(all, checkProgram(o.Version))
+	all = append(all, checkSettings(o.Settings, o.Invalid)...)
+	return append(all, checkPolicy(o.Data, o.Policy, own), checkUpdates(o.Data, o.Policy)), nil
 }
 
-// checkAgent checks the identity in a state folder, and asks the agent that runs there whether it can record.
-func checkAgent(data string) (all []Finding) {
+// checkSettings says whether an agent starts with its settings.
+func checkSettings(file string, faults []error) (all []Finding) {
+	for _, fault := range faults {
+		all = append(all, Finding{Fail, "settings", fault.Error() +
+			" (an agent does not start with it; one that runs keeps its settings)"})
+	}
+	if len(all) == 0 && file != "" {
+		all = append(all, Finding{OK, "settings", file})
+	}
+	return all
+}
+
+// checkAgent checks the identity in a state folder, and whether its agent runs, is connected and can record.
+func checkAgent(data, socket string) (all []Finding) {
 	if err := agentd.CheckIdentity(data); err != nil {
 		all = append(all, Finding{Fail, "identity", err.Error()})
 	}
 	ctx, cancel := context.WithTimeout(context.Background(), askAgent)
 	defer cancel()
-	switch fault, err := agentd.RunningFault(ctx, data); {
-	case err != nil:
-		all = append(all, Finding{Warn, "agent", "the agent that runs here does not answer: " + err.Error()})
-	case fault != "":
-		all = append(all, Finding{Fail, "agent",
-			"the agent that runs here cannot write its state folder (" + fault + "): it supervises and stops processes, but " +
-				"rejects everything else that it cannot record. Make the folder writable; do not restart the agent before"})
+
+	f := agentd.FindAgent(ctx, data, socket)
+	switch {
+	case f.Status != nil:
+		if fault := f.Status.Journal.Fault; fault != "" {
+			return append(all, Finding{Fail, "agent",
+				"the agent that runs here cannot write its state folder (" + fault + "): it supervises and stops processes, but " +
+					"rejects everything else that it cannot record. Make the folder writable; do not restart the agent before"})
+		}
+		return append(all, checkLink(f.Status.PID, f.Status.Server, f.Status.Session.Open, f.Status.Link.Fault))
+	case f.Err != nil:
+		return append(all, Finding{Warn, "agent", "the agent that runs here does not answer: " + f.Err.Error()})
+	case f.PID != "":
+		return append(all, Finding{Warn, "agent",
+			fmt.Sprintf("the agent with pid %s runs without a socket at %s: its log says why", f.PID, socket)})
+	case !f.Expect:
+		return append(all, Finding{OK, "agent", "no agent has run here yet"})
 	}
-	return all
+
+	if unit := agentd.UnitOf(ctx, data); unit != "" {
+		return append(all, Finding{Fail, "agent",
+			fmt.Sprintf("it does not run; to see why: systemctl status %s and journalctl -u %s", unit, unit)})
+	}
+	return append(all, Finding{Fail, "agent", "it does not run; to start it: gozzard agent --data " + data})
+}
+
+// checkLink says whether an agent that runs is connected.
+func checkLink(pid int, server string, open bool, fault string) Finding {
+	switch {
+	case open:
+		return Finding{OK, "agent", fmt.Sprintf("runs with pid %d, connected to %s", pid, server)}
+	case fault == "":
+		return Finding{Warn, "agent", fmt.Sprintf("runs with pid %d, has no session with %s yet", pid, server)}
+	}
+	return Finding{Warn, "agent", fmt.Sprintf("runs with pid %d, not connected to %s: %s", pid, server, fault)}
 }
 
 // checkProgram says whether an agent would start from the file of this program.

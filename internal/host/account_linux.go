@@ -66,6 +66,15 @@ func newAccount(u *user.User) (account, error) {
 	return a, nil
 }
 
+// AccountName is the name of an account, as an agent that runs as this account names it: its number if the passwd file of
+// this machine does not have it, as in a container or with an account of LDAP.
+func AccountName(uid int) string {
+	if u, err := user.LookupId(strconv.Itoa(uid)); err == nil {
+		return u.Username
+	}
+	return strconv.Itoa(uid)
+}
+
 // ownAccount is the account of the agent. In a container it may have no name; then its number is used.
 func ownAccount() account {
 	uid := os.Geteuid()

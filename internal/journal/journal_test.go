@@ -6,6 +6,7 @@ import (
 	"os"
 	"path/filepath"
 	"runtime"
+	"strconv"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -194,6 +195,36 @@ func TestOneProcessAtATime(t *testing.T) {
 	}
 	closeIt(t, j)
 	open(t, dir)
+}
+
+// TestHolder: the process that uses a folder is named, without a change of the folder.
+func TestHolder(t *testing.T) {
+	if runtime.GOOS == "windows" {
+		t.Skip("no locks of folders")
+	}
+	dir := t.TempDir()
+	if got := journal.Holder(dir); got != "" {
+		t.Errorf("%q holds a new folder", got)
+	}
+	if left, err := os.ReadDir(dir); err != nil || len(left) > 0 {
+		t.Errorf("%v, %v", left, err)
+	}
+	j, _ := open(t, dir)
+	if got, want := journal.Holder(dir), strconv.Itoa(os.Getpid()); got != want {
+		t.Errorf("%q holds the folder, want %s", got, want)
+	}
+	if err := os.Remove(filepath.Join(dir, "lock")); err != nil {
+		t.Fatal(err)
+	}
+	if got := journal.Holder(dir); got != "?" {
+		t.Errorf("%q holds a folder whose lock file is gone", got)
+	}
+	closeIt(t, j)
+	for _, none := range []string{dir, filepath.Join(dir, "none")} {
+		if got := journal.Holder(none); got != "" {
+			t.Errorf("%q holds %s", got, none)
+		}
+	}
 }
 
 func TestForeignFolderIsRefused(t *testing.T) {

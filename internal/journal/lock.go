@@ -157,3 +157,24 @@ func sameFile(f *os.File, path string) bool {
 	there, err2 := os.Lstat(path)
 	return err1 == nil && err2 == nil && os.SameFile(open, there)
 }
+
+// unnamedHolder stands for the pid of a process that the lock file does not name.
+const unnamedHolder = "?"
+
+// Holder is the pid of the process that uses a state folder, "?" if it is not known, and "" if no process uses it or the
+// folder cannot be examined. Nothing is made.
+func Holder(dir string) string {
+	f, err := lockFolder(dir, 0)
+	switch {
+	case err == nil && f != nil:
+		_ = f.Close() // gives the lock back
+		return ""
+	case !errors.Is(err, errLocked):
+		return ""
+	}
+	inUse, ok := errors.AsType[*InUseError](lockError(dir, filepath.Join(dir, lockName), err))
+	if !ok || inUse.PID == "" {
+		return unnamedHolder
+	}
+	return inUse.PID
+}
