@@ -75,6 +75,11 @@ func newAgentCommand() *cobra.Command {
 
 			// Run until the end. A wrong setting keeps its own exit code.
 			o.Version, o.Args, o.Log, o.Fatal = version, os.Args[1:], log, fatal(log)
+			o.Ready = func() {
+				if err := sayReady(); err != nil { // it supervises all the same
+					log.Warn("systemd does not know that the agent has started, and may end it", "err", err)
+				}
+			}
 			o.OwnIPs, o.Invalid = cmd.Flags().Changed("ip"), wrong
 			o.Left = func(running int) { part(cmd.Context(), os.Stderr, "%s", processesLeft(running)) }
 			err = agentd.Serve(cmd.Context(), o)

@@ -52,6 +52,7 @@ func unitFile(t *testing.T, name string) map[string]map[string][]string {
 // agentUnit is the settings that the units of an agent share, with those of one mode added.
 func agentUnit(special map[string]string) map[string]string {
 	want := map[string]string{
+		"Type": "notify", "TimeoutStartSec": "infinity", // a wrong setting fails the start (TestReadyForSystemd)
 		"KillMode": "process", "Delegate": "yes", "Restart": "always", "RestartSec": "2", "OOMScoreAdjust": "-900",
 		"LimitNOFILE": "65536", "UMask": "0077",
 		"ProtectKernelModules": "yes", "ProtectClock": "yes", "RestrictRealtime": "yes",

@@ -11,7 +11,7 @@ import (
 const notifySocket = "NOTIFY_SOCKET"
 
 // sayReady says to systemd that the service answers, if systemd waits for that. What is started next can then rely on it.
-// Programs that this one starts do not get the socket.
+// Programs that this one starts do not get the socket. A program that takes this process over before gets it, and says it.
 func sayReady() error {
 	path := os.Getenv(notifySocket)
 	if path == "" {

@@ -53,6 +53,9 @@ type Options struct {
 	AllowSetuid bool
 	Sample      time.Duration // how often usage is measured
 
+	// Ready is called when the agent has started: its settings and its policy are valid, it supervises, and commands on this
+	// host reach it. It does not wait for the server. May be nil.
+	Ready func()
 	Fatal func(error) // ends the process after a disk failure
 	// Left gets the number of processes that run when the agent ends. May be nil.
 	Left func(running int)
@@ -143,8 +146,11 @@ func (a *Agent) Run(ctx context.Context) error {
 	if a.push != nil {
 		parts = append(parts, a.push.Run)
 	}
-	if a.local != nil {
-		parts = append(parts, a.local.Run)
+	switch {
+	case a.local != nil:
+		parts = append(parts, a.local.Run) // and Ready
+	case a.options.Ready != nil:
+		a.options.Ready()
 	}
 	if a.options.updates != nil {
 		parts = append(parts, func(ctx context.Context) error { return a.options.updates.Run(ctx, a.releaseSource) })

@@ -73,7 +73,7 @@ func (a *Agent) openSocket() error {
 	}
 	a.local = agentsock.New(agentsock.Options{
 		Path: a.options.Socket.Path, Group: a.options.Socket.Group, Log: a.options.Log,
-		Status: a.localStatus, Processes: a.localProcesses, Reconnect: a.link.Reconnect,
+		Status: a.localStatus, Processes: a.localProcesses, Reconnect: a.link.Reconnect, Tried: a.options.Ready,
 	})
 	return nil
 }

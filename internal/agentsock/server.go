@@ -39,6 +39,9 @@ type Options struct {
 	Processes func(limit int) ([]Process, int)
 	Reconnect func() error
 
+	// Tried is called once: when the socket listens, or could not be made at the first try. May be nil.
+	Tried func()
+
 	// HeaderTime is how long a request may take to arrive. The default is 5 s.
 	HeaderTime time.Duration
 
@@ -50,6 +53,7 @@ type Server struct {
 	o       Options
 	own     uint32
 	refused atomic.Uint64
+	tried   sync.Once
 
 	members, owners chan struct{} // one element for each large answer that is being sent
 
@@ -61,6 +65,9 @@ type Server struct {
 func New(o Options) *Server {
 	if o.HeaderTime <= 0 {
 		o.HeaderTime = headerTime
+	}
+	if o.Tried == nil {
+		o.Tried = func() {}
 	}
 	return &Server{o: o, own: ownUID(), members: make(chan struct{}, maxLarge), owners: make(chan struct{}, maxLarge)}
 }
@@ -74,6 +81,7 @@ func (s *Server) Run(ctx context.Context) error {
 		if err == nil {
 			return nil
 		}
+		s.tried.Do(s.o.Tried)
 		if err.Error() != logged {
 			logged = err.Error()
 			s.o.Log.Error("cannot serve the local socket, trying again", "err", err)
@@ -97,6 +105,7 @@ func (s *Server) serve(ctx context.Context) error {
 	}
 	defer sock.close()
 	s.o.Log.Info("local socket is served", "path", s.o.Path, "group", s.o.Group)
+	s.tried.Do(s.o.Tried)
 
 	// Serve it.
 	srv := &http.Server{

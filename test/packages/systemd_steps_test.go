@@ -33,7 +33,34 @@ for unit in gozzard-server gozzard-agent; do same "$unit" "$(systemctl is-active
 gozzard hosts -o wide | grep -q "cgroup v2 (" && fail "no cgroups: $(gozzard hosts -o wide)"
 gozzard agent doctor --data /var/lib/gozzard-agent | grep "^WARN *policy" && fail "the policy is in a wrong place"
 journalctl -u gozzard-agent | grep "one was written" && fail "the agent wrote another policy"
+gozzard agent ps 2>/tmp/ps.log || fail "without --data: $(cat /tmp/ps.log)"
+gozzard agent doctor >/tmp/doctor.log || fail "doctor: $(cat /tmp/doctor.log)"
+has "OK    agent         runs with pid" cat /tmp/doctor.log
+has "OK    settings      /etc/gozzard/agent.yaml" cat /tmp/doctor.log
 true`)
+
+	// A wrong line makes the restart fail, and the doctor names it.
+	f.srv.sh(`cp /etc/gozzard/agent.yaml /tmp/agent.yaml
+echo 'metrics-listen: 0.0.0.0:9436' >>/etc/gozzard/agent.yaml
+line=$(wc -l </etc/gozzard/agent.yaml)
+systemctl restart gozzard-agent 2>/dev/null && fail "a restart with a wrong setting succeeds"
+gozzard agent ps >/tmp/ps.log 2>&1 && fail "an agent runs with a wrong setting"
+has "journalctl -u gozzard-agent" cat /tmp/ps.log
+gozzard agent doctor >/tmp/doctor.log && fail "the doctor finds nothing: $(cat /tmp/doctor.log)"
+has "FAIL  agent         it does not run" cat /tmp/doctor.log
+has "FAIL  settings      configuration /etc/gozzard/agent.yaml, line $line: --metrics-listen" cat /tmp/doctor.log
+cp /tmp/agent.yaml /etc/gozzard/agent.yaml
+cp /etc/gozzard/policy.yaml /tmp/policy.yaml
+echo 'allow_rot: true' >>/etc/gozzard/policy.yaml
+systemctl restart gozzard-agent 2>/dev/null && fail "a restart with a wrong policy succeeds"
+gozzard agent doctor >/tmp/doctor.log && fail "the doctor finds nothing: $(cat /tmp/doctor.log)"
+has "FAIL  policy        policy /etc/gozzard/policy.yaml: line" cat /tmp/doctor.log
+cp /tmp/policy.yaml /etc/gozzard/policy.yaml
+systemctl stop gozzard-server
+systemctl restart gozzard-agent || fail "the agent waits for the server"
+gozzard agent ps 2>/tmp/ps.log || fail "$(cat /tmp/ps.log)"
+systemctl start gozzard-server
+soon sh -c 'gozzard hosts | grep "0:127.0.0.1 *yes"'`)
 
 	f.srv.sh(`useradd --system webby; mkdir -p /srv/web
 gozzard agent policy --data /var/lib/gozzard-agent --allow-user webby >/tmp/policy.log 2>&1 || fail policy
@@ -104,7 +131,7 @@ gozzard agent join --server https://10.77.0.1:8443 --token-file /root/token --da
 chown -R gozzard: /var/lib/gozzard-agent
 mkdir -p /srv/shop; cp -r /examples/redis /srv/shop; chown -R redis: /srv/shop/redis
 chmod 0600 /etc/gozzard/policy.yaml
-systemctl enable --now gozzard-agent-cap >/tmp/ctl.log 2>&1
+systemctl enable --now gozzard-agent-cap >/tmp/ctl.log 2>&1 && fail "an agent starts that cannot read its policy"
 soon sh -c 'journalctl -u gozzard-agent-cap -o cat | grep "chmod 0644 /etc/gozzard/policy.yaml"'
 chmod 0644 /etc/gozzard/policy.yaml`)
 	f.srv.sh(`soon sh -c 'gozzard hosts -o wide | grep "0:10.77.0.3 *yes .* cap "'
