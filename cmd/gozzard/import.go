@@ -182,7 +182,7 @@ func (env *cliEnv) imports(ctx context.Context, o *importOptions, format importF
 // importWorld is what importers may look at.
 func (env *cliEnv) importWorld(o *importOptions) importer.World {
 	host, _ := os.Hostname() // an expansion that needs it says that it is missing
-	return importer.World{Namespace: o.namespace, User: o.user, Profile: o.profile, Hostname: host, Env: env.lookup, Read: readLimited,
+	return importer.World{Namespace: o.namespace, User: o.user, Profile: o.profile, Hostname: host, Adopts: o.adopt, Env: env.lookup, Read: readLimited,
 		Script: isScript,
 		Glob: func(pattern string) []string {
 			found, _ := filepath.Glob(pattern) // a wrong pattern matches nothing
@@ -268,7 +268,7 @@ func notePlace(n *importer.Note) string {
 		place = fmt.Sprintf("%s:%d", n.File, n.Line)
 	}
 	switch {
-	case n.Key != "" && n.Value != "":
+	case n.Key != "" && (n.Value != "" || n.Line > 0 && n.Level == importer.Security): // an empty list is a value
 		place += ": " + n.Key + "=" + n.Value
 	case n.Key != "":
 		place += ": " + n.Key

@@ -31,6 +31,7 @@ type World struct {
 	User      string                                // the account of processes that name none
 	Profile   string                                // of pm2: the variables of env_PROFILE count, too
 	Hostname  string                                // of the machine
+	Adopts    bool                                  // the services of this machine are adopted: what is below /run is kept
 	Env       func(name string) (string, bool)      // the environment of the other supervisor
 	Read      func(path string) ([]byte, error)     // a file that a configuration names
 	Script    func(path string) bool                // whether a program is a script

@@ -55,19 +55,32 @@ func compileNotes(notes []unitNote) []*regexp.Regexp {
 	return list
 }
 
+// isListKey finds the keys whose values add up when they are repeated. Of other keys the last value counts.
+var isListKey = regexp.MustCompile(`^(CapabilityBoundingSet|AmbientCapabilities|SystemCall(Filter|Architectures|Log)|Restrict(AddressFamilies|Namespaces|FileSystems|NetworkInterfaces)|` +
+	`(ReadWrite|ReadOnly|Inaccessible)(Paths|Directories)|(No)?ExecPaths|Bind(ReadOnly)?Paths|TemporaryFileSystem|DeviceAllow|IPAddress(Allow|Deny)|IP(In|E)gressFilterPath|` +
+	`SocketBind(Allow|Deny)|(Load|Set)Credential.*|ImportCredential|MountImages|Extension(Images|Directories)|SupplementaryGroups|PassEnvironment|UnsetEnvironment|Sockets|` +
+	`(Runtime|State|Cache|Logs|Configuration)Directory|CPUAffinity|IO(Read|Write|Device).*|SuccessExitStatus|Restart(Prevent|Force)ExitStatus)$`)
+
 // report reports the keys without a counterpart.
 func (s *service) report() {
 	seen := map[string]bool{}
 	for _, e := range s.unit.sections["Service"] {
-		if seen[e.key] {
+		if seen[e.key] || strings.HasPrefix(e.key, "X-") {
 			continue
 		}
 		seen[e.key] = true
 		last, ok := s.unit.last("Service", e.key)
-		if !ok || strings.HasPrefix(e.key, "X-") {
-			continue
+		switch {
+		case !ok && e.key == "CapabilityBoundingSet": // an empty list takes all capabilities away
+			s.reportKey(last)
+		case !ok:
+		case isListKey.MatchString(e.key):
+			for _, each := range s.unit.list("Service", e.key) {
+				s.reportKey(each)
+			}
+		default:
+			s.reportKey(last)
 		}
-		s.reportKey(last)
 	}
 	for _, e := range s.unit.sections["Unit"] {
 		if strings.HasPrefix(e.key, "Condition") || strings.HasPrefix(e.key, "Assert") {
@@ -122,6 +135,10 @@ func (s *service) folders(e entry) bool {
 		}
 	}
 	if s.user == "root" && e.key == "ConfigurationDirectory" {
+		return true
+	}
+	if s.w.Adopts {
+		s.d.note(Harmless, e, "Gozzard does not make this folder before a start; it stays, and with --adopt systemd makes those below /run at every boot", "")
 		return true
 	}
 	s.d.note(Check, e, "Gozzard does not make this folder before a start, and systemd removes a folder below /run when its unit stops",

@@ -1,6 +1,7 @@
 package importer_test
 
 import (
+	"fmt"
 	"os"
 	"path/filepath"
 	"slices"
@@ -200,5 +201,62 @@ func TestUnitsOfPackages(t *testing.T) {
 		if !slices.ContainsFunc(r.Processes, func(p importer.Process) bool { return p.Name == name }) {
 			t.Errorf("%s was not imported", name)
 		}
+	}
+}
+
+// TestSystemdProtection: the report has every protection that is lost, also an empty list of capabilities, which takes all of
+// them away, and each line of a key that is repeated.
+func TestSystemdProtection(t *testing.T) {
+	const text = `[Service]
+ExecStart=/usr/bin/redis
+User=redis
+Restart=always
+CapabilityBoundingSet=
+AmbientCapabilities=
+ReadWritePaths=-/var/lib/redis
+ReadWritePaths=-/var/log/redis
+SystemCallFilter=@system-service
+SystemCallFilter=~@privileged
+ReadOnlyPaths=/lost
+ReadOnlyPaths=
+ReadOnlyPaths=/kept
+PrivateTmp=no
+PrivateTmp=yes
+ProtectHome=yes
+ProtectHome=no
+RuntimeDirectory=redis
+RuntimeDirectory=redis-more
+`
+	report := func(adopts bool, levels ...importer.Level) (all []string) {
+		w := disk(nil)
+		w.Adopts = adopts
+		r, err := importer.Systemd([]importer.File{{Name: "/usr/lib/systemd/system/redis.service", Text: []byte(text)}}, w)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, n := range r.Notes {
+			if slices.Contains(levels, n.Level) {
+				all = append(all, fmt.Sprintf("%d %s=%s %s", n.Line, n.Key, n.Value, n.Advice))
+			}
+		}
+		return all
+	}
+
+	const keep = "keep it with systemd if it needs the protection, or protect it in another way (AppArmor, bwrap in the command)"
+	if diff := cmp.Diff([]string{"5 CapabilityBoundingSet= " + keep, "7 ReadWritePaths=-/var/lib/redis " + keep,
+		"8 ReadWritePaths=-/var/log/redis " + keep, "9 SystemCallFilter=@system-service " + keep,
+		"10 SystemCallFilter=~@privileged " + keep, "13 ReadOnlyPaths=/kept " + keep, "15 PrivateTmp=yes " + keep},
+		report(false, importer.Security)); diff != "" {
+		t.Error(diff)
+	}
+
+	// What --adopt does itself is nothing to do.
+	if diff := cmp.Diff([]string{"18 RuntimeDirectory=redis put into /etc/tmpfiles.d/redis.conf: d /run/redis 0755 redis redis -",
+		"19 RuntimeDirectory=redis-more put into /etc/tmpfiles.d/redis.conf: d /run/redis-more 0755 redis redis -"},
+		report(false, importer.Check)); diff != "" {
+		t.Error(diff)
+	}
+	if got := report(true, importer.Check); len(got) > 0 {
+		t.Errorf("with --adopt: %q", got)
 	}
 }
