@@ -23,17 +23,21 @@ the role admin on everything.`,
 		env.accountCommand("retire CODE", "Revoke all secrets of an app except the newest",
 			"Revoke the old secret after a rotation, when every caller uses the new one.",
 			"  gozzard app retire shop",
-			func(ctx context.Context, c *client.Client, code string) error { return c.RetireAppSecrets(ctx, code) }),
+			env.saying("app %s has its newest secret only\n", func(ctx context.Context, c *client.Client, code string) error {
+				return c.RetireAppSecrets(ctx, code)
+			})),
 		env.accountCommand("delete CODE", "Delete an app",
 			"Delete an app. Its next request is rejected. Tasks that it started continue.", "  gozzard app delete shop",
-			func(ctx context.Context, c *client.Client, code string) error { return c.DeleteApp(ctx, code) }),
+			env.saying("app %s is deleted\n", func(ctx context.Context, c *client.Client, code string) error {
+				return c.DeleteApp(ctx, code)
+			})),
 		env.accountCommand("disable CODE", "Disable an app",
 			`Disable an app from the next request on, for example the shared app "admin" when every admin has a
 user ("gozzard user create NAME --admin"). The server refuses to disable the last way in for an
 admin. The start with --reset-admin brings the app "admin" back with a new secret.`,
-			"  gozzard app disable admin", disableApp(true)),
+			"  gozzard app disable admin", env.saying("app %s is disabled\n", disableApp(true))),
 		env.accountCommand("enable CODE", "Enable an app again",
-			"Enable an app again, with the secrets that it had.", "  gozzard app enable admin", disableApp(false)))
+			"Enable an app again, with the secrets that it had.", "  gozzard app enable admin", env.saying("app %s is enabled\n", disableApp(false))))
 
 	return cmd
 }
@@ -60,6 +64,17 @@ func (env *cliEnv) accountCommand(use, short, long, example string,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			return env.withClient(func(c *client.Client) error { return f(cmd.Context(), c, args[0]) })
 		},
+	}
+}
+
+// saying is f, and then one line with what it did.
+func (env *cliEnv) saying(done string, f func(context.Context, *client.Client, string) error) func(context.Context,
+	*client.Client, string) error {
+	return func(ctx context.Context, c *client.Client, name string) error {
+		if err := f(ctx, c, name); err != nil {
+			return err
+		}
+		return env.say(done, printable(name))
 	}
 }
 

@@ -1,9 +1,12 @@
 package main
 
 import (
+	"cmp"
 	"encoding/json"
 	"errors"
 	"io/fs"
+	"os"
+	"path/filepath"
 	"runtime"
 
 	"github.com/gozzard/gozzard/client"
@@ -99,6 +102,12 @@ func (env *cliEnv) readFile(named string) (path string, b []byte, err error) {
 	case errors.Is(err, errForeign):
 		return path, nil, usage("credentials in %s: another account has made the file or can change it; if you trust it, give "+
 			"--credentials %[1]s", path)
+	case errors.Is(err, fs.ErrPermission):
+		if folder := closedFolder(path); folder != "" {
+			return path, nil, usage("cannot read the credentials file %s: this account may not enter the folder %s: give --credentials "+
+				"FILE, or run in another folder", path, folder)
+		}
+		return path, nil, usage("cannot read the credentials file: %w", err)
 	case err != nil:
 		return path, nil, usage("cannot read the credentials file: %w", err)
 	}
@@ -107,4 +116,20 @@ func (env *cliEnv) readFile(named string) (path string, b []byte, err error) {
 		env.remark("gozzard: other accounts can read the secret in %s: run chmod 600 %[1]s", printable(path))
 	}
 	return path, b, nil
+}
+
+// closedFolder is the highest folder of a path that this account may not enter, "" if it may enter all.
+func closedFolder(path string) (closed string) {
+	path, err := filepath.Abs(path)
+	if err != nil { // the current folder is closed itself
+		return cmp.Or(os.Getenv("PWD"), ".")
+	}
+	for dir := filepath.Dir(path); ; dir = filepath.Dir(dir) {
+		if _, err := os.Lstat(filepath.Join(dir, "x")); errors.Is(err, fs.ErrPermission) {
+			closed = dir
+		}
+		if dir == filepath.Dir(dir) {
+			return closed
+		}
+	}
 }

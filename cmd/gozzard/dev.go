@@ -129,11 +129,26 @@ func newDevAgent(o *server.DevOptions, h server.DevHost, left *atomic.Int64) (se
 func printReady(ctx context.Context, hosts int, at server.DevAddress) error {
 	err := checkWrite(fmt.Print(textIn(ctx, "gozzard serves %d host(s) at %s\ncredentials:  %s\ntry:          %s\n", hosts,
 		at.URL, at.Credentials, exampleCommand(at.Credentials, "ps"))))
-	if err != nil || at.Console == "" {
+	if err != nil {
 		return err
+	}
+	warnOtherServer(ctx, os.Stderr, at.Credentials)
+	if at.Console == "" {
+		return nil
 	}
 	return checkWrite(fmt.Print(textIn(ctx, "console:      %s\n              (for one minute; another link: %s)\n",
 		at.Console, exampleCommand(at.Credentials, "console"))))
+}
+
+// warnOtherServer warns when the environment sends every other command to another server: a stop would end processes there.
+func warnOtherServer(ctx context.Context, w io.Writer, credentials string) {
+	if other := os.Getenv("GOZZARD_CREDENTIALS"); other != "" && !sameFile(other, credentials) {
+		_, _ = fmt.Fprint(w, textIn(ctx, "warning: GOZZARD_CREDENTIALS is %s, so other commands go to that server, not to this one: "+
+			"run unset GOZZARD_CREDENTIALS, or give --credentials %s\n", printable(other), printable(credentials)))
+	}
+	if other := os.Getenv("GOZZARD_URL"); other != "" {
+		_, _ = fmt.Fprint(w, textIn(ctx, "warning: GOZZARD_URL is %s, so other commands go there: run unset GOZZARD_URL\n", printable(other)))
+	}
 }
 
 // exampleCommand is a command line that works as it is printed.

@@ -34,6 +34,9 @@ func adviceText(chinese *language.Catalogue, err error) string {
 		return "\n" + translate(chinese, "give the authority of the server, which has it in ca.pem of its data folder: "+
 			"gozzard user login NAME --url URL --ca-file ca.pem. The credentials file then has it as \"ca\"")
 	}
+	if gozzard.KindOf(err) == gozzard.ErrNotFound && strings.HasSuffix(err.Error(), noSuchTask) {
+		return "\n" + translate(chinese, onlyOwnTasks)
+	}
 	if gozzard.KindOf(err) != gozzard.ErrOperatorRequired {
 		return ""
 	}
@@ -41,6 +44,13 @@ func adviceText(chinese *language.Catalogue, err error) string {
 		"(gozzard app list), else \"bk_token\" with a token of gozzard user token create NAME --for-app APP; or log in as a person: "+
 		"gozzard user login NAME")
 }
+
+// onlyOwnTasks says why a caller does not see a task of another one.
+const onlyOwnTasks = "an app sees its own tasks only, not even the app admin those of others: to see all, log in as a person " +
+	"with the role admin for everything (gozzard user login NAME)"
+
+// noSuchTask is the answer about a task that does not exist, and about one of another app: the server does not say which.
+const noSuchTask = "no such task"
 
 // innerError stands for the text of an error inside another one.
 const innerError = "\x01"

@@ -60,6 +60,10 @@ func (env *cliEnv) logs(ctx context.Context, o *logOptions, name string) error {
 		if err != nil {
 			return err
 		}
+		if chunk.Text == "" {
+			env.remark("%s printed nothing yet: its agent has stored no output of the process or its commands. Log files that the "+
+				"process writes by itself are not shown", printable(key.String()))
+		}
 		if err := env.printLog(chunk.Text); err != nil || !o.follow {
 			return err
 		}

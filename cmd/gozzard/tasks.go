@@ -112,8 +112,7 @@ func (env *cliEnv) listTasks(ctx context.Context, o *tasksOptions) error {
 	if len(page.Tasks) == 0 && page.Next == 0 {
 		env.remark("no tasks found")
 		if o.query.User != "" || o.query.App != "" {
-			env.remark("an app sees its own tasks only, not even the app admin those of others: to see all, log in as a person " +
-				"with the role admin for everything (gozzard user login NAME)")
+			env.remark(onlyOwnTasks)
 		}
 		return nil
 	}

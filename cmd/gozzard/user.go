@@ -32,21 +32,23 @@ Passwords are read from a file or from standard input, never from the command li
 		newUserTOTPCommand(env), newUserOffboardCommand(env),
 		env.accountCommand("disable NAME", "Disable a user",
 			"Disable a user from the next request on. Its sessions and tokens end. Its grants stay recorded.",
-			"  gozzard user disable alice", disable(true)),
+			"  gozzard user disable alice", env.saying("user %s is disabled\n", disable(true))),
 		env.accountCommand("enable NAME", "Enable a user again",
 			"Enable a user again. Its sessions and tokens have ended: it logs in again.",
-			"  gozzard user enable alice", disable(false)),
+			"  gozzard user enable alice", env.saying("user %s is enabled\n", disable(false))),
 		env.accountCommand("forget-login NAME", "Forget the account of a user at the login provider",
 			`The first login binds a user to one account at the provider. This command removes the binding, so
 that the next login binds it again, and ends all sessions and tokens of the user. Use it when the
 account was created again.`,
 			"  gozzard user forget-login alice@example.com",
-			func(ctx context.Context, c *client.Client, name string) error { return c.ForgetSubject(ctx, name) }),
+			env.saying("the account of user %s at the login provider is forgotten\n",
+				func(ctx context.Context, c *client.Client, name string) error { return c.ForgetSubject(ctx, name) })),
 		env.accountCommand("delete NAME", "Delete a user with all its tokens",
 			`Delete a user with all its tokens. The name gets nothing through any app, and "gozzard user create"
 uses it again only with --reuse-name. When a person leaves, use "gozzard user offboard" first.`,
 			"  gozzard user delete alice",
-			func(ctx context.Context, c *client.Client, name string) error { return c.DeleteUser(ctx, name) }))
+			env.saying("user %s is deleted\n",
+				func(ctx context.Context, c *client.Client, name string) error { return c.DeleteUser(ctx, name) })))
 
 	return cmd
 }
@@ -127,7 +129,7 @@ user may do nothing until it gets a grant. --admin is the role admin on everythi
 			user.Name = args[0]
 			if file != "" {
 				var err error
-				if user.Password, err = readPasswordFile(cmd, file); err != nil {
+				if user.Password, err = env.readPasswordFile(cmd, file); err != nil {
 					return err
 				}
 			}

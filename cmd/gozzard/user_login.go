@@ -4,6 +4,7 @@ import (
 	"crypto/x509"
 	"io"
 	"os"
+	"runtime"
 	"strings"
 	"time"
 
@@ -14,7 +15,7 @@ import (
 )
 
 // readPasswordFile reads the first line of a file. "-" is standard input.
-func readPasswordFile(cmd *cobra.Command, path string) (string, error) {
+func (env *cliEnv) readPasswordFile(cmd *cobra.Command, path string) (string, error) {
 	const maxBytes = 4096
 	in := cmd.InOrStdin()
 	if path != "-" {
@@ -24,6 +25,9 @@ func readPasswordFile(cmd *cobra.Command, path string) (string, error) {
 		}
 		defer f.Close()
 		in = f
+		if info, err := f.Stat(); err == nil && runtime.GOOS != "windows" && info.Mode().IsRegular() && info.Mode().Perm()&0o044 != 0 {
+			env.remark("gozzard: other accounts can read the password in %s: run chmod 600 %[1]s", printable(path))
+		}
 	}
 
 	b, err := io.ReadAll(io.LimitReader(in, maxBytes))
@@ -54,11 +58,11 @@ only its own password. A user that changes its own password gives the present on
 		Args: cobra.ExactArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			var err error
-			if change.Password, err = readPasswordFile(cmd, file); err != nil {
+			if change.Password, err = env.readPasswordFile(cmd, file); err != nil {
 				return err
 			}
 			if old != "" {
-				if change.Old, err = readPasswordFile(cmd, old); err != nil {
+				if change.Old, err = env.readPasswordFile(cmd, old); err != nil {
 					return err
 				}
 			}
@@ -102,7 +106,7 @@ server, which is no secret. The credentials file then has it. A user with a seco
 			}
 			defer c.Close()
 
-			password, err := readPasswordFile(cmd, file)
+			password, err := env.readPasswordFile(cmd, file)
 			if err != nil {
 				return err
 			}

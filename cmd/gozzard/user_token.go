@@ -59,7 +59,7 @@ at most 10 minutes before. An admin's app needs neither.`,
 			}
 			if file != "" {
 				var err error
-				if token.Password, err = readPasswordFile(cmd, file); err != nil {
+				if token.Password, err = env.readPasswordFile(cmd, file); err != nil {
 					return err
 				}
 			}

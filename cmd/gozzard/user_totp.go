@@ -105,7 +105,7 @@ user. A user does it for itself with its password and a code.`,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if file != "" {
 				var err error
-				if proof.Password, err = readPasswordFile(cmd, file); err != nil {
+				if proof.Password, err = env.readPasswordFile(cmd, file); err != nil {
 					return err
 				}
 			}
@@ -126,7 +126,7 @@ func (env *cliEnv) withPassword(cmd *cobra.Command, file string, f func(*client.
 	}
 	defer c.Close()
 
-	password, err := readPasswordFile(cmd, file)
+	password, err := env.readPasswordFile(cmd, file)
 	if err != nil {
 		return err
 	}
