@@ -37,6 +37,16 @@ func TestLives(t *testing.T) {
 		}
 
 		r.after(time.Minute)
+		r.want(gozzard.ActionStart, nil, gozzard.CodeAlreadyRunning, true)
+		if l := life(); l.Restarts != 3 {
+			t.Fatalf("a start that found it running: %+v", l)
+		}
+		r.want(gozzard.ActionRestart, nil, gozzard.CodeOK, true)
+		if l := life(); l.Restarts != 0 {
+			t.Fatalf("restarted: %+v", l)
+		}
+
+		r.after(time.Minute)
 		r.want(gozzard.ActionStop, nil, gozzard.CodeOK, false)
 		now := time.Now().Unix()
 		r.after(time.Hour)

@@ -75,7 +75,11 @@ func (a *actor) finish(op Op, out gozzard.Outcome, was before) {
 	}
 	redefined := was.managed && !bytes.Equal(was.rec.Spec, a.rec.Spec)
 	if redefined || startsAnew(op.Action, was.managed && was.rec.Hosted) {
+		restarts := a.past.Restarts
 		a.resetCounts()
+		if was.managed && was.rec.Hosted && out.Code == gozzard.CodeAlreadyRunning { // nothing was started
+			a.keepRestarts(restarts)
+		}
 	}
 	if op.Action == gozzard.ActionHost && !(was.managed && was.rec.Hosted) {
 		a.completed = false // a caller that asks for supervision wants it to run
@@ -104,6 +108,13 @@ func (a *actor) resetCounts() {
 	a.limitActions, a.notes.limit, a.alerted = 0, "", false
 	a.health.restarts, a.health.restartAt = 0, time.Time{}
 	a.setPast(Past{Exit: a.past.Exit, Of: a.past.Of, Run: a.past.Run, Failed: a.past.Failed})
+}
+
+// keepRestarts brings back the count of restarts: an operation that found the process running has started nothing.
+func (a *actor) keepRestarts(n uint32) {
+	p := a.past
+	p.Restarts = n
+	a.setPast(p)
 }
 
 // applyDefinition makes the operation's definition and labels the present ones, or rejects the operation.
