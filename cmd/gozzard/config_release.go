@@ -204,6 +204,22 @@ func (env *cliEnv) writeConfigs(ctx context.Context, c *client.Client, o *config
 	return err
 }
 
+// remarkActive says which version the next release writes, if a rollback has written another one.
+func (env *cliEnv) remarkActive(ctx context.Context, c *client.Client, biz int, chosen []client.ConfigTemplate, written int64) {
+	for i := range chosen {
+		t, err := c.ConfigTemplate(ctx, biz, chosen[i].ID)
+		if err != nil {
+			continue // the rollback itself is done
+		}
+		for _, v := range t.Versions {
+			if v.State == "active" && v.ID != written {
+				env.remark("warning: the active version of %s is still %d, and the next release writes it again. To keep version %d, change the "+
+					"content back and run: gozzard config apply -f FILE", printable(t.Name), v.ID, written)
+			}
+		}
+	}
+}
+
 // newConfigRollbackCommand is `gozzard config rollback`.
 func newConfigRollbackCommand(env *cliEnv) *cobra.Command {
 	var o configJobOptions
@@ -222,10 +238,16 @@ versions. A file that was changed by hand is not replaced, unless you give --for
 			if version < 1 {
 				return usage("--version is required: a version of the template, see gozzard config show")
 			}
-			return o.with(cmd.Context(), env, args, func(c *client.Client, r client.ConfigJobRequest, _ []client.ConfigTemplate) error {
+			return o.with(cmd.Context(), env, args, func(c *client.Client, r client.ConfigJobRequest, chosen []client.ConfigTemplate) error {
 				r.Work, r.Version = "rollback", version
 				o.write(&r)
-				return env.writeConfigs(cmd.Context(), c, &o, r)
+				err := env.writeConfigs(cmd.Context(), c, &o, r)
+				var ended *exitError
+				if err != nil && (!errors.As(err, &ended) || ended.err != nil) { // nothing was written
+					return err
+				}
+				env.remarkActive(cmd.Context(), c, r.Biz, chosen, version)
+				return err
 			})
 		},
 	}

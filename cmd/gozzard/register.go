@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"slices"
 
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
@@ -230,9 +231,10 @@ func (env *cliEnv) faultLines(d *document, err error) (lines []string) {
 	if !errors.As(err, &e) {
 		return nil
 	}
-	for _, f := range e.Faults {
-		line := d.lineOf(f.Path)
-		lines = append(lines, fmt.Sprintf("%d: %s", line, printable(env.faultText(f))))
+	faults := slices.Clone(e.Faults)
+	slices.SortStableFunc(faults, func(a, b gozzard.Fault) int { return d.lineOf(a.Path) - d.lineOf(b.Path) })
+	for _, f := range faults {
+		lines = append(lines, fmt.Sprintf("%d: %s", d.lineOf(f.Path), printable(env.faultText(f))))
 	}
 	return lines
 }

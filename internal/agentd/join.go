@@ -52,9 +52,15 @@ func Join(ctx context.Context, o JoinOptions) (j Joined, err error) {
 	if err != nil {
 		return j, err
 	}
+	isNew := !exists(o.Data)
 	if err := os.MkdirAll(o.Data, 0o700); err != nil {
 		return j, fmt.Errorf("cannot make the state folder: %w", err)
 	}
+	defer func() { // after the policy is put back
+		if err != nil && isNew {
+			_ = os.Remove(o.Data) // a folder with something in it stays
+		}
+	}()
 
 	// Do everything that can fail on this host before the token is used: its policy, and a file in its state folder.
 	own, err := host.OwnPrivileges()

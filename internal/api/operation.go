@@ -101,8 +101,8 @@ func (a *api) defaultHost(caller gozzard.Caller, root *strictjson.Value, s *sele
 	}
 	known := a.Plane.Hosts(caller)
 	if len(known) != 1 {
-		hosts.Fault(`required: the server has %d hosts. Give a list such as [{"ip": "10.0.0.1"}], or "all": true for every `+
-			`host that has the process`, len(known))
+		hosts.Fault("required: the server has %d hosts. Name those of the process, such as hosts: [{ip: 10.0.0.1}]; all: true means "+
+			"those that have it already", len(known))
 		return
 	}
 	s.hosts = []gozzard.Target{{Agent: known[0].Info.Agent}}
