@@ -29,7 +29,9 @@ func TestJoined(t *testing.T) {
 		"start_cmd was ended by SIGSEGV; last output: x":        "start_cmd 被 SIGSEGV 终止；最后的输出：x",
 		"start_cmd exited with 7 and printed nothing":           "start_cmd 的退出码为 7，没有输出",
 		"crash loop: 3 exits, next start in 5 s: exited with 1": "反复崩溃：3 次退出，5 s 后再次启动：退出码为 1",
-		"health_cmd exited with 2: cannot connect":              "health_cmd 的退出码为 2：cannot connect",
+		"crash loop: 3 exits, next start in 5 s: exited with 1; last output: Address already in use": "反复崩溃：3 次退出，" +
+			"5 s 后再次启动：退出码为 1；最后的输出：Address already in use",
+		"health_cmd exited with 2: cannot connect": "health_cmd 的退出码为 2：cannot connect",
 		"cpu 12.5 % is over its limit of 10 % in 3 samples in a row; restarted": "cpu 12.5 % 连续 3 次采样超过限制 10 %；" +
 			"重启",
 		"permission: account root is not allowed by local policy (allow_root in /p.yaml); account www with uid 33 is not allowed " +

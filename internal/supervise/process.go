@@ -15,32 +15,34 @@ type state struct {
 	rec     Record        // as it is in the journal
 	spec    *gozzard.Spec // decoded from rec; nil if that failed
 
-	run       uint64    // grows with every process that the actor begins or stops to watch; marks late events
-	held      Held      // what is on record about the process, also after it has ended
-	proc      Proc      // held.Proc while it is running, else zero
-	procStart time.Time // when proc started, if that is known
-	byCgroup  bool      // the newest process was found by its cgroup
-	upSince   time.Time // when the newest process was found, with a monotonic reading
-	oomKills  int       // Host.OOMKills when the process was found
-	lookedAt  time.Time // when a look last found no process
-	since     time.Time // when the process started, or when it was first seen not running
-	past      Past      // what is on record about earlier runs
-	lateEnd   *pastEnd  // the newest end during a start in progress
-	looked    bool      // a look for the process has succeeded
-	stopWatch func()    // nil if the process is not watched
-	version   string    // what the version command printed
-	message   string    // what happened last
-	lastExit  string    // how the newest run ended, in words
-	ended     *Exit     // how the newest run ended; nil if no run has ended since the last start
-	completed bool      // the newest run ended by itself and well; held.Done has it for the next agent
-	notes     notes
-	restoring bool      // the actor looks for the process for the first time after Restore
-	presumed  Proc      // what was on record and alive at Restore; it is shown until the first look
-	stopping  bool      // the process is being stopped on purpose
-	starting  bool      // a start or restart is in progress
-	launching bool      // an operation, a pull-up or a plan starts the process, and may still wait for others
-	waiting   bool      // its pull-up waits for others that must run before
-	began     time.Time // when it began
+	run          uint64    // grows with every process that the actor begins or stops to watch; marks late events
+	held         Held      // what is on record about the process, also after it has ended
+	proc         Proc      // held.Proc while it is running, else zero
+	procStart    time.Time // when proc started, if that is known
+	byCgroup     bool      // the newest process was found by its cgroup
+	upSince      time.Time // when the newest process was found, with a monotonic reading
+	oomKills     int       // Host.OOMKills when the process was found
+	lookedAt     time.Time // when a look last found no process
+	since        time.Time // when the process started, or when it was first seen not running
+	past         Past      // what is on record about earlier runs
+	lateEnd      *pastEnd  // the newest end during a start in progress
+	looked       bool      // a look for the process has succeeded
+	stopWatch    func()    // nil if the process is not watched
+	version      string    // what the version command printed
+	message      string    // what happened last
+	lastExit     string    // how the newest run ended, in words
+	printed      int64     // where its output begins, see lastLine
+	printedKnown bool
+	ended        *Exit // how the newest run ended; nil if no run has ended since the last start
+	completed    bool  // the newest run ended by itself and well; held.Done has it for the next agent
+	notes        notes
+	restoring    bool      // the actor looks for the process for the first time after Restore
+	presumed     Proc      // what was on record and alive at Restore; it is shown until the first look
+	stopping     bool      // the process is being stopped on purpose
+	starting     bool      // a start or restart is in progress
+	launching    bool      // an operation, a pull-up or a plan starts the process, and may still wait for others
+	waiting      bool      // its pull-up waits for others that must run before
+	began        time.Time // when it began
 
 	settleAt time.Time // when a process whose check was ended early counts as the main process; zero if it does already
 	clearAt  time.Time // when to try again to end what a failed start has started; zero if there is nothing to end
@@ -253,7 +255,11 @@ func (a *actor) markDown(e Exit) {
 		return
 	}
 	a.message = "the process " + a.lastExit
-	a.planPullUp(up, a.lastExit)
+	why := a.lastExit
+	if !endedWell(e) {
+		why += lastOutput(a.lastLine())
+	}
+	a.planPullUp(up, why)
 }
 
 // complete puts on record that a run has ended by itself and well, if the definition wants no restart after that. A process

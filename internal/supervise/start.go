@@ -174,6 +174,7 @@ func (a *actor) launch(ctx context.Context, l launch) gozzard.Outcome {
 	// Run the command. The limits are set before, so that they hold from the first moment.
 	a.applyKernelLimits()
 	a.lastExit, a.ended, a.completed = "", nil, false
+	a.noteOutput()
 	t := launched{launch: l, began: time.Now(), run: a.run}
 	var out gozzard.Outcome
 	t.res, out = a.command(ctx, l)
