@@ -132,6 +132,23 @@ type SubscriptionRequest struct {
 	Repeat     string            `json:"repeat,omitempty"`     // before an alert that still fires is sent again; 4h when missing
 }
 
+// SubscriptionChange has the settings of a subscription that change. What is missing stays as it is; an empty list leaves out
+// nothing, and an empty time is the default.
+type SubscriptionChange struct {
+	Name       *string           `json:"name,omitempty"`
+	Receivers  []string          `json:"receivers,omitzero"` // ids or names
+	Kinds      []string          `json:"kinds,omitzero"`     // those that people are paged for when empty
+	Businesses []int             `json:"businesses,omitzero"`
+	Namespaces []string          `json:"namespaces,omitzero"` // patterns with * and ?
+	Names      []string          `json:"names,omitzero"`      // patterns with * and ?
+	Hosts      []string          `json:"hosts,omitzero"`      // networks, or patterns of agent ids, addresses and host names
+	Labels     map[string]string `json:"labels,omitzero"`     // of processes; all must fit
+	GroupBy    []string          `json:"group_by,omitzero"`   // kind, namespace, name, host; kind and namespace when empty
+	Wait       *string           `json:"wait,omitempty"`
+	Interval   *string           `json:"interval,omitempty"`
+	Repeat     *string           `json:"repeat,omitempty"`
+}
+
 // DeadLetterList has the newest messages that could not be delivered.
 type DeadLetterList struct {
 	DeadLetters []DeadLetter `json:"dead_letters"`
@@ -182,6 +199,11 @@ func (c *Client) Subscriptions(ctx context.Context) (list SubscriptionList, err 
 // Subscribe makes a subscription.
 func (c *Client) Subscribe(ctx context.Context, r SubscriptionRequest) (id CreatedID, err error) {
 	return id, c.write(ctx, http.MethodPost, "/api/v1/subscriptions", r, &id)
+}
+
+// ChangeSubscription changes settings of a subscription.
+func (c *Client) ChangeSubscription(ctx context.Context, id string, change SubscriptionChange) (n NamedID, err error) {
+	return n, c.write(ctx, http.MethodPut, "/api/v1/subscriptions/"+url.PathEscape(id), change, &n)
 }
 
 // Unsubscribe removes a subscription.

@@ -42,7 +42,7 @@ are grouped, and how long the first message of a group waits.`,
 		},
 	}
 	output.register(cmd, cmd.Flags(), "table", "wide", "json", "yaml")
-	cmd.AddCommand(newSubscribeCommand(env),
+	cmd.AddCommand(newSubscribeCommand(env), newSubscriptionChangeCommand(env),
 		env.accountCommand("remove SUBSCRIPTION", "Remove a subscription to alerts",
 			`Remove a subscription by its id or name, and its messages that wait.`,
 			"  gozzard notify subscriptions remove night",
@@ -146,50 +146,4 @@ func shortTime(d string) string {
 		d = strings.TrimSuffix(d, "0m")
 	}
 	return d
-}
-
-// newSubscribeCommand is `gozzard notify subscriptions create`.
-func newSubscribeCommand(env *cliEnv) *cobra.Command {
-	var req client.SubscriptionRequest
-	var output outputFlag
-	cmd := &cobra.Command{
-		Use:   "create NAME",
-		Short: "Subscribe to alerts",
-		Long: `Subscribe to alerts about what you may see. Without --alert these are crash_loop, host_lost,
-limit_exceeded, task_failed, health_failing, start_failed and process_ended; others are restart_failed,
-gave_up, orphaned, policy_changed, foreign_address and topology_left_out. A subscription with
-namespaces or businesses gets no alerts about hosts.
-
-Alerts of one group arrive together: the first message after --wait, more when there is news after
---interval, and as long as an alert fires again after --repeat. If your rights change, the next message
-has only what you may see then.`,
-		Example: `  gozzard notify subscriptions create night --receiver pager
-  gozzard notify subscriptions create web --receiver group --namespace 'web*' --alert crash_loop,health_failing`,
-		Args: cobra.ExactArgs(1),
-		RunE: func(cmd *cobra.Command, args []string) error {
-			if err := output.check(); err != nil {
-				return err
-			}
-			req.Name = args[0]
-			return env.withClient(func(c *client.Client) error {
-				id, err := c.Subscribe(cmd.Context(), req)
-				return firstError(err, func() error { return env.sayCreated(&output, id, "subscription %s created, id %s\n", req.Name) })
-			})
-		},
-	}
-
-	f := cmd.Flags()
-	f.StringSliceVar(&req.Receivers, "receiver", nil, "`RECEIVERS` by id or name")
-	f.StringSliceVar(&req.Kinds, "alert", nil, "`KINDS` of alerts")
-	f.IntSliceVar(&req.Businesses, "business", nil, "only namespaces of these `BUSINESSES`")
-	f.StringSliceVar(&req.Namespaces, "namespace", nil, "only these `NAMESPACES`, with * and ?")
-	f.StringSliceVar(&req.Names, "process", nil, "only processes with these `NAMES`, with * and ?")
-	f.StringSliceVar(&req.Hosts, "host", nil, "only these `HOSTS`: networks, or agent ids, addresses and host names with * and ?")
-	f.StringToStringVar(&req.Labels, "label", nil, "only processes with these `LABELS`, as KEY=VALUE")
-	f.StringSliceVar(&req.GroupBy, "group-by", nil, "group by these `WORDS`: kind, namespace, name, host (default kind,namespace)")
-	f.StringVar(&req.Wait, "wait", "", "`TIME` before the first message of a group (default 5s)")
-	f.StringVar(&req.Interval, "interval", "", "`TIME` between messages of a group with news (default 1m)")
-	f.StringVar(&req.Repeat, "repeat", "", "`TIME` before an alert that still fires is sent again (default 4h)")
-	output.register(cmd, f, "table", "json", "yaml")
-	return cmd
 }

@@ -4,7 +4,6 @@ import (
 	"context"
 	"net/http"
 	"strconv"
-	"time"
 
 	"github.com/gozzard/gozzard"
 	"github.com/gozzard/gozzard/client"
@@ -22,6 +21,7 @@ type Notify interface {
 	Backlogs(ctx context.Context, caller gozzard.Caller) (map[string]record.Backlog, error)
 	Subscriptions(ctx context.Context, caller gozzard.Caller) ([]record.Subscription, error)
 	Subscribe(ctx context.Context, caller gozzard.Caller, spec record.SubscriptionSpec) (record.Subscription, error)
+	ChangeSubscription(ctx context.Context, caller gozzard.Caller, id string, change record.SubscriptionChange) (record.Subscription, error)
 	Unsubscribe(ctx context.Context, caller gozzard.Caller, id string) (record.Subscription, error)
 	DeadLetters(ctx context.Context, caller gozzard.Caller) ([]record.DeadLetter, error)
 	RetryDead(ctx context.Context, caller gozzard.Caller, id int64) error
@@ -73,6 +73,13 @@ func notifyRoutes() []Route {
 			Summary: "Subscribe to alerts about what the caller may see.", Body: jsonBody(client.SubscriptionRequest{}),
 			Errors: conflict, Answers: answers(http.StatusCreated, client.CreatedID{}, "The subscription is recorded.")},
 
+		{Method: http.MethodPut, Path: "/api/v1/subscriptions/{subscription}", Access: AccessCaller, serve: (*api).putSubscription,
+			Summary: "Change settings of a subscription. What is missing stays. What waits for receivers that it does not use any more " +
+				"is removed.",
+			Parameters: []Parameter{inPath("subscription", "The id or the name of the subscription.")},
+			Body:       jsonBody(client.SubscriptionChange{}),
+			Errors:     []gozzard.ErrorKind{gozzard.ErrConflict, gozzard.ErrNotFound}, Answers: named},
+
 		{Method: http.MethodDelete, Path: "/api/v1/subscriptions/{subscription}", Access: AccessCaller,
 			serve: (*api).deleteSubscription, Summary: "Remove a subscription, and its messages that wait.",
 			Parameters: []Parameter{inPath("subscription", "The id or the name of the subscription.")},
@@ -100,87 +107,6 @@ func (a *api) notify() (Notify, error) {
 		return nil, gozzard.Errorf(gozzard.ErrUnavailable, "this server sends no alerts")
 	}
 	return a.Notify, nil
-}
-
-// getSubscriptions lists subscriptions.
-func (a *api) getSubscriptions(w http.ResponseWriter, r *http.Request, caller gozzard.Caller) error {
-	engine, err := a.notify()
-	if err != nil {
-		return err
-	}
-	list, err := engine.Subscriptions(r.Context(), caller)
-	if err != nil {
-		return err
-	}
-	out := client.SubscriptionList{Subscriptions: make([]client.Subscription, 0, len(list))}
-	for i := range list {
-		s := &list[i]
-		out.Subscriptions = append(out.Subscriptions, client.Subscription{ID: s.ID, Owner: ownerText(s.Owner),
-			Created: client.At(s.Created), SubscriptionRequest: client.SubscriptionRequest{Name: s.Name, Receivers: s.Receivers,
-				Kinds: s.Kinds, Businesses: s.Businesses, Namespaces: s.Namespaces, Names: s.Names, Hosts: s.Hosts, Labels: s.Labels,
-				GroupBy: s.GroupBy, Wait: durationText(s.Wait), Interval: durationText(s.Interval), Repeat: durationText(s.Repeat)}})
-	}
-	return answer(w, http.StatusOK, out)
-}
-
-func durationText(d time.Duration) string {
-	if d == 0 {
-		return ""
-	}
-	return d.String()
-}
-
-// postSubscription makes a subscription.
-func (a *api) postSubscription(w http.ResponseWriter, r *http.Request, caller gozzard.Caller) error {
-	engine, err := a.notify()
-	if err != nil {
-		return err
-	}
-	var s record.SubscriptionSpec
-	err = readFields[client.SubscriptionRequest](w, r, maxNotifyBody, func(root *strictjson.Value) {
-		texts := func(name string) []string { v := root.Get(name); return readTexts(&v) }
-		duration := func(name string) (d time.Duration) {
-			v := root.Get(name)
-			text := v.OptStr()
-			if text == "" {
-				return 0
-			}
-			d, err := time.ParseDuration(text)
-			if err != nil {
-				v.Fault("must be a duration such as 30s")
-			}
-			return d
-		}
-		name, businesses, labels := root.Get("name"), root.Get("businesses"), root.Get("labels")
-		s = record.SubscriptionSpec{Name: name.Str(), Receivers: texts("receivers"), Kinds: texts("kinds"), Namespaces: texts("namespaces"),
-			Names: texts("names"), Hosts: texts("hosts"), GroupBy: texts("group_by"), Wait: duration("wait"),
-			Interval: duration("interval"), Repeat: duration("repeat")}
-		businesses.OptList(maxNotifyList, func(e *strictjson.Value) { s.Businesses = append(s.Businesses, int(e.Int(1, 1<<31-1))) })
-		if labels.OptObject() {
-			s.Labels = map[string]string{}
-			labels.Members(func(name string, m strictjson.Value) { s.Labels[name] = m.Str() })
-		}
-	})
-	if err != nil {
-		return err
-	}
-	made, err := engine.Subscribe(r.Context(), caller, s)
-	if err != nil {
-		return err
-	}
-	return answer(w, http.StatusCreated, client.CreatedID{ID: made.ID})
-}
-
-func (a *api) deleteSubscription(w http.ResponseWriter, r *http.Request, caller gozzard.Caller) error {
-	engine, err := a.notify()
-	if err != nil {
-		return err
-	}
-	s, err := engine.Unsubscribe(r.Context(), caller, r.PathValue("subscription"))
-	if err != nil {
-		return err
-	}
-	return answer(w, http.StatusOK, client.NamedID{ID: s.ID, Name: s.Name})
 }
 
 // getDeadLetters lists messages that could not be delivered.

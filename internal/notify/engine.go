@@ -3,6 +3,7 @@ package notify
 import (
 	"context"
 	"log/slog"
+	"reflect"
 	"sync"
 	"time"
 
@@ -27,11 +28,12 @@ const (
 type Store interface {
 	Receivers(ctx context.Context) ([]record.Receiver, error)
 	AddReceiver(ctx context.Context, v record.Receiver, audit gozzard.AuditRow) error
-	// ChangeReceiver replaces a receiver, if it is still as it was.
+	// ChangeReceiver replaces a receiver, if it is still as it was, and ChangeSubscription a subscription.
 	ChangeReceiver(ctx context.Context, was, v record.Receiver, audit gozzard.AuditRow) error
 	RemoveReceiver(ctx context.Context, id string, audit gozzard.AuditRow) error
 	Subscriptions(ctx context.Context) ([]record.Subscription, error)
 	AddSubscription(ctx context.Context, v record.Subscription, audit gozzard.AuditRow) error
+	ChangeSubscription(ctx context.Context, was, v record.Subscription, audit gozzard.AuditRow) error
 	RemoveSubscription(ctx context.Context, id string, audit gozzard.AuditRow) error
 
 	// NotifyState reads what the engine recorded before; SaveNotify records a step of it as a whole, and SaveLost which
@@ -227,13 +229,13 @@ func (e *Engine) sub(id string) *subState {
 // step does one round, and records it as a whole.
 func (e *Engine) step(ctx context.Context) error {
 	// Read who wants what.
+	e.change, e.dirty = record.NotifyChange{}, map[record.AlertKey]bool{}
+	e.sights, e.rights = map[string]func(gozzard.AgentID, gozzard.HostAddr, string) bool{}, map[string]*gozzard.Rights{}
 	if err := e.readConfig(ctx); err != nil {
 		return err
 	}
 
 	// Look at hosts and tasks. Both become events.
-	e.change, e.dirty = record.NotifyChange{}, map[record.AlertKey]bool{}
-	e.sights, e.rights = map[string]func(gozzard.AgentID, gozzard.HostAddr, string) bool{}, map[string]*gozzard.Rights{}
 	now := e.o.Now()
 	look := now.Sub(e.looked) >= lookEvery
 	if look {
@@ -281,7 +283,12 @@ func (e *Engine) readConfig(ctx context.Context) error {
 	known := map[string]bool{}
 	for i := range subs {
 		known[subs[i].ID] = true
-		e.sub(subs[i].ID).sub = subs[i]
+		s := e.sub(subs[i].ID)
+		changed := !reflect.DeepEqual(s.sub.SubscriptionSpec, subs[i].SubscriptionSpec)
+		s.sub = subs[i]
+		if changed {
+			e.dropUnfit(s)
+		}
 	}
 	for id, s := range e.subs {
 		if !known[id] {

@@ -22,8 +22,11 @@ const (
 	auditTest           = "notify:test:"
 	auditSubscribe      = "notify:subscribe:"
 	auditUnsubscribe    = "notify:unsubscribe:"
-	auditRetry          = "notify:retry:"
-	auditDiscard        = "notify:discard:"
+
+	auditChangeSubscription = "notify:change-subscription:"
+
+	auditRetry   = "notify:retry:"
+	auditDiscard = "notify:discard:"
 )
 
 // The bounds of what callers give.

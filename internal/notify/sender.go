@@ -273,8 +273,8 @@ func contains(list []string, s string) bool {
 	return false
 }
 
-// withRights leaves in a message what the owner of its subscription may see at this moment, and reports whether anything is
-// left. A receiver that is not shared is for admins of everything.
+// withRights leaves in a message what its subscription chooses and its owner may see at this moment, and reports whether
+// anything is left. A receiver that is not shared is for admins of everything.
 func (e *Engine) withRights(ctx context.Context, m *Message, r *record.Receiver) (bool, error) {
 	if m.Test {
 		return true, nil
@@ -289,11 +289,11 @@ func (e *Engine) withRights(ctx context.Context, m *Message, r *record.Receiver)
 		}
 		owner := subs[i].Owner
 		owner.Rights = e.o.Rights(owner)
-		if owner.Rights == nil || !r.Shared && !owner.Rights.All() {
+		if owner.Rights == nil || !r.Shared && !owner.Rights.All() || !contains(subs[i].Receivers, r.ID) {
 			return false, nil
 		}
 		sight := e.o.Plane.Sight(owner.Rights)
-		m.only(func(a *record.Alert) bool { return maySee(owner, a, sight) })
+		m.only(func(a *record.Alert) bool { return fits(&subs[i].SubscriptionSpec, a) && maySee(owner, a, sight) })
 		return len(m.Alerts) > 0, nil
 	}
 	return false, nil

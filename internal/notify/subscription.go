@@ -46,36 +46,54 @@ func isOwner(caller gozzard.Caller, s *record.Subscription) bool {
 // Subscribe records a subscription of a caller that may see something.
 func (e *Engine) Subscribe(ctx context.Context, caller gozzard.Caller, spec record.SubscriptionSpec) (s record.Subscription,
 	err error) {
-	if !caller.Rights.Has(gozzard.RoleViewer) && !caller.Rights.Has(gozzard.RoleOperator) {
-		return s, gozzard.Errorf(gozzard.ErrUserForbidden, "this needs the role viewer, operator or admin")
-	}
-	receivers, err := e.Receivers(ctx, caller)
-	if err != nil {
+	if err := checkSubscriber(caller); err != nil {
 		return s, err
 	}
-	if err := checkSpec(&spec, receivers); err != nil {
+	if err := checkSpec(&spec); err != nil {
+		return s, err
+	}
+	if err := e.useReceivers(ctx, caller, true, &spec); err != nil {
 		return s, err
 	}
 	s = record.Subscription{ID: newID(), Owner: caller, Created: e.o.Now(), SubscriptionSpec: spec}
 	return s, e.o.Store.AddSubscription(ctx, s, e.row(caller, auditSubscribe+s.ID))
 }
 
-// checkSpec rejects a subscription that cannot work.
-func checkSpec(s *record.SubscriptionSpec, receivers []record.Receiver) error {
-	if err := checkName(s.Name); err != nil {
-		return err
+// checkSubscriber rejects a caller that may see nothing.
+func checkSubscriber(caller gozzard.Caller) error {
+	if !caller.Rights.Has(gozzard.RoleViewer) && !caller.Rights.Has(gozzard.RoleOperator) {
+		return gozzard.Errorf(gozzard.ErrUserForbidden, "this needs the role viewer, operator or admin")
 	}
+	return nil
+}
 
-	// The receivers, by their ids or names.
-	if len(s.Receivers) == 0 || len(s.Receivers) > 20 {
-		return invalid("receivers: use 1 to 20 of them")
+// useReceivers replaces the names of receivers by their ids, if the owner of the subscription may use them. self means that the caller is the
+// owner.
+func (e *Engine) useReceivers(ctx context.Context, owner gozzard.Caller, self bool, s *record.SubscriptionSpec) error {
+	receivers, err := e.Receivers(ctx, owner)
+	if err != nil {
+		return err
 	}
 	for i, name := range s.Receivers {
 		at := find(receivers, name)
 		if at < 0 {
+			if !self {
+				return invalid("receivers: there is no receiver %q that the owner of the subscription may use", clean(name, maxName))
+			}
 			return invalid("receivers: there is no receiver %q that you may use", clean(name, maxName))
 		}
 		s.Receivers[i] = receivers[at].ID
+	}
+	return nil
+}
+
+// checkSpec rejects a subscription that cannot work.
+func checkSpec(s *record.SubscriptionSpec) error {
+	if err := checkName(s.Name); err != nil {
+		return err
+	}
+	if len(s.Receivers) == 0 || len(s.Receivers) > 20 {
+		return invalid("receivers: use 1 to 20 of them")
 	}
 
 	// The scope.

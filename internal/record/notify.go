@@ -87,6 +87,16 @@ type SubscriptionSpec struct {
 	Repeat     time.Duration     `json:"repeat,omitempty"`   // before an alert that still fires is sent again
 }
 
+// SubscriptionChange has the settings of a subscription that change. What is nil stays as it is; an empty list leaves out nothing.
+type SubscriptionChange struct {
+	Name                                                *string
+	Receivers, Kinds, Namespaces, Names, Hosts, GroupBy []string
+
+	Businesses             []int
+	Labels                 map[string]string
+	Wait, Interval, Repeat *time.Duration // 0: the default
+}
+
 // Alert is a condition of a process or a host, or something that happened to it, for one subscription.
 type Alert struct {
 	Fingerprint string            `json:"fingerprint"`

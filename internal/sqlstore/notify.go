@@ -5,6 +5,8 @@ import (
 	"database/sql"
 	"encoding/json"
 	"fmt"
+	"reflect"
+	"slices"
 	"time"
 
 	"github.com/gozzard/gozzard"
@@ -48,10 +50,79 @@ func (s *Store) AddSubscription(ctx context.Context, v record.Subscription, audi
 				"remove one first", record.MaxOwnedSubs, record.MaxSubscriptions)
 		}
 
+		if err := checkOwnName(ctx, c, &v); err != nil {
+			return err
+		}
 		_, err := c.change(ctx, `INSERT INTO notify_subscriptions (id, body, app, caller, created) VALUES ($1, $2, $3, $4, $5)`,
 			text(v.ID), text(string(body)), text(v.Owner.App), text(v.Owner.User), millis(v.Created))
 		if err != nil {
 			return err
+		}
+		return addAudit(ctx, c, audit)
+	}})
+}
+
+// checkOwnName lets a name mean one of the subscriptions of an owner. Others may use the same name: they do not see each other.
+func checkOwnName(ctx context.Context, c *conn, v *record.Subscription) error {
+	return c.each(ctx, `SELECT id, body FROM notify_subscriptions WHERE app = $1 AND caller = $2 AND id <> $3`,
+		[]any{text(v.Owner.App), text(v.Owner.User), text(v.ID)}, func(r *sql.Rows) error {
+			var id, body string
+			var other record.SubscriptionSpec
+			if err := r.Scan(&id, &body); err != nil {
+				return err
+			}
+			if err := json.Unmarshal([]byte(body), &other); err != nil || other.Name != v.Name {
+				return err
+			}
+			return gozzard.Errorf(gozzard.ErrConflict, "there is a subscription with the name %q, id %s: change that one, or use another name",
+				v.Name, id)
+		})
+}
+
+// ChangeSubscription implements notify.Store.
+func (s *Store) ChangeSubscription(ctx context.Context, was, v record.Subscription, audit gozzard.AuditRow) (err error) {
+	defer s.timed("change_subscription", &err)()
+	body, err := json.Marshal(v.SubscriptionSpec)
+	if err != nil {
+		return fmt.Errorf("cannot encode a subscription: %w", err)
+	}
+
+	audit = withOrigin(ctx, audit)
+	return s.w.submit(ctx, &job{op: "a subscription", rows: 1, run: func(ctx context.Context, c *conn) error {
+		// What is kept comes from what the caller has read: nobody may have changed that since.
+		var known record.SubscriptionSpec
+		n := 0
+		err := c.each(ctx, `SELECT body FROM notify_subscriptions WHERE id = $1`+c.d.forUpdate, []any{text(was.ID)}, func(r *sql.Rows) error {
+			var body string
+			n++
+			if err := r.Scan(&body); err != nil {
+				return err
+			}
+			return json.Unmarshal([]byte(body), &known)
+		})
+		switch {
+		case err != nil:
+			return err
+		case n == 0:
+			return gozzard.Errorf(gozzard.ErrNotFound, "there is no subscription %.40q", was.ID)
+		case !reflect.DeepEqual(known, was.SubscriptionSpec):
+			return gozzard.Errorf(gozzard.ErrConflict, "the subscription %q was changed at the same time: look at it and try again", was.Name)
+		}
+		if err := checkOwnName(ctx, c, &v); err != nil {
+			return err
+		}
+
+		// Receivers that it does not use any more get nothing more of it.
+		if _, err := c.change(ctx, `UPDATE notify_subscriptions SET body = $2 WHERE id = $1`, text(was.ID), text(string(body))); err != nil {
+			return err
+		}
+		for _, r := range was.Receivers {
+			if slices.Contains(v.Receivers, r) {
+				continue
+			}
+			if _, err := c.change(ctx, `DELETE FROM notify_messages WHERE sub = $1 AND receiver = $2`, text(was.ID), text(r)); err != nil {
+				return err
+			}
 		}
 		return addAudit(ctx, c, audit)
 	}})

@@ -202,3 +202,80 @@ func listen(t *testing.T) *ear {
 	}()
 	return e
 }
+
+// TestTI21ChangeOfASubscriptionWidensNothing: the attack: somebody without rights changes the subscription of an admin, leads it to
+// another receiver, widens the own one beyond the own rights, takes over a receiver that is not shared, and lets an admin do it. It
+// gets nothing that it may not see, and learns no name. What a change leaves out is not sent any more, also if it waited.
+func TestTI21ChangeOfASubscriptionWidensNothing(t *testing.T) {
+	s := ft.StartServer(t, "", "--notify-allow", "127.0.0.0/8")
+	h := newHook(t)
+	key := secretFile(t, secret)
+	cli(t, s, "notify", "receivers", "create", "shared", "--receiver-kind", "webhook", "--to-url", h.URL, "--secret-file", key, "--shared")
+	cli(t, s, "notify", "receivers", "create", "private", "--receiver-kind", "webhook", "--to-url", h.URL, "--secret-file", key)
+	admins := create(t, s, "notify", "subscriptions", "create", "admins", "--receiver", "private", "--alert", "host_lost")
+	viewer := newApp(t, s, "watch", "--role", "viewer", "--namespace", "other", "--any-host")
+	stranger := newApp(t, s, "stranger", "--role", "enroller")
+	if status, text := viewer.send(t, "POST", "/api/v1/subscriptions", ft.J{"name": "mine", "receivers": []string{"shared"},
+		"namespaces": []string{"other"}, "wait": "1s", "interval": "1s", "group_by": []string{"name"}}); status != http.StatusCreated {
+		t.Fatalf("%d: %s", status, text)
+	}
+
+	// What it cannot change, by id and by name.
+	for _, try := range []struct {
+		by   caller
+		path string
+		body ft.J
+		want int
+	}{
+		{viewer, admins, ft.J{"kinds": []string{}}, http.StatusNotFound},
+		{viewer, "admins", ft.J{"receivers": []string{"shared"}}, http.StatusNotFound},
+		{viewer, "mine", ft.J{"receivers": []string{"private"}}, http.StatusBadRequest},
+		{viewer, "mine", ft.J{"owner": "admin/me"}, http.StatusBadRequest},
+		{viewer, "mine", ft.J{"name": "admins"}, http.StatusOK}, // it does not learn that somebody else has one with this name
+		{viewer, "admins", ft.J{"name": "mine"}, http.StatusOK}, // its own
+		{stranger, "mine", ft.J{"namespaces": []string{}}, http.StatusForbidden},
+		{viewer, "mine", ft.J{"namespaces": []string{}, "kinds": []string{"start_failed", "host_lost"}}, http.StatusOK},
+	} {
+		status, text := try.by.send(t, "PUT", "/api/v1/subscriptions/"+try.path, try.body)
+		if status != try.want || try.path != admins && strings.Contains(text, admins) {
+			t.Errorf("%s %v answers %d: %s", try.path, try.body, status, text)
+		}
+	}
+	if out, err := tryCLI(t, s, "notify", "subscriptions", "change", "mine", "--receiver", "private"); err == nil ||
+		!strings.Contains(out, "that the owner of the subscription may use") {
+		t.Errorf("an admin leads the subscription of a viewer to a private receiver: %v: %s", err, out)
+	}
+	cli(t, s, "notify", "subscriptions", "change", "mine", "--business", "", "--host", "") // as wide as it can be
+
+	// The subscription is wide now, and gets nothing of another namespace.
+	startAgent(t, s, 1)
+	cli(t, s, "notify", "subscriptions", "create", "probe", "--receiver", "shared", "--alert", "start_failed", "--wait", "1s", "--interval",
+		"1s", "--group-by", "name")
+	start(t, s, 1, "foreign", "exit 3", nil)
+	h.await(t, "start_failed", "foreign", "firing")
+	time.Sleep(3 * time.Second) // what would be wrong comes at the same time
+	for _, m := range h.got() {
+		if m.CommonLabels["subscription"] == "mine" {
+			t.Errorf("the viewer got %+v", m)
+		}
+	}
+
+	// What waits is not sent if the subscription does not choose it any more.
+	h.answers(http.StatusServiceUnavailable)
+	start(t, s, 1, "late", "exit 3", nil)
+	ft.Until(t, time.Minute, func() string { return "nothing waits" }, func() bool {
+		h.mu.Lock()
+		defer h.mu.Unlock()
+		return h.refused > 0
+	})
+	cli(t, s, "notify", "subscriptions", "change", "probe", "--process", "next")
+	h.answers(http.StatusOK)
+	start(t, s, 1, "next", "exit 3", nil)
+	h.await(t, "start_failed", "next", "firing")
+	if has(h.got(), "start_failed", "late", "") || has(h.got(), "start_failed", "late", "firing") {
+		t.Error("an alert came that the subscription does not choose any more")
+	}
+	if _, text := s.Get(t, "/api/v1/audit?newest=true&limit=100"); !strings.Contains(text, `"notify:change-subscription:`) {
+		t.Error("the audit has no change of a subscription")
+	}
+}

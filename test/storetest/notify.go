@@ -122,6 +122,36 @@ func notifySubscriptions(t *testing.T, s NotifyRecord) {
 		t.Errorf("got %+v", list)
 	}
 
+	// It is changed if it is still as it was. A name means one of an owner, and receivers that it leaves get nothing more.
+	is := list[0]
+	is.Name, is.Receivers, is.Businesses = "day", []string{"b"}, nil
+	must(t, s.ChangeSubscription(t.Context(), list[0], is, notifyRow("change")))
+	wantKind(t, s.ChangeSubscription(t.Context(), list[0], is, notifyRow("late")), gozzard.ErrConflict)
+	again := is
+	again.ID = "again"
+	wantKind(t, s.AddSubscription(t.Context(), again, notifyRow("same")), gozzard.ErrConflict)
+	again.Name = "other"
+	must(t, s.AddSubscription(t.Context(), again, notifyRow("other")))
+	list, err = s.Subscriptions(t.Context())
+	must(t, err)
+	if len(list) != 2 || list[0].ID != "again" && list[0].Name != "day" {
+		t.Errorf("got %+v", list)
+	}
+	other := again
+	other.Name = "day"
+	wantKind(t, s.ChangeSubscription(t.Context(), again, other, notifyRow("name")), gozzard.ErrConflict)
+	must(t, s.RemoveSubscription(t.Context(), "again", notifyRow("gone")))
+	wantKind(t, s.ChangeSubscription(t.Context(), again, other, notifyRow("none")), gozzard.ErrNotFound)
+	stranger := other
+	stranger.ID, stranger.Owner.User = "stranger", "somebody"
+	must(t, s.AddSubscription(t.Context(), stranger, notifyRow("stranger")))
+	must(t, s.RemoveSubscription(t.Context(), "stranger", notifyRow("left")))
+	if n, err := s.Backlogs(t.Context()); err != nil || len(n) != 0 {
+		t.Errorf("messages for a receiver that it left: %v, %v", n, err)
+	}
+
+	must(t, s.SaveNotify(t.Context(), &record.NotifyChange{
+		Messages: []record.Notification{{Receiver: "b", Subscription: "s", Body: []byte("{}")}}}))
 	must(t, s.RemoveSubscription(t.Context(), "s", notifyRow("remove")))
 	wantKind(t, s.RemoveSubscription(t.Context(), "s", notifyRow("none")), gozzard.ErrNotFound)
 	st, err := s.NotifyState(t.Context())
@@ -131,7 +161,7 @@ func notifySubscriptions(t *testing.T, s NotifyRecord) {
 	if len(st.Alerts)+len(n) != 0 {
 		t.Errorf("left: %+v, %v", st.Alerts, n)
 	}
-	if acts := notifyActs(t, s); !slices.Equal(acts, []string{"add", "remove"}) {
+	if acts := notifyActs(t, s); !slices.Equal(acts, []string{"add", "change", "other", "gone", "stranger", "left", "remove"}) {
 		t.Errorf("the audit has %v", acts)
 	}
 }

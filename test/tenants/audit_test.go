@@ -43,6 +43,7 @@ var rowsElsewhere = map[string]string{
 	"PUT /api/v1/receivers/{receiver}":            "with receivers: test/notify TestChangeReceiver",
 	"POST /api/v1/receivers/{receiver}/test":      "with receivers: test/notify TestNotifyActsAreInTheAudit",
 	"POST /api/v1/subscriptions":                  "with receivers: test/notify TestNotifyActsAreInTheAudit",
+	"PUT /api/v1/subscriptions/{subscription}":    "with receivers: test/notify TestTI21ChangeOfASubscriptionWidensNothing",
 	"DELETE /api/v1/subscriptions/{subscription}": "with receivers: test/notify TestNotifyActsAreInTheAudit",
 	"POST /api/v1/dead-letters/{letter}/retry":    "with receivers: test/notify TestNotifyActsAreInTheAudit",
 	"DELETE /api/v1/dead-letters/{letter}":        "with receivers: test/notify TestNotifyActsAreInTheAudit",

@@ -177,6 +177,7 @@ var unproven = map[string]string{
 	"PUT /api/v1/receivers/{receiver}":            "with receivers: test/notify TestTI20SecretsStayAtTheirPlace",
 	"POST /api/v1/receivers/{receiver}/test":      "with receivers: test/notify TestTI19SubscriberSeesOnlyItsOwn",
 	"POST /api/v1/subscriptions":                  "with receivers: test/notify TestTI19SubscriberSeesOnlyItsOwn",
+	"PUT /api/v1/subscriptions/{subscription}":    "with receivers: test/notify TestTI21ChangeOfASubscriptionWidensNothing",
 	"DELETE /api/v1/subscriptions/{subscription}": "with receivers: test/notify TestTI19SubscriberSeesOnlyItsOwn",
 	"POST /api/v1/dead-letters/{letter}/retry":    "with receivers: test/notify TestTI19SubscriberSeesOnlyItsOwn",
 	"DELETE /api/v1/dead-letters/{letter}":        "with receivers: test/notify TestTI19SubscriberSeesOnlyItsOwn",
