@@ -78,7 +78,7 @@ var mayImport = map[string][]string{
 	"internal/fleet":          {".", "internal/statelock"},
 	"internal/lease":          {},
 	"internal/live":           {".", "client", "internal/fleet", "internal/topology"},
-	"internal/notify":         {".", "internal/fleet", "internal/language", "internal/lease", "internal/record", "internal/taskname"},
+	"internal/notify":         {".", "internal/fleet", "internal/language", "internal/lease", "internal/record", "internal/suggest", "internal/taskname"},
 	"internal/record":         {".", "internal/fleet", "internal/topology"},
 	"internal/rendered":       {"."},
 	"internal/topology":       {".", "internal/expression", "internal/mako", "internal/suggest", "internal/yamldoc"},

@@ -64,7 +64,7 @@ var textFolders = []struct {
 	{folder: "internal/api", files: []string{"answer.go", "business_selection.go", "clouds.go", "event.go", "expression.go",
 		"process.go", "query.go", "reader.go", "task_list.go", "topology.go"}},
 	{folder: "internal/notify", files: []string{"alert.go", "alertmanager.go", "command.go", "command_other.go", "command_unix.go", "dial.go",
-		"mail.go", "post.go", "raise.go", "receiver.go", "receiver_change.go", "receiver_try.go", "robot.go", "sender.go",
+		"mail.go", "mail_check.go", "post.go", "raise.go", "receiver.go", "receiver_change.go", "receiver_try.go", "robot.go", "sender.go",
 		"subscription.go", "watch.go", "webhook.go"}}, // template.go has both languages
 	{folder: "internal/sqlstore", files: []string{"notify.go", "notify_message.go", "notify_receiver.go"}, calls: true},
 	{folder: "internal/approval"},

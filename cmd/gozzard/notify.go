@@ -1,10 +1,13 @@
 package main
 
 import (
+	"errors"
+	"slices"
 	"strings"
 
 	"github.com/spf13/cobra"
 
+	"github.com/gozzard/gozzard"
 	"github.com/gozzard/gozzard/client"
 )
 
@@ -46,9 +49,22 @@ func (env *cliEnv) sayCreated(output *outputFlag, id client.CreatedID, format, n
 	return env.sayDone(format, client.NamedID{ID: id.ID, Name: name})
 }
 
-func orDash(list []string) string {
-	if len(list) == 0 {
-		return "-"
+// withFlags names the flags of a command instead of the settings of a request in the faults of an error.
+func withFlags(err error, flags map[string]string) error {
+	var e *gozzard.Error
+	if !errors.As(err, &e) {
+		return err
 	}
-	return printable(strings.Join(list, ","))
+	named := *e
+	named.Faults = slices.Clone(e.Faults)
+	for i, f := range e.Faults {
+		setting, rest, _ := strings.Cut(f.Path, "[")
+		if flag, ok := flags[setting]; ok {
+			named.Faults[i].Path = flag
+			if rest != "" { // one of a list
+				named.Faults[i].Path += " [" + rest
+			}
+		}
+	}
+	return &named
 }

@@ -111,7 +111,7 @@ needs the role admin on everything.`,
 			}
 			return env.withClient(func(c *client.Client) error {
 				id, err := c.CreateReceiver(cmd.Context(), req)
-				return firstError(err, func() error { return env.sayCreated(&output, id, "receiver %s created, id %s\n", req.Name) })
+				return firstError(withFlags(err, files.flags()), func() error { return env.sayCreated(&output, id, "receiver %s created, id %s\n", req.Name) })
 			})
 		},
 	}
@@ -166,7 +166,7 @@ admin on everything.`,
 			}
 			return env.withClient(func(c *client.Client) error {
 				n, err := c.ChangeReceiver(cmd.Context(), args[0], change)
-				return firstError(err, func() error { return env.sayDone("receiver %s changed, id %s\n", n) })
+				return firstError(withFlags(err, files.flags()), func() error { return env.sayDone("receiver %s changed, id %s\n", n) })
 			})
 		},
 	}
@@ -232,6 +232,17 @@ This needs the role admin on everything.`,
 	}
 	output.register(cmd, cmd.Flags(), "table", "json", "yaml")
 	return cmd
+}
+
+// flags are those of the settings of a receiver.
+func (s *receiverFiles) flags() map[string]string {
+	flags := map[string]string{"kind": "--receiver-kind", "shared": "--shared", "url": "--to-url", "secret": "--secret-file",
+		"authorization": "--authorization-file", "ca": "--ca-file", "language": "--language", "server": "--mail-server",
+		"tls": "--tls", "user": "--mail-user", "password": "--mail-password-file", "from": "--from", "to": "--mail-to"}
+	if s.url != "" {
+		flags["url"] = "--to-url-file"
+	}
+	return flags
 }
 
 // read reads the files.

@@ -38,7 +38,7 @@ has only what you may see then.`,
 			req := choice.request(args[0])
 			return env.withClient(func(c *client.Client) error {
 				id, err := c.Subscribe(cmd.Context(), req)
-				return firstError(err, func() error { return env.sayCreated(&output, id, "subscription %s created, id %s\n", req.Name) })
+				return firstError(withFlags(err, settingFlags()), func() error { return env.sayCreated(&output, id, "subscription %s created, id %s\n", req.Name) })
 			})
 		},
 	}
@@ -67,6 +67,13 @@ func (s *subscriptionFlags) register(f *pflag.FlagSet) {
 	f.StringVar(&s.wait, "wait", "", "`TIME` before the first message of a group (default 5s)")
 	f.StringVar(&s.interval, "interval", "", "`TIME` between messages of a group with news (default 1m)")
 	f.StringVar(&s.repeat, "repeat", "", "`TIME` before an alert that still fires is sent again (default 4h)")
+}
+
+// settingFlags are the flags of the settings of a subscription.
+func settingFlags() map[string]string {
+	return map[string]string{"receivers": "--receiver", "kinds": "--alert", "businesses": "--business", "namespaces": "--namespace",
+		"names": "--process", "hosts": "--host", "labels": "--label", "group_by": "--group-by", "wait": "--wait",
+		"interval": "--interval", "repeat": "--repeat"}
 }
 
 // read reads the businesses and the labels.
@@ -113,7 +120,7 @@ list that you give replaces the former one, and an empty value removes a limit: 
 
 What the subscription does not choose any more is not sent, neither are the ends of such alerts. What it
 chooses from now on is sent when it begins. Only the owner and admins of everything can change a
-subscription. It still gets only what its owner may see, whoever changes it.`,
+subscription. It still gets only what its owner may see, also after a change by an admin.`,
 		Example: `  gozzard notify subscriptions change night --receiver pager,group
   gozzard notify subscriptions change night --namespace '' --repeat 1h`,
 		Args: cobra.ExactArgs(1),
@@ -127,7 +134,7 @@ subscription. It still gets only what its owner may see, whoever changes it.`,
 			}
 			return env.withClient(func(c *client.Client) error {
 				n, err := c.ChangeSubscription(cmd.Context(), args[0], change)
-				return firstError(err, func() error { return env.sayDone("subscription %s changed, id %s\n", n) })
+				return firstError(withFlags(err, settingFlags()), func() error { return env.sayDone("subscription %s changed, id %s\n", n) })
 			})
 		},
 	}

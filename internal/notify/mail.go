@@ -7,7 +7,6 @@ import (
 	"fmt"
 	"net"
 	"net/netip"
-	"strconv"
 	"strings"
 	"time"
 
@@ -37,19 +36,15 @@ type mailer struct {
 }
 
 func newMail(e *Engine, r *record.Receiver) (sink, error) {
-	host, text, err := net.SplitHostPort(r.Settings.Server)
-	if err != nil {
-		return nil, fmt.Errorf("the mail server %q: use HOST:PORT", r.Settings.Server)
-	}
-	port, err := strconv.ParseUint(text, 10, 16)
-	if err != nil || port == 0 {
+	host, port, ok := mailServer(r.Settings.Server)
+	if !ok {
 		return nil, fmt.Errorf("the mail server %q: use HOST:PORT", r.Settings.Server)
 	}
 	config, err := tlsConfig(r.Settings.CA, host)
 	if err != nil {
 		return nil, err
 	}
-	return &mailer{r: r, w: e.wordsOf(r.Settings.Language), dial: e.dial, host: host, port: int(port), tls: config}, nil
+	return &mailer{r: r, w: e.wordsOf(r.Settings.Language), dial: e.dial, host: host, port: port, tls: config}, nil
 }
 
 func (s *mailer) Close() {}

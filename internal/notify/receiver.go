@@ -3,7 +3,7 @@ package notify
 import (
 	"context"
 	"crypto/rand"
-	"net/mail"
+	"fmt"
 	"net/netip"
 	"net/url"
 	"slices"
@@ -75,7 +75,7 @@ func (e *Engine) AddReceiver(ctx context.Context, caller gozzard.Caller, r recor
 		return r, err
 	}
 	r.ID, r.Creator, r.Created = newID(), caller, e.o.Now()
-	if err := e.checkReceiver(&r); err != nil {
+	if err := e.checkReceiver(ctx, &r); err != nil {
 		return r, err
 	}
 	row := e.row(caller, auditAddReceiver+r.ID)
@@ -94,35 +94,46 @@ func invalid(format string, args ...any) error {
 	return gozzard.Errorf(gozzard.ErrInvalid, format, args...)
 }
 
+// fault is what is wrong with one setting of a request.
+func fault(setting, format string, args ...any) error {
+	return &gozzard.Error{Kind: gozzard.ErrInvalid, Faults: []gozzard.Fault{{Path: setting, Text: fmt.Sprintf(format, args...)}}}
+}
+
 // checkReceiver rejects settings that cannot work.
-func (e *Engine) checkReceiver(r *record.Receiver) error {
+func (e *Engine) checkReceiver(ctx context.Context, r *record.Receiver) error {
 	if err := checkName(r.Name); err != nil {
 		return err
 	}
 	s := &r.Settings
 	switch {
 	case s.Language != "" && s.Language != english && s.Language != chinese:
-		return invalid("language %q: use en or zh", clean(s.Language, 20))
+		return fault("language", "%q: use en or zh", clean(s.Language, 20))
 	case len(s.CA) > maxCA || max(len(s.Secret), len(s.Authorization), len(s.Password), len(s.User)) > maxSecret:
 		return invalid("a secret may have %d bytes, a CA %d", maxSecret, maxCA)
 	case strings.ContainsAny(s.Authorization, "\r\n\x00"):
-		return invalid("authorization must be one line")
+		return fault("authorization", "must be one line")
 	}
 	if _, err := tlsConfig(s.CA, ""); err != nil {
-		return invalid("ca: %s", err)
+		return fault("ca", "%s", err)
 	}
 
 	switch r.Kind {
 	case record.ReceiverMail:
-		return e.checkMail(r)
+		return e.checkMail(ctx, r)
 	case record.ReceiverCommand:
 		return invalid("commands are files in the folder of the server's flag --notify-commands: they cannot be created here")
 	}
 	if !slices.Contains(allKinds(), r.Kind) {
-		return invalid("kind %q: use one of %s", clean(string(r.Kind), 40), strings.Join(kindWords(), ", "))
+		return fault("kind", "%q is not a kind of receivers: use one of %s", clean(string(r.Kind), 40), strings.Join(kindWords(), ", "))
 	}
-	if s.Server != "" || s.From != "" || len(s.To) > 0 || s.User != "" || s.Password != "" || s.TLS != "" {
-		return invalid("server, tls, user, password, from and to belong to receivers of mail")
+	for _, f := range []struct {
+		setting string
+		given   bool
+	}{{"server", s.Server != ""}, {"tls", s.TLS != ""}, {"user", s.User != ""}, {"password", s.Password != ""}, {"from", s.From != ""},
+		{"to", len(s.To) > 0}} {
+		if f.given {
+			return fault(f.setting, "only receivers of mail have this")
+		}
 	}
 	return e.checkURL(r)
 }
@@ -139,68 +150,35 @@ func kindWords() (words []string) {
 // checkURL checks the address of a receiver. That a name means an allowed address is checked when the server connects.
 func (e *Engine) checkURL(r *record.Receiver) error {
 	s := &r.Settings
+	if s.URL != "" && !strings.Contains(s.URL, "://") {
+		return fault("url", "the address needs https:// (or http://) in front")
+	}
 	u, err := url.Parse(s.URL)
 	if err != nil || len(s.URL) > maxURL || u.Host == "" || u.User != nil || u.Fragment != "" ||
 		u.Scheme != "https" && u.Scheme != "http" {
-		return invalid("url: use an address such as https://hooks.example.com/gozzard, without a user and a fragment")
+		return fault("url", "use an address such as https://hooks.example.com/gozzard, without a user and a fragment")
 	}
 	if ip, err := netip.ParseAddr(u.Hostname()); err == nil {
 		if err := e.dial.check(ip); err != nil {
-			return invalid("url: %s", err)
+			return fault("url", "%s", err)
 		}
 	}
 
 	switch {
 	case r.Kind == record.ReceiverWebhook && s.Secret != "" && len(s.Secret) < minSecret:
-		return invalid("secret: use at least %d bytes", minSecret)
+		return fault("secret", "use at least %d bytes", minSecret)
 	case s.Secret != "" && slices.Contains([]record.ReceiverKind{record.ReceiverAlertmanager, record.ReceiverWeCom,
 		record.ReceiverSlack}, r.Kind):
-		return invalid("receivers of the kind %s have no secret for signatures", r.Kind)
+		return fault("secret", "receivers of the kind %s have no secret for signatures", r.Kind)
 	case s.Authorization != "" && r.Kind != record.ReceiverWebhook && r.Kind != record.ReceiverAlertmanager:
-		return invalid("receivers of the kind %s have no authorization", r.Kind)
-	}
-	return nil
-}
-
-func (e *Engine) checkMail(r *record.Receiver) error {
-	s := &r.Settings
-	if s.URL != "" || s.Secret != "" || s.Authorization != "" {
-		return invalid("url, secret and authorization do not belong to receivers of mail")
-	}
-	if s.TLS == "" {
-		s.TLS = mailSTARTTLS
-	}
-	if !slices.Contains([]string{mailSTARTTLS, mailTLS, mailNone}, s.TLS) {
-		return invalid("tls %q: use starttls, tls or none", clean(s.TLS, 20))
-	}
-	if _, err := newMail(e, r); err != nil {
-		return invalid("%s", err)
-	}
-	host, _, _ := strings.Cut(s.Server, ":")
-	if ip, err := netip.ParseAddr(strings.Trim(host, "[]")); err == nil {
-		if err := e.dial.check(ip); err != nil {
-			return invalid("server: %s", err)
-		}
-	}
-	if (s.User == "") != (s.Password == "") {
-		return invalid("user and password belong together")
-	}
-
-	// The addresses.
-	if len(s.To) == 0 || len(s.To) > maxTo {
-		return invalid("to: use 1 to %d addresses", maxTo)
-	}
-	for _, at := range append([]string{s.From}, s.To...) {
-		if a, err := mail.ParseAddress(at); err != nil || len(at) > 320 || strings.ContainsAny(at, "\r\n\x00") || a.Address == "" {
-			return invalid("%q is not a mail address", clean(at, 100))
-		}
+		return fault("authorization", "receivers of the kind %s have no authorization", r.Kind)
 	}
 	return nil
 }
 
 func checkName(name string) error {
 	if name == "" || len(name) > maxName || clean(name, maxName) != name || strings.TrimSpace(name) != name {
-		return invalid("name: use 1 to %d bytes in one line", maxName)
+		return fault("name", "use 1 to %d bytes in one line", maxName)
 	}
 	return nil
 }

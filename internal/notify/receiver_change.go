@@ -37,7 +37,7 @@ func (e *Engine) ChangeReceiver(ctx context.Context, caller gozzard.Caller, id s
 	if len(named) == 0 {
 		return r, invalid("nothing to change: name at least one setting")
 	}
-	if err := e.checkReceiver(&r); err != nil {
+	if err := e.checkReceiver(ctx, &r); err != nil {
 		return r, err
 	}
 	if err := checkSecrets(&was, &r, named); err != nil {
@@ -78,16 +78,9 @@ func changed(r record.Receiver, c *record.ReceiverChange) (out record.Receiver, 
 
 // checkSecrets rejects a change that would take a secret to another place.
 func checkSecrets(was, is *record.Receiver, named []string) error {
-	// Find what leads elsewhere.
+	// See whether it leads elsewhere.
 	a, b := &was.Settings, &is.Settings
-	var moved []string
-	for _, f := range []struct{ name, was, is string }{{"url", a.URL, b.URL}, {"server", a.Server, b.Server}, {"tls", a.TLS, b.TLS},
-		{"user", a.User, b.User}, {"ca", a.CA, b.CA}} {
-		if f.was != f.is {
-			moved = append(moved, f.name)
-		}
-	}
-	if len(moved) == 0 {
+	if a.URL == b.URL && a.Server == b.Server && a.TLS == b.TLS && a.User == b.User && a.CA == b.CA {
 		return nil
 	}
 
@@ -101,6 +94,10 @@ func checkSecrets(was, is *record.Receiver, named []string) error {
 	if len(kept) == 0 {
 		return nil
 	}
-	return invalid("a change of %s does not keep %s, which belongs to the former place: give it again, or an empty text to remove it",
-		strings.Join(moved, ", "), strings.Join(kept, ", "))
+	e := &gozzard.Error{Kind: gozzard.ErrInvalid}
+	for _, setting := range kept {
+		e.Faults = append(e.Faults, gozzard.Fault{Path: setting, Text: "the receiver moves, and this belongs to its former place: " +
+			"give it again, or an empty value to remove it"})
+	}
+	return e
 }

@@ -8,6 +8,7 @@ import (
 
 	"github.com/gozzard/gozzard"
 	"github.com/gozzard/gozzard/internal/record"
+	"github.com/gozzard/gozzard/internal/suggest"
 )
 
 // Subscriptions lists those of a caller; those of all for an admin of everything. What they leave open has its default.
@@ -78,9 +79,9 @@ func (e *Engine) useReceivers(ctx context.Context, owner gozzard.Caller, self bo
 		at := find(receivers, name)
 		if at < 0 {
 			if !self {
-				return invalid("receivers: there is no receiver %q that the owner of the subscription may use", clean(name, maxName))
+				return fault("receivers", "there is no receiver %q that the owner of the subscription may use", clean(name, maxName))
 			}
-			return invalid("receivers: there is no receiver %q that you may use", clean(name, maxName))
+			return fault("receivers", "there is no receiver %q that you may use", clean(name, maxName))
 		}
 		s.Receivers[i] = receivers[at].ID
 	}
@@ -93,18 +94,24 @@ func checkSpec(s *record.SubscriptionSpec) error {
 		return err
 	}
 	if len(s.Receivers) == 0 || len(s.Receivers) > 20 {
-		return invalid("receivers: use 1 to 20 of them")
+		return fault("receivers", "use 1 to 20 of them")
 	}
 
 	// The scope.
-	for _, list := range [][]string{s.Namespaces, s.Names, s.Hosts} {
-		if len(list) > maxPatterns || slices.ContainsFunc(list, func(p string) bool { return p == "" || len(p) > maxPattern }) {
-			return invalid("a list has at most %d patterns of 1 to %d bytes", maxPatterns, maxPattern)
+	for _, f := range []struct {
+		setting string
+		list    []string
+	}{{"namespaces", s.Namespaces}, {"names", s.Names}, {"hosts", s.Hosts}} {
+		if len(f.list) > maxPatterns || slices.ContainsFunc(f.list, func(p string) bool { return p == "" || len(p) > maxPattern }) {
+			return fault(f.setting, "a list has at most %d patterns of 1 to %d bytes", maxPatterns, maxPattern)
 		}
 	}
 	for _, k := range s.Kinds {
 		if !slices.Contains(Kinds(), k) {
-			return invalid("kinds: %q is not a kind of alerts: use %s", clean(k, maxName), strings.Join(Kinds(), ", "))
+			if near := suggest.Nearest(k, Kinds()); near != "" {
+				return fault("kinds", "%q is not a kind of alerts, did you mean %q? Known are %s", clean(k, maxName), near, strings.Join(Kinds(), ", "))
+			}
+			return fault("kinds", "%q is not a kind of alerts: use %s", clean(k, maxName), strings.Join(Kinds(), ", "))
 		}
 	}
 	if len(s.Kinds) > len(Kinds()) || len(s.Businesses) > maxPatterns || len(s.Labels) > 20 {
@@ -112,23 +119,26 @@ func checkSpec(s *record.SubscriptionSpec) error {
 	}
 	for k, v := range s.Labels {
 		if k == "" || len(k)+len(v) > maxPattern {
-			return invalid("labels: a label has at most %d bytes", maxPattern)
+			return fault("labels", "a label has at most %d bytes", maxPattern)
 		}
 	}
 
 	// The groups and the waits.
 	for _, k := range s.GroupBy {
 		if !slices.Contains(groupKeys(), k) {
-			return invalid("group_by: use %s", strings.Join(groupKeys(), ", "))
+			return fault("group_by", "%q: use %s", clean(k, maxName), strings.Join(groupKeys(), ", "))
 		}
 	}
-	for _, d := range []time.Duration{s.Wait, s.Interval, s.Repeat} {
-		if d < 0 || d > maxDuration || d > 0 && d < time.Second {
-			return invalid("wait, interval and repeat are from 1s to %s", maxDuration)
+	for _, f := range []struct {
+		setting string
+		d       time.Duration
+	}{{"wait", s.Wait}, {"interval", s.Interval}, {"repeat", s.Repeat}} {
+		if f.d < 0 || f.d > maxDuration || f.d > 0 && f.d < time.Second {
+			return fault(f.setting, "must be from 1s to %s", maxDuration)
 		}
 	}
 	if s.Repeat > 0 && s.Repeat < time.Minute {
-		return invalid("repeat is at least 1m")
+		return fault("repeat", "must be at least 1m")
 	}
 	return nil
 }

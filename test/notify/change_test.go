@@ -113,21 +113,22 @@ func TestTI20SecretsStayAtTheirPlace(t *testing.T) {
 		body     ft.J
 		fault    string
 	}{
-		{"hook", ft.J{"url": evil.URL}, "secret, authorization"},
-		{"hook", ft.J{"url": own.URL + "/other"}, "secret, authorization"}, // another tenant of the same host
+		{"hook", ft.J{"url": evil.URL}, `"path":"authorization"`},
+		{"hook", ft.J{"url": own.URL + "/other"}, `"path":"authorization"`}, // another tenant of the same host
 		{"hook", ft.J{"url": evil.URL, "secret": "a new secret of the attacker"}, "authorization"},
 		{"hook", ft.J{"url": evil.URL, "authorization": "Bearer mine"}, "secret"},
-		{"hook", ft.J{"ca": certificateText(t)}, "secret, authorization"},
+		{"hook", ft.J{"ca": certificateText(t)}, `"path":"authorization"`},
 		{"hook", ft.J{"kind": "slack", "url": evil.URL}, "kind"},
 		{"hook", ft.J{"id": "other", "url": evil.URL}, "id"},
-		{"hook", ft.J{"server": "127.0.0.1:" + port}, "belong to receivers of mail"},
+		{"hook", ft.J{"server": "127.0.0.1:" + port}, "only receivers of mail have this"},
 		{"robot", ft.J{"url": evil.URL + "/send"}, "secret"},
 		{"mail", ft.J{"server": "127.0.0.1:" + port}, "password"},
 		{"mail", ft.J{"server": "127.0.0.1:" + port, "tls": "none"}, "password"},
-		{"mail", ft.J{"tls": "none"}, "password"},
+		{"mail", ft.J{"tls": "none"}, "none is for a mail server on this machine only"},
+		{"mail", ft.J{"tls": "tls"}, "password"},
 		{"mail", ft.J{"user": "other"}, "password"},
 		{"mail", ft.J{"ca": certificateText(t)}, "password"},
-		{"mail", ft.J{"url": evil.URL}, "do not belong to receivers of mail"},
+		{"mail", ft.J{"url": evil.URL}, "receivers of mail do not have this"},
 	} {
 		status, text := admin.send(t, "PUT", "/api/v1/receivers/"+try.receiver, try.body)
 		if status != http.StatusBadRequest || !strings.Contains(text, try.fault) {
