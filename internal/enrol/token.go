@@ -150,8 +150,9 @@ func (t *TokenRecord) creator() gozzard.Caller {
 // expired; the cause is for the log.
 func errToken(cause string) error {
 	return &gozzard.Error{Kind: gozzard.ErrUnauthenticated,
-		Message: "the enrolment token is not valid here: it is unknown, used up, expired, or not for this host",
-		Cause:   errors.New(cause)}
+		Message: "the enrolment token is not valid here: it is unknown, used up, expired, or not for this host. " +
+			"A host that is a member already needs none; for another host make one with gozzard token create",
+		Cause: errors.New(cause)}
 }
 
 // check returns why a token does not enrol a host now, nil if it does. The zero record stands for an unknown token: its
