@@ -106,6 +106,9 @@ needs the role admin on everything.`,
 				return err
 			}
 			req.Name = args[0]
+			if !cmd.Flags().Changed("language") && env.chinese != nil {
+				req.Language = "zh"
+			}
 			if err := files.read(&req); err != nil {
 				return err
 			}
@@ -131,7 +134,7 @@ func (s *receiverFiles) register(f *pflag.FlagSet, req *client.ReceiverRequest) 
 	f.StringVar(&s.secret, "secret-file", "", "`FILE` with the secret of signatures")
 	f.StringVar(&s.authorization, "authorization-file", "", "`FILE` with the value of the header Authorization")
 	f.StringVar(&s.ca, "ca-file", "", "`FILE` with the authorities (PEM) of the receiver (default: those of the system)")
-	f.StringVar(&req.Language, "language", "", "`LANGUAGE` of messages: en or zh (default en)")
+	f.StringVar(&req.Language, "language", "", "`LANGUAGE` of messages: en or zh (default of a new receiver: the one of this shell)")
 	f.StringVar(&req.Server, "mail-server", "", "mail server, as `HOST:PORT`")
 	f.StringVar(&req.TLS, "tls", "", "how mail is encrypted: `starttls`, tls or none; none is for this machine only (default starttls)")
 	f.StringVar(&req.User, "mail-user", "", "`USER` of the mail server")

@@ -116,11 +116,11 @@ func (s *sender) run(ctx context.Context) {
 	beat := time.NewTicker(beatEvery)
 	defer beat.Stop()
 	for ctx.Err() == nil {
-		pause, err := s.deliver(ctx)
+		sent, pause, err := s.deliver(ctx)
 		if ctx.Err() != nil {
 			return
 		}
-		s.log(err)
+		s.log(sent, err)
 
 		select {
 		case <-ctx.Done():
@@ -142,71 +142,76 @@ func (s *sender) wakeIf(well bool) <-chan struct{} {
 	return nil
 }
 
-// log says when a receiver begins to fail and when it works again. It does not repeat every try.
-func (s *sender) log(err error) {
+// log says when a receiver begins to fail and when it works again, which is when it took a message. It does not repeat every
+// try.
+func (s *sender) log(sent int, err error) {
 	switch {
 	case err != nil:
 		if s.tries++; s.tries&(s.tries-1) == 0 {
 			s.e.o.Log.Warn("cannot deliver alerts, trying again", "receiver", s.receiver.Name, "kind", s.receiver.Kind, "tries", s.tries,
 				"err", err)
 		}
-	case s.tries > 0:
+	case s.tries > 0 && sent > 0:
 		s.e.o.Log.Info("alerts are delivered again", "receiver", s.receiver.Name, "tries", s.tries)
 		s.tries = 0
 	}
 }
 
-// deliver sends what waits, and returns how long to pause.
-func (s *sender) deliver(ctx context.Context) (pause time.Duration, err error) {
+// deliver sends what waits. It returns how many messages the receiver took, and how long to pause.
+func (s *sender) deliver(ctx context.Context) (sent int, pause time.Duration, err error) {
 	list, err := s.e.o.Store.Waiting(ctx, s.receiver.ID, sendBatch)
 	if err != nil {
-		return minRetry, err
+		return 0, minRetry, err
 	}
 	for i := range list {
 		pause = s.wait/2 + rand.N(s.wait/2+1)
-		if err := s.one(ctx, &list[i], pause); err != nil {
+		took, err := s.one(ctx, &list[i], pause)
+		if err != nil {
 			s.wait = min(2*s.wait, maxRetry)
-			return pause, err
+			return sent, pause, err
+		}
+		if took {
+			sent++
 		}
 		s.wait = minRetry
 		s.next.Store(0)
 	}
 	if len(list) == sendBatch {
-		return 0, nil
+		return sent, 0, nil
 	}
-	return sendIdle, nil
+	return sent, sendIdle, nil
 }
 
-// one delivers one message. An error means that the receiver fails; a message that only it rejects does not stop those
+// one delivers one message, and reports whether the receiver took it. An error means that the receiver fails; a message that only it rejects does not stop those
 // behind it.
-func (s *sender) one(ctx context.Context, n *record.Notification, pause time.Duration) error {
+func (s *sender) one(ctx context.Context, n *record.Notification, pause time.Duration) (took bool, err error) {
 	// Read it, and leave out what the owner of the subscription may not see now.
 	var m Message
 	if err := json.Unmarshal(n.Body, &m); err != nil {
-		return s.bury(ctx, n, fmt.Errorf("cannot decode the message: %w", err))
+		return false, s.bury(ctx, n, fmt.Errorf("cannot decode the message: %w", err))
 	}
 	seen, err := s.e.withRights(ctx, &m, &s.receiver)
 	if err != nil {
-		return err
+		return false, err
 	}
 	if !seen {
 		s.e.count(&s.receiver, "withheld")
-		return s.e.o.Store.Delivered(ctx, n.ID)
+		return false, s.e.o.Store.Delivered(ctx, n.ID)
 	}
 
 	// Send it.
 	if err := lease.Check(ctx); err != nil {
-		return err
+		return false, err
 	}
 	limited, cancel := context.WithTimeout(ctx, sendTime)
 	defer cancel()
 	err = s.sink.Send(limited, &m)
 	if ctx.Err() != nil {
-		return ctx.Err()
+		return false, ctx.Err()
 	}
 	if err == nil {
 		s.e.count(&s.receiver, "sent")
-		return s.e.o.Store.Delivered(ctx, n.ID)
+		return true, s.e.o.Store.Delivered(ctx, n.ID)
 	}
 
 	// Try it again later.
@@ -215,14 +220,14 @@ func (s *sender) one(ctx context.Context, n *record.Notification, pause time.Dur
 	bad := errors.As(err, &no)
 	n.Tries++
 	if s.e.o.Now().Sub(n.Created) > maxAge || bad && n.Tries >= maxRejected {
-		return s.bury(ctx, n, err)
+		return false, s.bury(ctx, n, err)
 	}
 	n.Error, n.Next = clean(err.Error(), maxText), s.e.o.Now().Add(pause)
 	if stored := s.e.o.Store.Undelivered(ctx, n); stored != nil {
-		return stored
+		return false, stored
 	}
 	s.next.Store(n.Next.UnixMilli())
-	return err
+	return false, err
 }
 
 // bury makes a message a dead letter.

@@ -102,7 +102,6 @@ func (e *Engine) lookAtRows(ctx context.Context, after int64) (last int64, err e
 	// Find those that failed.
 	var events []record.Event
 	var tasks []gozzard.TaskSeq
-	var ofFiles []string // the messages, if they are about files: nobody types the name of that action
 	for i := range rows {
 		r := &rows[i]
 		counts, ended := strings.CutPrefix(r.Act, "verdicts:")
@@ -114,7 +113,6 @@ func (e *Engine) lookAtRows(ctx context.Context, after int64) (last int64, err e
 		ev.Kind, ev.At = gozzard.EventTaskFailed, r.At.UnixMilli()
 		ev.Message = fmt.Sprintf("%d of %d attempts failed: %s", failed, r.Targets, gozzard.Clip(r.Outcome, 200))
 		events, tasks = append(events, ev), append(tasks, gozzard.TaskSeq(r.Ref))
-		ofFiles = append(ofFiles, fmt.Sprintf("writing files: %d of %d attempts failed: %s", failed, r.Targets, gozzard.Clip(r.Outcome, 200)))
 	}
 	if len(events) == 0 {
 		return rows[len(rows)-1].Seq, nil
@@ -128,10 +126,11 @@ func (e *Engine) lookAtRows(ctx context.Context, after int64) (last int64, err e
 	for i := range events {
 		if list := items[tasks[i]]; len(list) > 0 {
 			events[i].Key = commonKey(list)
-			events[i].Message = list[0].Action.String() + ": " + events[i].Message
-			if list[0].Action == gozzard.ActionConfigure {
-				events[i].Message = ofFiles[i]
+			did := list[0].Action.String()
+			if list[0].Action == gozzard.ActionConfigure { // nobody types the name of that action
+				did = "writing files"
 			}
+			events[i].Message = did + ": " + events[i].Message
 		}
 	}
 

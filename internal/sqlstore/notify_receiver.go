@@ -103,6 +103,14 @@ func (s *Store) ChangeReceiver(ctx context.Context, was, v record.Receiver, audi
 			text(v.Name), v.Shared, text(string(settings))); err != nil {
 			return err
 		}
+
+		// The tries at another place say nothing about the new one.
+		if v.Settings.URL != was.Settings.URL || v.Settings.Server != was.Settings.Server {
+			if _, err := c.change(ctx, `UPDATE notify_messages SET tries = 0, error = '' WHERE receiver = $1 AND dead = FALSE`,
+				text(was.ID)); err != nil {
+				return err
+			}
+		}
 		return addAudit(ctx, c, audit)
 	}})
 }

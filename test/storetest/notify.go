@@ -89,9 +89,15 @@ func notifyChanges(t *testing.T, s NotifyRecord) {
 	was := read()
 	is := was
 	is.Name, is.Shared, is.Settings.URL = "renamed", true, "https://two.example.com/"
+	must(t, s.SaveNotify(t.Context(), &record.NotifyChange{
+		Messages: []record.Notification{{Receiver: "a", Body: []byte("{}"), Tries: 3, Error: "of the former place"}}}))
 	must(t, s.ChangeReceiver(t.Context(), was, is, notifyRow("change")))
 	if got := read(); !got.Same(&is) || got.Creator.App != "admin" || !got.Created.Equal(start) {
 		t.Errorf("got %+v", got)
+	}
+
+	if n, err := s.Backlogs(t.Context()); err != nil || n["a"].Waiting != 1 || n["a"].Tries != 0 || n["a"].Error != "" {
+		t.Errorf("what waits for the new place: %+v, %v", n["a"], err)
 	}
 
 	wantKind(t, s.ChangeReceiver(t.Context(), was, is, notifyRow("late")), gozzard.ErrConflict)
