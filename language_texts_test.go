@@ -161,6 +161,9 @@ var plainTexts = map[string]string{
 	"a new name": unread, "a rule of times": unread, "a number with a unit": unread, "a pattern over five fields": unread,
 	"a command with arguments": unread, "a name with a number": unread, "ended by Ctrl-C": unread,
 
+	// What Go's library says of a duration, in English only: the Chinese text says the rest itself.
+	"time: missing unit in duration": ofGo, ": write for example 30s, 10m or 24h": ofGo,
+
 	// The manual, which is English.
 	"gozzard %s": inManual, "%s. See %s(1).": inManual, " (default %s)": inManual,
 
@@ -222,6 +225,7 @@ const (
 	inFile   = "a line of a policy file, which is the same in every language"
 	unread   = "nobody reads it"
 	inManual = "in the manual"
+	ofGo     = "a part of an English text of Go's library"
 	header   = "a header of HTTP"
 	inCause  = "a cause of an internal error, for the log of the server"
 	inText   = "a part of a text in composedTexts"

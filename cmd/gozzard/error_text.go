@@ -15,8 +15,11 @@ func errorText(chinese *language.Catalogue, err error) string {
 	if list, ok := err.(*listError); ok && chinese != nil { // wrapped in another error it is a finished text
 		return translate(chinese, list.format, list.args...)
 	}
+	if chinese == nil {
+		return withUnit(err.Error())
+	}
 	var e *gozzard.Error
-	if chinese == nil || !errors.As(err, &e) {
+	if !errors.As(err, &e) {
 		return chinese.Message(err.Error())
 	}
 
@@ -26,6 +29,15 @@ func errorText(chinese *language.Catalogue, err error) string {
 		return chinese.Message(text)
 	}
 	return strings.Replace(chinese.Message(prefix+innerError), innerError, printable(partsText(chinese, e)), 1)
+}
+
+// withUnit says what to write for a duration without a unit; the Chinese text of it does. A number alone could be meant as
+// seconds or as days, so none is taken for one.
+func withUnit(text string) string {
+	if strings.Contains(text, "time: missing unit in duration") {
+		text += `: write for example 30s, 10m or 24h`
+	}
+	return text
 }
 
 // adviceText is what a caller of the command line can do about an error of the server that every caller gets. "" is nothing.

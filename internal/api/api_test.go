@@ -37,6 +37,20 @@ func TestNothingIsServedToStrangers(t *testing.T) {
 	}
 }
 
+// TestCredentialsAreNamed: who sends no credentials learns where they belong; who sends wrong ones learns no more than that.
+func TestCredentialsAreNamed(t *testing.T) {
+	s := newServer(t)
+	none := s.call("GET", "/api/v1/tasks", "", func(r *http.Request) { r.Header.Del("X-Bkapi-Authorization") })
+	if want := "header Authorization, as Bearer TOKEN, or those of an app in the header X-Bkapi-Authorization"; none.code !=
+		http.StatusUnauthorized || !strings.Contains(none.body, want) {
+		t.Errorf("got %d %s", none.code, none.body)
+	}
+	wrong := s.call("GET", "/api/v1/tasks", "", header("X-Bkapi-Authorization", `{"bk_app_code":"app","bk_app_secret":"wrong"}`))
+	if wrong.code != http.StatusUnauthorized || !strings.Contains(wrong.body, "bk_app_code or bk_app_secret is wrong") {
+		t.Errorf("got %d %s", wrong.code, wrong.body)
+	}
+}
+
 func TestHealth(t *testing.T) {
 	s := newServer(t)
 	if r := s.call("GET", "/healthz", "", header("X-Bkapi-Authorization", "")); r.code != 200 ||

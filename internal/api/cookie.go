@@ -26,7 +26,12 @@ const (
 // use, a session counts as used.
 func (a *api) identify(r *http.Request, use bool) (caller gozzard.Caller, err error) {
 	if a.cookie(r) == "" {
-		return a.Authenticate(r)
+		caller, err = a.Authenticate(r)
+		if gozzard.KindOf(err) == gozzard.ErrUnauthenticated && !a.hasCredentials(r) {
+			return caller, gozzard.Errorf(gozzard.ErrUnauthenticated, "credentials are missing: send the token of a person in "+
+				"the header Authorization, as Bearer TOKEN, or those of an app in the header %s", a.Challenge)
+		}
+		return caller, err
 	}
 	err = auth.Guarded(r, func() (auth.App, error) {
 		_, caller, err = a.session(r, use)
@@ -61,10 +66,15 @@ func (a *api) session(r *http.Request, use bool) (s auth.Session, caller gozzard
 	return s, caller, nil
 }
 
+// hasCredentials reports whether a request has headers for credentials, valid or not.
+func (a *api) hasCredentials(r *http.Request) bool {
+	return len(r.Header.Values("Authorization")) > 0 || len(r.Header.Values(a.Challenge)) > 0 ||
+		a.Carries != nil && a.Carries(r)
+}
+
 // cookie is the secret of the session that identifies a request; "" when other credentials identify it.
 func (a *api) cookie(r *http.Request) string {
-	if a.Accounts == nil || len(r.Header.Values("Authorization")) > 0 || len(r.Header.Values(a.Challenge)) > 0 ||
-		a.Carries != nil && a.Carries(r) {
+	if a.Accounts == nil || a.hasCredentials(r) {
 		return ""
 	}
 	c, err := r.Cookie(a.cookieName(r))

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"strings"
 	"sync"
 	"time"
 
@@ -118,7 +119,7 @@ func StartBroker(o BrokerOptions) (*Broker, error) {
 	}
 	if err := awaitReady(s, log.fatal); err != nil {
 		b.Close()
-		return nil, fmt.Errorf("cannot start the broker: %w", err)
+		return nil, startError(err, o)
 	}
 	if o.Listen != "" {
 		b.addr = s.Addr().String()
@@ -143,6 +144,19 @@ func awaitReady(s *server.Server, fatal <-chan string) error {
 			return fmt.Errorf("it accepts no connections after %s", readyTimeout)
 		}
 	}
+}
+
+// startError says what to do about an address in use: the word broker is not one that the owner of a server has read.
+func startError(err error, o BrokerOptions) error {
+	if !strings.Contains(err.Error(), "address already in use") {
+		return fmt.Errorf("cannot start the broker: %w", err)
+	}
+	taken := o.Listen + " for agents (--agent-listen)"
+	if o.Cluster != nil {
+		taken += " or " + o.Cluster.Listen + " for other servers (--cluster-listen)"
+	}
+	return fmt.Errorf("cannot start the broker: cannot listen on %s: another program, such as a second server on this machine, "+
+		"has the address: %w", taken, err)
 }
 
 // brokerOptions are the options of the NATS server.

@@ -280,7 +280,7 @@ func TestPortInUse(t *testing.T) {
 		t.Fatal("two brokers on one port")
 	}
 
-	if !strings.Contains(err.Error(), "cannot start the broker") ||
+	if !strings.Contains(err.Error(), "for agents (--agent-listen): another program") ||
 		!strings.Contains(err.Error(), "address already in use") {
 		t.Errorf("got %v", err)
 	}

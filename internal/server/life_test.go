@@ -28,7 +28,7 @@ func TestFailedStartLeavesNothingOpen(t *testing.T) {
 		edit func(o *Options)
 		want string
 	}{
-		"fabric":      {func(o *Options) { o.AgentListen = busy.Addr().String() }, "cannot start the broker"},
+		"fabric":      {func(o *Options) { o.AgentListen = busy.Addr().String() }, "(--agent-listen)"},
 		"join secret": {func(o *Options) { o.JoinSecret = "short" }, "join secret"},
 		"trust":       {func(o *Options) { o.Trust.Cert = "x" }, "--tls-cert and --tls-key go together"},
 		"release key": {func(o *Options) {
