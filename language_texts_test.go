@@ -148,6 +148,7 @@ var plainTexts = map[string]string{
 	"%s samples in a row":                inField,
 	"enforced by the kernel: %s":         inField,
 	"last exit":                          inField,
+	"%s, restart: never":                 typed, // a key of a definition
 	"memory %s":                          inField,
 	"cpu %s cores":                       inField,
 	"cpu %s":                             inField,

@@ -45,12 +45,21 @@ func (env *cliEnv) definitionLines(p *client.Process, parts *processParts) [][2]
 	}
 
 	return append(lines, [][2]string{
-		{"kind", stateWords(p.Kind)},
+		{"kind", kindText(p.Kind)},
 		{"version", p.Version},
 		{"labels", labelText(p.Labels)},
 		{"registered", momentOf(p.RegisteredAt)},
 		{"reported", env.momentAgo(p.ReportedAt)},
 	}...)
+}
+
+// kindText is the kind of a process, with the key that makes it: a service that is not started again is of the same kind as
+// a script that runs once.
+func kindText(kind string) string {
+	if kind == client.KindOneShot {
+		return stateWords(kind) + ", restart: never"
+	}
+	return stateWords(kind)
 }
 
 // limitText lists the limits of a definition.

@@ -122,7 +122,7 @@ func (env *cliEnv) stateLines(p *client.Process) [][2]string {
 		}
 		lines = append(lines, [2]string{what, momentOf(p.NextAt) + " (" + until(env.now(), p.NextAt.Time) + ")"})
 	}
-	if p.LastRun != nil {
+	if p.LastRun != nil && !(p.Kind == client.KindOneShot && isUp(p)) { // its pid and its start are below
 		lines = append(lines, [2]string{"last run", env.runText(p.LastRun)})
 	}
 	if p.Exit != nil {
