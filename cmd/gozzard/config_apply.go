@@ -109,7 +109,7 @@ func (env *cliEnv) applyConfigs(ctx context.Context, o *configApplyOptions, in i
 	}
 	requests, err := o.requests(in)
 	if err != nil {
-		return err
+		return env.printFaults(err)
 	}
 
 	return env.withClient(func(c *client.Client) error {
@@ -127,7 +127,7 @@ func (env *cliEnv) applyConfigs(ctx context.Context, o *configApplyOptions, in i
 		}
 
 		// Make a plan of all of them: a fault in the last one changes nothing.
-		plan, err := applyEach(ctx, c, requests, true)
+		plan, err := planEach(ctx, c, requests)
 		if err != nil {
 			return env.printFaults(err)
 		}
@@ -145,7 +145,7 @@ func (env *cliEnv) applyConfigs(ctx context.Context, o *configApplyOptions, in i
 		// Carry it out.
 		done := plan
 		if !o.dry {
-			if done, err = applyEach(ctx, c, requests, false); err != nil {
+			if done, err = applyEach(ctx, c, requests); err != nil {
 				return env.printFaults(err)
 			}
 		}
@@ -175,15 +175,24 @@ func (o *configApplyOptions) requests(in io.Reader) ([]client.ConfigRequest, err
 		folder = filepath.Dir(o.file)
 	}
 
+	return o.documents(text, folder)
+}
+
+// documents are the requests for the documents in a text. Of documents that are YAML, all faults are named at once.
+func (o *configApplyOptions) documents(text []byte, folder string) (requests []client.ConfigRequest, err error) {
 	type name struct {
 		biz  int
 		name string
 	}
-	var requests []client.ConfigRequest
+	var faults templateFaults
 	seen := map[name]bool{}
 	for dec := yaml.NewDecoder(bytes.NewReader(text), yaml.Strict()); ; {
 		var d configDocument
 		switch err := dec.Decode(&d); {
+		case errors.Is(err, io.EOF) && len(faults) == 1:
+			return nil, usage("template %q in %s: %w", printable(faults[0].name), fileName(o.file), faults[0].err)
+		case errors.Is(err, io.EOF) && len(faults) > 0:
+			return nil, faults.join()
 		case errors.Is(err, io.EOF) && len(requests) == 0:
 			return nil, usage("there is no template in %s", fileName(o.file))
 		case errors.Is(err, io.EOF):
@@ -193,11 +202,11 @@ func (o *configApplyOptions) requests(in io.Reader) ([]client.ConfigRequest, err
 		}
 
 		r, err := d.request(folder, o)
-		if err != nil {
-			return nil, usage("template %q in %s: %w", printable(d.Name), fileName(o.file), err)
+		if err == nil && seen[name{r.Biz, r.Name}] {
+			err = errors.New("it is there twice")
 		}
-		if seen[name{r.Biz, r.Name}] {
-			return nil, usage("template %q is twice in %s", printable(d.Name), fileName(o.file))
+		if err != nil {
+			faults = append(faults, templateFault{d.Name, err})
 		}
 		seen[name{r.Biz, r.Name}] = true
 		requests = append(requests, r)
@@ -256,20 +265,6 @@ type appliedConfig struct {
 	Biz  int    `json:"biz"`
 	Name string `json:"name"`
 	client.ConfigApplied
-}
-
-// applyEach applies templates, or finds what that would change.
-func applyEach(ctx context.Context, c *client.Client, requests []client.ConfigRequest, dry bool) ([]appliedConfig, error) {
-	done := make([]appliedConfig, len(requests))
-	for i, r := range requests {
-		r.DryRun = dry
-		out, err := c.ApplyConfig(ctx, r)
-		if err != nil {
-			return nil, err
-		}
-		done[i] = appliedConfig{Biz: r.Biz, Name: r.Name, ConfigApplied: out}
-	}
-	return done, nil
 }
 
 // printConfigPlan prints what changes, with the lines of contents that differ.

@@ -3,11 +3,10 @@ package configfile
 import (
 	"context"
 	"fmt"
+	"path"
 	"slices"
-	"strings"
 
 	"github.com/gozzard/gozzard"
-	"github.com/gozzard/gozzard/internal/mako"
 	"github.com/gozzard/gozzard/internal/record"
 )
 
@@ -20,19 +19,11 @@ func (f *Files) Apply(ctx context.Context, caller gozzard.Caller, want *record.C
 	if err := mayEdit(caller, t.Biz); err != nil {
 		return out, err
 	}
-	if err := checkTemplate(t); err != nil {
-		return out, err
-	}
 	version := record.ConfigVersion{Biz: t.Biz, Content: want.Content, Description: want.Description, Active: true}
-	if err := checkVersion(&version); err != nil {
+	if err := checkWanted(want, &version); err != nil {
 		return out, err
 	}
-	if strings.Contains(want.Content, help) {
-		return out, fault(record.ConfigHelpInside, "", gozzard.Errorf(gozzard.ErrInvalid, "%s is for previews only: remove it", help))
-	}
-	if err := mako.Check(mako.Blanks(want.Content)); err != nil {
-		return out, renderFault(err)
-	}
+	t.Path = path.Clean(t.Path)
 
 	// Compare it with the template.
 	plan, err := f.plan(ctx, caller, want)

@@ -5,9 +5,6 @@ import (
 	"context"
 	"path"
 	"slices"
-	"strings"
-	"unicode"
-	"unicode/utf8"
 
 	"github.com/gozzard/gozzard"
 	"github.com/gozzard/gozzard/internal/record"
@@ -183,37 +180,9 @@ func (f *Files) RemoveTemplate(ctx context.Context, caller gozzard.Caller, biz i
 
 // checkTemplate checks the texts of a template and brings its path into the shortest form.
 func checkTemplate(t *record.ConfigTemplate) error {
-	for _, x := range []struct {
-		name, text string
-		most       int
-		blanks     bool
-	}{
-		{"name", t.Name, maxName, false}, {"file_name", t.FileName, maxName, false}, {"owner", t.Owner, maxText, false},
-		{"group", t.Group, maxText, false}, {"abs_path", t.Path, maxPath, true}, {"filemode", t.Mode, maxText, true},
-		{"line_separator", t.LineSeparator, maxText, true},
-	} {
-		switch {
-		case x.text == "" || len(x.text) > x.most:
-			return gozzard.Errorf(gozzard.ErrInvalid, "%s must have 1 to %d bytes, has %d", x.name, x.most, len(x.text))
-		case !utf8.ValidString(x.text) || strings.ContainsRune(x.text, 0):
-			return gozzard.Errorf(gozzard.ErrInvalid, "%s must be text in UTF-8 without NUL characters", x.name)
-		case !x.blanks && strings.ContainsFunc(x.text, unicode.IsSpace):
-			return fault(record.ConfigBlank, x.name, gozzard.Errorf(gozzard.ErrInvalid, "%s must have no blanks and no other white space", x.name))
-		}
+	if faults := templateFaults(t, &contractFields); len(faults) > 0 {
+		return faults[0]
 	}
 	t.Path = path.Clean(t.Path)
-	return checkOwner(t)
-}
-
-// checkOwner rejects a mode, an owner and a group with which no host would write a file.
-func checkOwner(t *record.ConfigTemplate) error {
-	if _, err := gozzard.ParseFileMode(t.Mode); err != nil {
-		return fault(record.ConfigBadMode, t.Mode, gozzard.Errorf(gozzard.ErrInvalid, "%v", err))
-	}
-	for _, x := range []struct{ name, text string }{{"owner", t.Owner}, {"group", t.Group}} {
-		if err := gozzard.ValidateName(x.text); err != nil {
-			return fault(record.ConfigBadAccount, x.text, gozzard.Errorf(gozzard.ErrInvalid, "%s cannot be the name of an account or a group: %v", x.name, err))
-		}
-	}
 	return nil
 }
