@@ -38,7 +38,11 @@ has only what you may see then.`,
 			req := choice.request(args[0])
 			return env.withClient(func(c *client.Client) error {
 				id, err := c.Subscribe(cmd.Context(), req)
-				return firstError(withFlags(err, settingFlags()), func() error { return env.sayCreated(&output, id, "subscription %s created, id %s\n", req.Name) })
+				if err != nil {
+					return withFlags(err, settingFlags())
+				}
+				env.warnUnknown(cmd.Context(), c, &choice.SubscriptionChange)
+				return env.sayCreated(&output, id, "subscription %s created, id %s\n", req.Name)
 			})
 		},
 	}
@@ -134,7 +138,11 @@ subscription. It still gets only what its owner may see, also after a change by 
 			}
 			return env.withClient(func(c *client.Client) error {
 				n, err := c.ChangeSubscription(cmd.Context(), args[0], change)
-				return firstError(withFlags(err, settingFlags()), func() error { return env.sayDone("subscription %s changed, id %s\n", n) })
+				if err != nil {
+					return withFlags(err, settingFlags())
+				}
+				env.warnUnknown(cmd.Context(), c, &change)
+				return env.sayDone("subscription %s changed, id %s\n", n)
 			})
 		},
 	}
