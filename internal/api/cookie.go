@@ -1,6 +1,8 @@
 package api
 
 import (
+	"errors"
+	"fmt"
 	"net"
 	"net/http"
 	"net/url"
@@ -28,8 +30,7 @@ func (a *api) identify(r *http.Request, use bool) (caller gozzard.Caller, err er
 	if a.cookie(r) == "" {
 		caller, err = a.Authenticate(r)
 		if gozzard.KindOf(err) == gozzard.ErrUnauthenticated && !a.hasCredentials(r) {
-			return caller, gozzard.Errorf(gozzard.ErrUnauthenticated, "credentials are missing: send the token of a person in "+
-				"the header Authorization, as Bearer TOKEN, or those of an app in the header %s", a.Challenge)
+			return caller, a.missing(err)
 		}
 		return caller, err
 	}
@@ -41,6 +42,19 @@ func (a *api) identify(r *http.Request, use bool) (caller gozzard.Caller, err er
 		return gozzard.Caller{}, err
 	}
 	return caller, nil
+}
+
+// missing says where the credentials belong that a request does not have. What the audit says about it stays.
+func (a *api) missing(err error) error {
+	var e *gozzard.Error
+	if !errors.As(err, &e) {
+		return err
+	}
+	with := *e
+	with.Faults = nil
+	with.Message = fmt.Sprintf("credentials are missing: send the token of a person in the header Authorization, as Bearer TOKEN, "+
+		"or those of an app in the header %s", a.Challenge)
+	return &with
 }
 
 // session is the session of a request with the cookie.
