@@ -149,6 +149,7 @@ var plainTexts = map[string]string{
 	"enforced by the kernel: %s":         inField,
 	"last exit":                          inField,
 	"%s, restart: never":                 typed, // a key of a definition
+	" && mv %s %s":                       typed, // a command
 	"memory %s":                          inField,
 	"cpu %s cores":                       inField,
 	"cpu %s":                             inField,

@@ -128,7 +128,7 @@ func Unguarded(path, data string, p *policy.Policy, own host.Privileges) string 
 	why := "commands of the agent's account can change this policy, because it is in the state folder; as root, run: " +
 		"install -D -m 0644 " + path + " " + filepath.Join(systemFolder, policy.FileName) + " && rm " + path
 	if key := filepath.Join(data, releaseKeyFile); exists(key) {
-		why = fmt.Sprintf("%s; move %s to %s too", why, key, systemFolder)
+		why += " && mv " + key + " " + systemFolder
 	}
 	if !isSystem(data, own) {
 		why = fmt.Sprintf("%s; then start the agent with --policy %s", why, filepath.Join(systemFolder, policy.FileName))

@@ -226,8 +226,8 @@ func rejectChange(req *record.ApplyRequest, old *record.Business, d *change) err
 	}
 
 	if n := len(d.leaving); n > record.MaxTargets && req.Prune {
-		return gozzard.Errorf(gozzard.ErrInvalid,
-			"%d instances would be unregistered, at most %d are allowed at a time", n, record.MaxTargets)
+		return gozzard.Errorf(gozzard.ErrConflict,
+			"%d instances would be unregistered, at most %d are allowed at a time: remove them in several steps", n, record.MaxTargets)
 	}
 
 	return nil

@@ -211,7 +211,7 @@ func (h *Host) start(c *command) error {
 			return c.prog.explain(err, c.runAs.name)
 		}
 		if errors.Is(err, unix.EACCES) {
-			return fmt.Errorf("setup_path %s: user %s may not enter it", c.dir.name, c.runAs.name)
+			return fmt.Errorf("folder (setup_path) %s: user %s may not enter it", c.dir.name, c.runAs.name)
 		}
 		return fmt.Errorf("cannot start shell: %w", err)
 	}

@@ -114,7 +114,7 @@ func (h *Host) start(r supervise.Run) (*command, error) {
 	dir := r.Spec.Identity.SetupPath
 	if dir != "" {
 		if fi, err := os.Stat(dir); err != nil || !fi.IsDir() || !filepath.IsAbs(dir) {
-			return nil, fmt.Errorf("setup_path %s: no such directory", dir)
+			return nil, fmt.Errorf("folder (setup_path) %s: no such directory", dir)
 		}
 	}
 

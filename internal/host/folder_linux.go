@@ -43,7 +43,7 @@ func (h *Host) openFolder(path, user string, cred *syscall.Credential) (*folder,
 		path = "/"
 	}
 	if clean := filepath.Clean(path); !filepath.IsAbs(path) || clean != path && clean+"/" != path {
-		return nil, fmt.Errorf("setup_path %q: not a clean absolute path", path)
+		return nil, fmt.Errorf("folder (setup_path) %q: not a clean absolute path", path)
 	}
 
 	// Open it with the rights of the account.
@@ -59,15 +59,15 @@ func (h *Host) openFolder(path, user string, cred *syscall.Credential) (*folder,
 	// Explain an error in the words of the definition.
 	switch {
 	case errors.Is(err, unix.ENOENT):
-		return nil, fmt.Errorf("setup_path %s: no such directory", path)
+		return nil, fmt.Errorf("folder (setup_path) %s: no such directory", path)
 	case errors.Is(err, unix.EACCES) && cred != nil:
-		return nil, fmt.Errorf("setup_path %s: user %s may not enter it", path, user)
+		return nil, fmt.Errorf("folder (setup_path) %s: user %s may not enter it", path, user)
 	case errors.Is(err, unix.EACCES):
-		return nil, fmt.Errorf("setup_path %s: permission denied", path)
+		return nil, fmt.Errorf("folder (setup_path) %s: permission denied", path)
 	case errors.Is(err, unix.ENOTDIR):
-		return nil, fmt.Errorf("setup_path %s: not a directory", path)
+		return nil, fmt.Errorf("folder (setup_path) %s: not a directory", path)
 	case err != nil:
-		return nil, fmt.Errorf("setup_path %s: %w", path, err)
+		return nil, fmt.Errorf("folder (setup_path) %s: %w", path, err)
 	}
 
 	// Ask the policy about the real path.

@@ -111,9 +111,9 @@ func TestRunRefuses(t *testing.T) {
 	}
 
 	for _, c := range []struct{ dir, user, command, want string }{
-		{f.dir + "/none", "", ":", "setup_path " + f.dir + "/none: no such directory"},
-		{file, "", ":", "setup_path " + file + ": not a directory"},
-		{"relative", "", ":", `setup_path "relative": not a clean absolute path`},
+		{f.dir + "/none", "", ":", "folder (setup_path) " + f.dir + "/none: no such directory"},
+		{file, "", ":", "folder (setup_path) " + file + ": not a directory"},
+		{"relative", "", ":", `folder (setup_path) "relative": not a clean absolute path`},
 		{f.dir + "/../x", "", ":", "not a clean absolute path"},
 		{f.dir, "no-such-user-here", ":", "cannot run as no-such-user-here: no such user on this host"},
 		{f.dir, "", "a\x00b", "NUL"},
@@ -159,7 +159,7 @@ func TestRunAsAnotherUser(t *testing.T) {
 
 	s.Identity.SetupPath = closed
 	_, err := f.Run(t.Context(), supervise.Run{Key: k, Spec: s, Command: ":", Timeout: time.Minute})
-	if err == nil || err.Error() != "setup_path "+closed+": user nobody may not enter it" {
+	if err == nil || err.Error() != "folder (setup_path) "+closed+": user nobody may not enter it" {
 		t.Error(err)
 	}
 

@@ -327,7 +327,7 @@ func TestTE4FolderBehindAClosedOne(t *testing.T) {
 
 	s.Identity.User = "nobody"
 	_, err := f.Run(t.Context(), supervise.Run{Key: f.key("b"), Spec: s, Command: "pwd"})
-	if err == nil || err.Error() != "setup_path "+inner+": user nobody may not enter it" {
+	if err == nil || err.Error() != "folder (setup_path) "+inner+": user nobody may not enter it" {
 		t.Errorf("nobody: %v", err)
 	}
 	// only a thread acted as the account

@@ -216,7 +216,7 @@ func (p *program) close() {
 func (p *program) explain(err error, user string) error {
 	switch {
 	case errors.Is(err, unix.EACCES):
-		return fmt.Errorf("user %s may not enter setup_path, or may not execute %s", user, p.real)
+		return fmt.Errorf("user %s may not enter the folder of the command, or may not execute %s", user, p.real)
 	case errors.Is(err, unix.ENOEXEC):
 		return fmt.Errorf("%s is neither a program for this machine nor a script with #! in its first line", p.real)
 	}

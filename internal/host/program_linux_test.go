@@ -94,7 +94,7 @@ func TestTE13ExecutedFileIsJudged(t *testing.T) {
 			"./relative":   "is not an absolute path",
 			"./long":       "too long",
 			"./none":       "is neither a program for this machine nor a script with #! in its first line",
-			"./closed":     "user " + account + " may not enter setup_path, or may not execute",
+			"./closed":     "user " + account + " may not enter the folder of the command, or may not execute",
 			"./absent":     "no such file",
 			"./":           "not a regular file",
 			"./open":       "is writable by others (mode 0777)",

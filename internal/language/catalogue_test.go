@@ -66,6 +66,10 @@ func TestCauses(t *testing.T) {
 			"但没有结束",
 		"cannot leave the fleet of a:1: dial tcp a:1: connect: connection refused. Nothing was changed. If the server is gone, run " +
 			"this again with --offline": "无法退出 a:1 的机群：连接 a:1：连接被拒绝。没有做任何改动。如果服务端已不存在，请加上 --offline 再次执行",
+		"commands of the agent's account can change this policy, because it is in the state folder; as root, run: install -D -m 0644 " +
+			"/a/p.yaml /etc/gozzard/policy.yaml && rm /a/p.yaml && mv /a/release.pub /etc/gozzard; then start the agent with --policy " +
+			"/etc/gozzard/policy.yaml": "策略位于状态目录中，Agent 账号的命令可以修改它；请以 root 执行：install -D -m 0644 /a/p.yaml " +
+			"/etc/gozzard/policy.yaml && rm /a/p.yaml && mv /a/release.pub /etc/gozzard；然后以 --policy /etc/gozzard/policy.yaml 启动 Agent",
 		"the limit is 100 (hard limit 200), 65536 is recommended: each process needs one": "上限为 100（硬上限 200），建议为 " +
 			"65536：每个进程占用一个",
 	} {

@@ -16,6 +16,8 @@ func TestJoined(t *testing.T) {
 		"": "",
 		"already running: nginx; it is supervised from now on":                "已在运行：nginx；从此被托管",
 		"not running: web; the process exited with 3; last output: no config": "未运行：web；进程退出码为 3；最后的输出：no config",
+		"the process exited with 3; last output: no licence":                  "进程退出码为 3；最后的输出：no licence",
+		"the definition has no reload command: give it reload (reload_cmd)":   "定义中没有 reload 命令：请写上 reload（reload_cmd）",
 		"not running: web; the process was ended by SIGKILL; its pid file names pid 7, which has ended": "未运行：web；" +
 			"进程被 SIGKILL 终止；PID 文件中是 PID 7，它已结束",
 		"still running: web; pid 7; last output: a; b":                      "仍在运行：web；PID 为 7；最后的输出：a; b",

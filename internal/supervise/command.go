@@ -20,7 +20,7 @@ func (a *actor) command(ctx context.Context, l launch) (Result, gozzard.Outcome)
 	action := l.action
 	text := a.spec.Command(action)
 	if text == "" {
-		return Result{}, failed(gozzard.CodeCommandFailed, "%s is empty", commandName(action))
+		return Result{}, noCommand(action)
 	}
 
 	// Describe the command to run. Only a start command may be the process itself: while restart_cmd runs, the old

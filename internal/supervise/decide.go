@@ -88,7 +88,7 @@ func pullUpWanted(in pullUpInput) (wanted bool, reason string) {
 	case in.spec.Policy.RestartMax > 0 && in.downs > in.spec.Policy.RestartMax:
 		return false, gaveUp(in.spec.Policy.RestartMax)
 	case in.spec.Control.Start == "":
-		return false, "supervised, but start_cmd is empty: it cannot be started"
+		return false, "supervised, but the definition has no start command: it cannot be started"
 	}
 	return true, ""
 }

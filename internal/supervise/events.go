@@ -76,8 +76,9 @@ func (a *actor) announceStart(how identity.How, before Proc) {
 	a.announce(gozzard.Event{Kind: gozzard.EventStarted, PID: a.proc.PID, Message: text})
 }
 
-// announceExit reports that a process has ended. For a process that may end, that is the end of a run.
-func (a *actor) announceExit(p Proc, e Exit) {
+// announceExit reports that a process has ended. For a process that may end, that is the end of a run. output is what it
+// printed last, if that may say why.
+func (a *actor) announceExit(p Proc, e Exit, output string) {
 	a.noteEnd(p, e)
 	kind := gozzard.EventExited
 	if a.spec != nil && mayEnd(a.spec.Policy) && !a.stopping &&
@@ -85,9 +86,10 @@ func (a *actor) announceExit(p Proc, e Exit) {
 		kind = gozzard.EventRan
 	}
 
+	text := "the process " + exitText(e)
 	ev := gozzard.Event{
 		Kind: kind, PID: p.PID, Code: e.Code, Known: e.Known, Signal: e.Signal, Core: e.Core,
-		Message: "the process " + exitText(e),
+		Message: clipText(text + lastOutput(output)),
 	}
 	if e.Signal != "" {
 		ev.Code, ev.Known = -1, false

@@ -55,7 +55,7 @@ func TestCommandsThatFail(t *testing.T) {
 			"start_cmd did not end within 60 s and was killed; last output: waiting for the lock",
 			gozzard.CodeCommandFailed},
 		{"not to be run", "cannot no such user", "cannot run start_cmd: no such user", gozzard.CodeCommandFailed},
-		{"missing", "", "start_cmd is empty", gozzard.CodeCommandFailed},
+		{"missing", "", "the definition has no start command: give it command (start_cmd)", gozzard.CodeCommandFailed},
 		{"dying", "print bad port; exit-after 2s 7",
 			"not running: bash; the process exited with 7; no process of gse:game_1 on this machine; last output: bad port", gozzard.CodeCheckFailed},
 		{"without effect", "nothing",
@@ -244,7 +244,7 @@ func TestReload(t *testing.T) {
 
 		out := r.want(gozzard.ActionReload, definition(func(s *gozzard.Spec) { s.Control.Reload = "" }),
 			gozzard.CodeCommandFailed, true)
-		if out.Message != "reload_cmd is empty" {
+		if out.Message != "the definition has no reload command: give it reload (reload_cmd)" {
 			t.Errorf("message %q", out.Message)
 		}
 	})

@@ -171,7 +171,7 @@ func (a *actor) adopt(f Found, exit Exit) Found {
 	a.unwatch()
 	before := a.proc
 	if a.running() && !a.s.host.Alive(before) {
-		a.announceExit(before, exit)
+		a.announceExit(before, exit, "")
 		before = Proc{}
 	}
 
@@ -236,8 +236,12 @@ func (a *actor) markDown(e Exit) {
 		e.OOM = e.OOM || a.s.host.OOMKills(a.key) > a.oomKills
 	}
 
-	// End the run.
-	a.announceExit(a.proc, e)
+	// End the run. What a process printed last says why it ended, unless that was wanted.
+	output := ""
+	if !a.stopping && !endedWell(e) {
+		output = a.lastLine()
+	}
+	a.announceExit(a.proc, e, output)
 	a.run++
 	a.ended = &e
 	a.complete(e)
@@ -255,11 +259,7 @@ func (a *actor) markDown(e Exit) {
 		return
 	}
 	a.message = "the process " + a.lastExit
-	why := a.lastExit
-	if !endedWell(e) {
-		why += lastOutput(a.lastLine())
-	}
-	a.planPullUp(up, why)
+	a.planPullUp(up, a.lastExit+lastOutput(output))
 }
 
 // complete puts on record that a run has ended by itself and well, if the definition wants no restart after that. A process

@@ -112,7 +112,7 @@ func TestFailingStartCommandIsReported(t *testing.T) {
 		r.want(gozzard.ActionHost, start(""), gozzard.CodeOK, true)
 		r.want(gozzard.ActionUnhost, nil, gozzard.CodeOK, false)
 		r.want(gozzard.ActionHost, start(""), gozzard.CodeOK, true)
-		if st := r.status(); st.Message != "supervised, but start_cmd is empty: it cannot be started" {
+		if st := r.status(); st.Message != "supervised, but the definition has no start command: it cannot be started" {
 			t.Errorf("message %q", st.Message)
 		}
 	})

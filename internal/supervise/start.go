@@ -74,7 +74,8 @@ func (a *actor) beforeStart(l launch) (out gozzard.Outcome, rejected bool) {
 func (a *actor) restart(ctx context.Context, id gozzard.OpID) gozzard.Outcome {
 	// Reject what cannot succeed before anything is stopped.
 	if a.spec.Control.Restart == "" && a.spec.Control.Start == "" {
-		return failed(gozzard.CodeCommandFailed, "restart_cmd is empty and so is start_cmd")
+		return failed(gozzard.CodeCommandFailed, "the definition has no start command and no restart command: "+
+			"give it command (start_cmd) or restart_command (restart_cmd)")
 	}
 	if _, err := a.look(); err != nil {
 		return failed(gozzard.CodeCommandFailed, "%v", err)

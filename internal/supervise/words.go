@@ -112,6 +112,15 @@ func procName(key gozzard.Key, spec *gozzard.Spec) string {
 
 func commandName(a gozzard.Action) string { return a.String() + "_cmd" }
 
+// noCommand is the verdict of an action whose command is missing. It has the key of both forms of a definition.
+func noCommand(a gozzard.Action) gozzard.Outcome {
+	key := a.String()
+	if a == gozzard.ActionStart {
+		key = "command"
+	}
+	return failed(gozzard.CodeCommandFailed, "the definition has no %s command: give it %s (%s)", a, key, commandName(a))
+}
+
 // judgeCommand decides whether a command succeeded. The message of a failure is what the command printed, or how it
 // ended if it printed nothing. near says what ran in place of the process.
 func judgeCommand(a gozzard.Action, res Result, err error, timeout time.Duration, near string) gozzard.Outcome {

@@ -151,7 +151,7 @@ func TestTI15FolderOfAnotherAccount(t *testing.T) {
 				"control": ft.J{"start_cmd": "sleep 1", "stop_cmd": "true"}, "resource": ft.J{}, "monitor_policy": ft.J{"auto_type": 2}}
 			for _, e := range s.Await(s.Operate("operate_proc", ft.J{"op_type": 0, "hosts": []ft.J{ft.Host(1)}, "spec": spec,
 				"meta": ft.J{"namespace": "gse", "name": "oracle", "labels": ft.J{"proc_name": "x"}}})) {
-				if want := "setup_path " + path + ": user nobody may not enter it"; !strings.HasSuffix(e.Msg, want) {
+				if want := "folder (setup_path) " + path + ": user nobody may not enter it"; !strings.HasSuffix(e.Msg, want) {
 					t.Errorf("%s: %q, want %q", path, e.Msg, want)
 				}
 			}
