@@ -58,7 +58,7 @@ at a time.`,
 	}
 
 	cmd.Flags().IntSliceVar(&in.Stages, "stages", []int{1, 10, 100}, "`PERCENTS` of the hosts, rising to 100")
-	cmd.Flags().StringSliceVar(&hosts, "host", nil, "only these `HOSTS`: agent ids, addresses, or cloud:ip")
+	cmd.Flags().StringSliceVar(&hosts, "host", nil, "only these `HOSTS`: agent ids, host names, addresses, or cloud:ip")
 	output.register(cmd, cmd.Flags(), "table", "json", "yaml")
 	return cmd
 }
