@@ -211,6 +211,7 @@ func TestRestartIsRejected(t *testing.T) {
 			op, bad := r.restartOp(gozzard.RestartSpec{}), r.restartOp(gozzard.RestartSpec{})
 			bad.Spec = nil
 			r.do(op, bad)
+			pass(time.Minute) // one waits for the other
 			if v := r.last(op.ID); v.Outcome.Message != "this agent cannot restart itself" {
 				t.Errorf("%+v", v)
 			}
