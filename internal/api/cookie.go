@@ -2,7 +2,6 @@ package api
 
 import (
 	"errors"
-	"fmt"
 	"net"
 	"net/http"
 	"net/url"
@@ -46,15 +45,12 @@ func (a *api) identify(r *http.Request, use bool) (caller gozzard.Caller, err er
 
 // missing says where the credentials belong that a request does not have. What the audit says about it stays.
 func (a *api) missing(err error) error {
-	var e *gozzard.Error
-	if !errors.As(err, &e) {
-		return err
+	var named error = gozzard.Errorf(gozzard.ErrUnauthenticated, "credentials are missing: send the token of a person in "+
+		"the header Authorization, as Bearer TOKEN, or those of an app in the header %s", a.Challenge)
+	if e := (*gozzard.Error)(nil); errors.As(err, &e) {
+		named = gozzard.Refused(named, e.Refusal)
 	}
-	with := *e
-	with.Faults = nil
-	with.Message = fmt.Sprintf("credentials are missing: send the token of a person in the header Authorization, as Bearer TOKEN, "+
-		"or those of an app in the header %s", a.Challenge)
-	return &with
+	return named
 }
 
 // session is the session of a request with the cookie.
