@@ -186,6 +186,7 @@ func (a *actor) perform(ctx context.Context, op Op) gozzard.Outcome {
 		return a.restart(ctx, op.ID)
 	case gozzard.ActionReload:
 		_, out := a.command(ctx, launch{id: op.ID, action: gozzard.ActionReload})
+		a.noteOutput() // what the command printed says nothing about a later end of the process
 		return out
 	case gozzard.ActionHost, gozzard.ActionUnhost:
 		return ok() // only the flag changes; a pull-up follows without more
@@ -205,14 +206,20 @@ func (a *actor) conclude(action gozzard.Action, out gozzard.Outcome) {
 		if startsAnew(action, false) {
 			a.noteFailed(false)
 		}
-		if !keepsMessage(action) {
+		if !keepsMessage(action) || action == gozzard.ActionReload && a.message == a.reloadFault {
 			a.message = ""
 		}
 		if startsProcess(action) && a.ended != nil && mayEnd(a.spec.Policy) {
 			a.message = clipText(out.Message)
 		}
+	case gozzard.CodeNotRunning: // it is as an operation wants it: a start that failed before needs nobody any more
+		a.noteFailed(false)
+		a.message = ""
 	case gozzard.CodeCommandFailed, gozzard.CodeCheckFailed:
 		a.message = clipText(out.Message)
+		if action == gozzard.ActionReload {
+			a.reloadFault = a.message
+		}
 		if !a.running() && startsProcess(action) {
 			a.noteFailed(true)
 			a.planPullUp(0, out.Message)

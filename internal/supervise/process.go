@@ -30,6 +30,7 @@ type state struct {
 	stopWatch    func()    // nil if the process is not watched
 	version      string    // what the version command printed
 	message      string    // what happened last
+	reloadFault  string    // the message of the newest reload that failed; a good one ends it
 	lastExit     string    // how the newest run ended, in words
 	printed      int64     // where its output begins, see lastLine
 	printedKnown bool
