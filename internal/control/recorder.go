@@ -91,12 +91,12 @@ func (r recorder) forget(ctx context.Context, ids []gozzard.ProcID) {
 	}
 }
 
-// rejectedProcess is the process of an operation that its host rejected before it began, or that was cancelled before its
-// host got it: the host did not take a definition that came with the operation.
+// rejectedProcess is the process of an operation that its host rejected, or that was cancelled before its host got it: the
+// host did not take a definition that came with the operation.
 func rejectedProcess(s *delivery.Settlement) *gozzard.ProcID {
-	never := s.Outcome.Code == gozzard.CodeRefused || s.Outcome.Code == gozzard.CodeCancelled
-	if s.To != gozzard.AttemptNotExecuted || !never || s.Action == gozzard.ActionNone ||
-		!registers(s.Action) {
+	refused := s.Outcome.Code == gozzard.CodeRefused && (s.To == gozzard.AttemptNotExecuted || s.To == gozzard.AttemptFailed)
+	cancelled := s.Outcome.Code == gozzard.CodeCancelled && s.To == gozzard.AttemptNotExecuted
+	if !refused && !cancelled || s.Action == gozzard.ActionNone || !registers(s.Action) {
 		return nil
 	}
 	return &gozzard.ProcID{Agent: s.Agent, Key: s.Key}

@@ -7,7 +7,7 @@ import (
 	"github.com/gozzard/gozzard"
 )
 
-// TestRejectedDefinition: a definition that a host rejects before the operation begins leaves the record. A process that
+// TestRejectedDefinition: a definition that a host rejects leaves the record, also if the operation began. A process that
 // the host never took is not listed any more. One that it has keeps its definition.
 func TestRejectedDefinition(t *testing.T) {
 	r := newRig(t)
@@ -21,7 +21,7 @@ func TestRejectedDefinition(t *testing.T) {
 		}
 		return specs
 	}
-	reject := func(budget int) {
+	reject := func(budget int, phase gozzard.Phase, state gozzard.AttemptState) {
 		t.Helper()
 		task, err := r.plane.Operate(t.Context(), &gozzard.Operation{Caller: caller, Items: []gozzard.Item{
 			{Action: gozzard.ActionStart, Key: key, Spec: spec(budget),
@@ -30,26 +30,30 @@ func TestRejectedDefinition(t *testing.T) {
 			t.Fatal(err)
 		}
 		res := done(r.op(me, 1, task), gozzard.CodeRefused)
-		res.Phase = gozzard.PhaseNever
+		res.Phase = phase
 		r.report(me, 1, res)
-		r.verdict(task, me, gozzard.AttemptNotExecuted, gozzard.CodeRefused)
+		r.verdict(task, me, state, gozzard.CodeRefused)
 	}
 
-	reject(7)
-	if got := recorded(); len(got) != 0 {
-		t.Errorf("recorded: %s", got)
-	}
 	listed := func() bool {
 		n, _ := r.plane.Page(caller, key.Namespace, 0, 10)
 		return n > 0
 	}
-	r.until("it is still listed", func() bool { return !listed() })
+	for phase, state := range map[gozzard.Phase]gozzard.AttemptState{gozzard.PhaseNever: gozzard.AttemptNotExecuted,
+		gozzard.PhaseDone: gozzard.AttemptFailed} {
+		reject(7, phase, state)
+		if got := recorded(); len(got) != 0 {
+			t.Errorf("phase %v: recorded: %s", phase, got)
+		}
+		r.until("it is still listed", func() bool { return !listed() })
+	}
 
 	task := r.operate(gozzard.ActionStart, time.Minute, me)
 	r.report(me, 1, done(r.op(me, 1, task), gozzard.CodeOK))
 	r.verdict(task, me, gozzard.AttemptOK, gozzard.CodeOK)
 	before := recorded()
-	reject(9)
+	reject(9, gozzard.PhaseNever, gozzard.AttemptNotExecuted)
+	reject(9, gozzard.PhaseDone, gozzard.AttemptFailed)
 	if got := recorded(); len(before) != 1 || len(got) != 1 || string(got[0]) != string(before[0]) {
 		t.Errorf("recorded: %s, before: %s", got, before)
 	}

@@ -180,8 +180,8 @@ func TestFullReport(t *testing.T) {
 		t.Errorf("a recorded process that the host no longer has is %v", r.Status)
 	}
 
-	if r, _ := x.Get("a1", gozzard.Key{Namespace: "ns", Name: "awaited"}); r.Status.State != gozzard.StateRunning {
-		t.Errorf("a seeded process that was never reported is %v", r.Status)
+	if r, _ := x.Get("a1", gozzard.Key{Namespace: "ns", Name: "awaited"}); r.Status.State != gozzard.StateUnregistered {
+		t.Errorf("a recorded process that the host never had is %v", r.Status)
 	}
 	if !x.Full("a1", 7, 0, 2, nil) {
 		t.Error("a repeated part of a complete round is not answered")

@@ -138,7 +138,7 @@ func (m *model) full(agent gozzard.AgentID, round uint64, part, parts uint32, ro
 		}
 		if !r.seeded {
 			m.remove(r)
-		} else if r.seen {
+		} else if r.s.State != gozzard.StateUnregistered {
 			r.unmanage()
 		}
 	}

@@ -57,7 +57,7 @@ func (x *Index) Apply(agent gozzard.AgentID, rows []gozzard.Status, removed []go
 
 // Full applies one part of a full report. Parts have numbers, and may arrive in any order and more than once. The last
 // missing part completes the report: then rows of the host that were in no part and did not change meanwhile are
-// removed. Of these, rows that the record has stay; they become unregistered if the host has reported them before.
+// removed. Of these, rows that the record has stay, and are unregistered: the host does not know them, or not yet.
 func (x *Index) Full(agent gozzard.AgentID, round uint64, part, parts uint32, rows []gozzard.Status) (complete bool) {
 	x.mu.Lock()
 	defer x.mu.Unlock()
@@ -245,7 +245,7 @@ func (x *Index) sweep(e *host) {
 		case r.flags&rowSeeded == 0:
 			x.erase(id)
 			continue
-		case r.flags&rowSeen != 0:
+		case r.state != gozzard.StateUnregistered: // reported before, or from the record
 			x.unmanage(r)
 			x.feedRow(id)
 		}
