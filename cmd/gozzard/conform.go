@@ -45,7 +45,7 @@ server has to reject them. With --operate a real process is registered, started,
 stopped and removed, too: "sleep" on --host, as --account, in --folder, which has to exist there.
 
 RESULT is agrees, deviates, absent (the server does not have the path) or no answer. The exit code is 1
-if a request does not agree.`,
+if a request does not agree. A request that the server rejects because it got too many is sent again.`,
 		Example: `  gozzard conform --url https://gse.example.org --credentials gse.json
   gozzard conform --api gse,gateway --host 0:10.0.0.5 --deviations
   gozzard conform --operate --host 0:10.0.0.5 --account shop --folder /data/conform`,

@@ -27,7 +27,13 @@ var updateConform = flag.Bool("conform.update", false, "write testdata/conform.t
 // runConform runs gozzard conform and returns its output and its exit code.
 func runConform(t *testing.T, d *ft.Dev, args ...string) (out, notes string, code int) {
 	t.Helper()
-	cmd := exec.Command(ft.Binary(t), append([]string{"conform", "--credentials", filepath.Join(d.Data, "dev.json")}, args...)...)
+	return runConformAs(t, filepath.Join(d.Data, "dev.json"), args...)
+}
+
+// runConformAs does so with a file of credentials.
+func runConformAs(t *testing.T, credentials string, args ...string) (out, notes string, code int) {
+	t.Helper()
+	cmd := exec.Command(ft.Binary(t), append([]string{"conform", "--credentials", credentials}, args...)...)
 	var stdout, stderr bytes.Buffer
 	cmd.Stdout, cmd.Stderr = &stdout, &stderr
 	if err := cmd.Run(); err != nil && cmd.ProcessState == nil {
@@ -73,6 +79,17 @@ func TestConform(t *testing.T) {
 	}
 	if want, err := os.ReadFile(golden); err != nil || table != string(want) {
 		t.Errorf("the table differs from %s (-conform.update writes it), %v:\n%s", golden, err, table)
+	}
+}
+
+// TestConformAtLimits: a server that limits its callers, as it does by default, deviates in nothing. Its limit is low, so that a slow
+// machine meets it, too.
+func TestConformAtLimits(t *testing.T) {
+	t.Parallel() // it mostly waits
+	s := ft.StartLimitedServer(t, "", "--rate-app=100", "--rate-app-burst=10")
+	out, notes, code := runConformAs(t, filepath.Join(s.Data, "credentials.json"), "--deviations")
+	if code != 0 || !strings.Contains(notes, ownDeviations) {
+		t.Fatalf("exit code %d\n%s\n%s", code, out, notes)
 	}
 }
 

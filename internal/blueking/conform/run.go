@@ -161,7 +161,8 @@ func aboutContent(answer []byte) bool {
 	return json.Unmarshal(answer, &a) == nil && a.Code != 0 && a.Code != noSuchPath
 }
 
-// ask sends a request, and repeats a poll until nothing is in work any more.
+// ask sends a request. It repeats a poll until nothing is in work any more, and a request that the server rejects because it
+// got too many: how many a server takes is no part of its APIs.
 func (r *runner) ask(ctx context.Context, q *request, path string, vars Vars) (int, []byte, error) {
 	header := http.Header{"Accept": {"application/json"}}
 	var body []byte
@@ -180,7 +181,8 @@ func (r *runner) ask(ctx context.Context, q *request, path string, vars Vars) (i
 
 	for began := time.Now(); ; {
 		status, answer, err := r.send(ctx, q.method(), path, header, body)
-		if err != nil || !q.Poll || !inWork(answer) || time.Since(began) > r.Longest {
+		again := tooMany(status, answer) || q.Poll && inWork(answer)
+		if err != nil || !again || time.Since(began) > r.Longest {
 			return status, answer, err
 		}
 		select {
@@ -189,6 +191,15 @@ func (r *runner) ask(ctx context.Context, q *request, path string, vars Vars) (i
 		case <-time.After(r.Pause):
 		}
 	}
+}
+
+// tooMany reports whether an answer means that the caller sent too many requests. Some APIs say so with the status 200: the
+// last digits of their code are then this status.
+func tooMany(status int, answer []byte) bool {
+	var a struct {
+		Code int `json:"code"`
+	}
+	return status == http.StatusTooManyRequests || json.Unmarshal(answer, &a) == nil && a.Code%1000 == http.StatusTooManyRequests
 }
 
 // inWork reports whether the answer of a poll has something that is not done: an entry with the code 115, or a job of
