@@ -18,9 +18,9 @@ func newSubscribeCommand(env *cliEnv) *cobra.Command {
 		Use:   "create NAME",
 		Short: "Subscribe to alerts",
 		Long: `Subscribe to alerts about what you may see. Without --alert these are crash_loop, host_lost,
-limit_exceeded, task_failed, health_failing, start_failed and process_ended; others are restart_failed,
-gave_up, orphaned, policy_changed, foreign_address and topology_left_out. A subscription with
-namespaces or businesses gets no alerts about hosts.
+limit_exceeded, task_failed, health_failing, start_failed, run_failed and process_ended; others are
+restart_failed, gave_up, orphaned, policy_changed, foreign_address and topology_left_out. A subscription
+with namespaces or businesses gets no alerts about hosts.
 
 Alerts of one group arrive together: the first message after --wait, more when there is news after
 --interval, and as long as an alert fires again after --repeat. If your rights change, the next message

@@ -20,6 +20,7 @@ const (
 	kindTaskFailed    = "task_failed"
 	kindHealth        = "health_failing"
 	kindStartFailed   = "start_failed"
+	kindRunFailed     = "run_failed"
 	kindEnded         = "process_ended"
 	kindRestartFailed = "restart_failed"
 	kindGaveUp        = "gave_up"
@@ -33,12 +34,12 @@ const (
 
 // Kinds are the kinds of alerts. A subscription without kinds gets the first ones, up to process_ended.
 func Kinds() []string {
-	return []string{kindCrashLoop, kindHostLost, kindLimit, kindTaskFailed, kindHealth, kindStartFailed, kindEnded,
-		kindRestartFailed, kindGaveUp, kindOrphaned, kindPolicy, kindForeign, kindLeftOut}
+	return []string{kindCrashLoop, kindHostLost, kindLimit, kindTaskFailed, kindHealth, kindStartFailed, kindRunFailed,
+		kindEnded, kindRestartFailed, kindGaveUp, kindOrphaned, kindPolicy, kindForeign, kindLeftOut}
 }
 
 // usualKinds is how many of Kinds a subscription gets that names none.
-const usualKinds = 7
+const usualKinds = 8
 
 // effect is what an event means for alerts.
 type effect struct {
@@ -80,6 +81,13 @@ func effectOf(e *record.Event) effect {
 		if !planned {
 			return effect{begins: kindEnded}
 		}
+	case gozzard.EventRan:
+		switch {
+		case !endedBadly(e):
+			return effect{ends: []string{kindRunFailed}}
+		case !planned:
+			return effect{begins: kindRunFailed}
+		}
 	case gozzard.EventStarted, gozzard.EventRestarted:
 		return effect{ends: up}
 	case gozzard.EventOrphaned:
@@ -92,6 +100,12 @@ func effectOf(e *record.Event) effect {
 		return effect{begins: kindLeftOut, moment: true}
 	}
 	return effect{}
+}
+
+// endedBadly reports whether a run is known not to have ended with the exit code 0.
+func endedBadly(e *record.Event) bool {
+	code, known := e.ExitCode()
+	return e.Signal != "" || known && code != 0
 }
 
 // fingerprint names an alert: what it is about, and its kind. Two moments of the same kind are one alert until it is sent.
@@ -132,6 +146,8 @@ func hasEnded(a *record.Alert, row fleet.Row, known bool, now time.Time) (why st
 		return "nothing wants the process to run", true
 	case a.Kind == kindCrashLoop || a.Kind == kindGaveUp:
 		return "the process runs steadily", runs && now.Sub(time.Unix(st.StartedAt, 0)) >= steadyTime
+	case a.Kind == kindRunFailed:
+		return "the newest run ended well", row.Condition == gozzard.ConditionScheduled
 	case a.Kind == kindHealth:
 		return "the health check passes", runs && st.Health != gozzard.HealthFailing
 	case a.Kind == kindLimit:

@@ -51,7 +51,7 @@ func wordsIn(language string) *words {
 		return &words{colon: "：", comma: "，", part: "；", firing: "告警", resolved: "已恢复", repeated: "仍未恢复", left: "另有 %d 条未列出", since: "开始于 %s",
 			until: "结束于 %s，持续 %s", host: "主机", process: "进程", file: "文件", task: "任务", test: "这是一条测试消息：该接收方工作正常",
 			kinds: map[string]string{kindTest: "测试", kindCrashLoop: "反复崩溃", kindHostLost: "主机失联", kindLimit: "超出资源限制", kindTaskFailed: "任务失败",
-				kindHealth: "健康检查失败", kindStartFailed: "启动失败", kindEnded: "进程退出", kindRestartFailed: "重启失败",
+				kindHealth: "健康检查失败", kindStartFailed: "启动失败", kindRunFailed: "运行失败", kindEnded: "进程退出", kindRestartFailed: "重启失败",
 				kindGaveUp: "已放弃重启", kindOrphaned: "主进程退出，其余进程仍在运行", kindPolicy: "主机策略变更", kindForeign: "上报了不属于本机的地址",
 				kindLeftOut: "部分拓扑未采用"}}
 	}
@@ -59,7 +59,7 @@ func wordsIn(language string) *words {
 		until: "until %s, for %s", host: "host", process: "process", file: "file", task: "task",
 		test: "This is a test message: the receiver works",
 		kinds: map[string]string{kindTest: "test", kindCrashLoop: "crash loop", kindHostLost: "host lost", kindLimit: "limit exceeded",
-			kindTaskFailed: "task failed", kindHealth: "health check failing", kindStartFailed: "start failed",
+			kindTaskFailed: "task failed", kindHealth: "health check failing", kindStartFailed: "start failed", kindRunFailed: "run failed",
 			kindEnded: "process ended", kindRestartFailed: "restart failed", kindGaveUp: "restarts given up",
 			kindOrphaned: "main process ended, others still run", kindPolicy: "policy of the host changed",
 			kindForeign: "addresses of others reported", kindLeftOut: "part of the topology not taken over"}}

@@ -118,28 +118,45 @@ func (e *Engine) lookAtRows(ctx context.Context, after int64) (last int64, err e
 		return rows[len(rows)-1].Seq, nil
 	}
 
-	// Say which process they are about, if it is one. A task that is gone by now has no items.
+	// Record those that people care for, with the position at the end of the step: if the server ends in between, they come again.
+	if events, err = e.ofChanges(ctx, events, tasks); err != nil {
+		return 0, err
+	}
+	if len(events) > 0 {
+		if _, err := e.o.Store.AddEvents(ctx, events); err != nil {
+			return 0, err
+		}
+		e.o.Plane.NotifyEvents()
+	}
+	return rows[len(rows)-1].Seq, nil
+}
+
+// ofChanges says which process failed tasks are about, if it is one, and leaves out those that only asked: nobody is paged because a
+// question has no answer. A task that is gone by now has no items.
+func (e *Engine) ofChanges(ctx context.Context, events []record.Event, tasks []gozzard.TaskSeq) (told []record.Event, err error) {
 	items, err := e.o.Store.TaskItems(ctx, tasks)
 	if err != nil {
-		return 0, err
+		return nil, err
 	}
-	for i := range events {
-		if list := items[tasks[i]]; len(list) > 0 {
-			events[i].Key = commonKey(list)
-			did := list[0].Action.String()
-			if list[0].Action == gozzard.ActionConfigure { // nobody types the name of that action
-				did = "writing files"
-			}
-			events[i].Message = did + ": " + events[i].Message
+	for i, ev := range events {
+		list := items[tasks[i]]
+		if len(list) == 0 {
+			told = append(told, ev)
+			continue
 		}
-	}
 
-	// Record them with the position at the end of the step: if the server ends in between, they come again.
-	if _, err := e.o.Store.AddEvents(ctx, events); err != nil {
-		return 0, err
+		action := list[0].Action
+		if action.ReadOnly() {
+			continue
+		}
+		did := action.String()
+		if action == gozzard.ActionConfigure { // nobody types the name of that action
+			did = "writing files"
+		}
+		ev.Key, ev.Message = commonKey(list), did+": "+ev.Message
+		told = append(told, ev)
 	}
-	e.o.Plane.NotifyEvents()
-	return rows[len(rows)-1].Seq, nil
+	return told, nil
 }
 
 // failedOf counts the attempts that failed in the counts of an audit row, such as "ok=3,failed=1,noted=2".

@@ -83,6 +83,32 @@ func TestAlertsReachReceivers(t *testing.T) {
 	}
 }
 
+// TestRunFailedAlert: the run of a process that is not started again ends badly, and the receiver gets it, although the process may end.
+// It is over when a run ends well. Nobody gets an alert because a query has failed.
+func TestRunFailedAlert(t *testing.T) {
+	s := ft.StartServer(t, "", "--notify-allow", "127.0.0.0/8")
+	h := newHook(t)
+	cli(t, s, "notify", "receivers", "create", "hook", "--receiver-kind", "webhook", "--to-url", h.URL, "--secret-file",
+		secretFile(t, secret))
+	cli(t, s, "notify", "subscriptions", "create", "usual", "--receiver", "hook", "--wait", "1s", "--interval", "1s")
+	cli(t, s, "conform", "--api", "gse") // asks for a process on a host that is not there
+
+	startAgent(t, s, 1)
+	start(t, s, 1, "job", "echo $$ > pid; test ! -e once || exec sleep 2; touch once; (sleep 3; kill -9 $$) & exec sleep 10000",
+		ft.J{"auto_type": 2})
+	h.await(t, "run_failed", "job", "firing")
+	cli(t, s, "start", "job", "-n", "shop")
+	h.await(t, "run_failed", "job", "resolved")
+
+	for _, m := range h.got() {
+		for _, a := range m.Alerts {
+			if a.Labels["kind"] == "task_failed" {
+				t.Errorf("a query has failed, and the receiver gets %+v", a)
+			}
+		}
+	}
+}
+
 // TestServerKilledLosesNoAlert: the server is killed again and again while processes end. In the end the receiver knows of
 // each, and got nearly nothing twice.
 func TestServerKilledLosesNoAlert(t *testing.T) {
