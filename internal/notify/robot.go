@@ -103,7 +103,7 @@ func accepted(answer []byte) error {
 
 // markdown is a message as Markdown of at most max bytes. Whole lines are left out if there are too many.
 func (h *robot) markdown(m *Message, max int) string {
-	head := "**" + plain(title(h.w, m, 300)) + "**"
+	head := "**" + h.plainLine(title(h.w, m, 300)) + "**"
 	list := lines(h.w, m, robotLines)
 	if m.Test {
 		list = nil
@@ -115,7 +115,7 @@ func (h *robot) markdown(m *Message, max int) string {
 			shown = append(append([]string{}, list[:n]...), fmt.Sprintf(h.w.left, m.Total()-n))
 		}
 		for _, l := range shown {
-			text += "\n> " + plain(l)
+			text += "\n> " + h.plainLine(l)
 		}
 		if len(text) <= max || n == 0 {
 			return cut(text, max)
@@ -123,10 +123,21 @@ func (h *robot) markdown(m *Message, max int) string {
 	}
 }
 
+// plainLine is a title or a line whose text means nothing in Markdown. The mark at its beginning is of this package, and
+// stays.
+func (h *robot) plainLine(s string) string {
+	mark, text, marked := strings.Cut(s, h.w.closing)
+	if !marked {
+		return plain(s)
+	}
+	return mark + h.w.closing + plain(text)
+}
+
 // plain makes a text mean nothing in Markdown: what would begin a link, a mention, code or an emphasis becomes the
-// similar character of full width. These services have no way to escape one.
+// similar character of full width. These services have no way to escape one. Parentheses mean something after a bracket
+// only.
 func plain(s string) string {
-	return strings.NewReplacer("<", "＜", ">", "＞", "`", "｀", "*", "＊", "[", "［", "]", "］", "(", "（", ")", "）", "~", "～",
+	return strings.NewReplacer("<", "＜", ">", "＞", "`", "｀", "*", "＊", "[", "［", "]", "］", "~", "～",
 		"#", "＃", "@", "＠", "|", "｜", "\\", "＼", "!", "！").Replace(s)
 }
 
@@ -140,7 +151,7 @@ func (h *robot) dingTalk(m *Message) any {
 	// its Markdown joins lines that have no empty line between them
 	text := strings.ReplaceAll(h.markdown(m, dingTalkText), "\n", "\n\n")
 	return map[string]any{"msgtype": "markdown", "markdown": map[string]any{
-		"title": plain(title(h.w, m, 120)), "text": text}}
+		"title": h.plainLine(title(h.w, m, 120)), "text": text}}
 }
 
 // dingTalkURL is the address with the signature: HMAC-SHA256 of the time in milliseconds, a line break and the secret, by
@@ -175,6 +186,9 @@ func (h *robot) feishu(m *Message) any {
 			break
 		}
 		content = append(content, []any{map[string]string{"tag": "text", "text": l}})
+	}
+	if len(content) == 0 { // Feishu takes no message without a line, and a test has none
+		content = append(content, []any{map[string]string{"tag": "text", "text": title(h.w, m, 300)}})
 	}
 	body := map[string]any{"msg_type": "post", "content": map[string]any{"post": map[string]any{language: map[string]any{
 		"title": title(h.w, m, 300), "content": content}}}}

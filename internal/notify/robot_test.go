@@ -162,7 +162,12 @@ func TestRobots(t *testing.T) {
 					!strings.Contains(text, "60") {
 					t.Errorf("the text is %q", text)
 				}
-				if rest := strings.ReplaceAll(strings.ReplaceAll(text, "\n> ", "\n"), "**", ""); markdown &&
+				mark := map[string]string{"en": "[Gozzard] firing 60: ", "zh": "【Gozzard】告警 60："}[language]
+				if !strings.HasPrefix(strings.TrimPrefix(text, "**"), mark) {
+					t.Errorf("the text does not begin with %q: %q", mark, text)
+				}
+				ours := strings.NewReplacer("\n> ", "\n", "**", "", "[Gozzard] ", "", "[firing] ", "")
+				if rest := ours.Replace(text); markdown &&
 					(strings.ContainsAny(rest, "<>`[]*@#") || strings.Count(text, "**") != 2) {
 					t.Errorf("the text has markup: %q", text)
 				}
@@ -187,4 +192,22 @@ func TestRobotThatRejects(t *testing.T) {
 		n, err := r.store.Backlogs(t.Context())
 		return err == nil && n[id].Waiting == 0
 	})
+}
+
+// TestFeishuTest: a test message to Feishu has a line, which Feishu wants, and the mark of its language.
+func TestFeishuTest(t *testing.T) {
+	for language, want := range map[string]string{"en": "[Gozzard] This is a test message: the receiver works",
+		"zh": "【Gozzard】这是一条测试消息：该接收方工作正常"} {
+		r := newRig(t)
+		b := newBox(t, `{"code":0,"msg":"success"}`)
+		id := r.receiver(record.Receiver{Name: "robot", Kind: record.ReceiverFeishu, Settings: record.ReceiverSettings{URL: b.URL,
+			Language: language}})
+		r.run()
+		if _, _, err := r.engine.Test(t.Context(), r.admin, id); err != nil {
+			t.Fatal(err)
+		}
+		if got := b.got(); len(got) != 1 || !strings.Contains(got[0], `"content":[[{"tag":"text","text":"`+want+`"}]]`) {
+			t.Errorf("the message is %q", got)
+		}
+	}
 }

@@ -34,6 +34,10 @@ type words struct {
 	colon    string
 	comma    string
 	part     string              // between the parts of a line
+	opening  string              // before a mark, such as the state of an alert
+	closing  string              // after it
+	opened   string              // before what stands in parentheses
+	closed   string              // after it
 	said     func(string) string // what an agent or the server wrote, in this language
 }
 
@@ -48,14 +52,17 @@ func (e *Engine) wordsOf(language string) *words {
 
 func wordsIn(language string) *words {
 	if language == chinese {
-		return &words{colon: "：", comma: "，", part: "；", firing: "告警", resolved: "已恢复", repeated: "仍未恢复", left: "另有 %d 条未列出", since: "开始于 %s",
+		return &words{colon: "：", comma: "，", part: "；", opening: "【", closing: "】", opened: "（", closed: "）",
+			firing: "告警", resolved: "已恢复", repeated: "仍未恢复", left: "另有 %d 条未列出", since: "开始于 %s",
 			until: "结束于 %s，持续 %s", host: "主机", process: "进程", file: "文件", task: "任务", test: "这是一条测试消息：该接收方工作正常",
 			kinds: map[string]string{kindTest: "测试", kindCrashLoop: "反复崩溃", kindHostLost: "主机失联", kindLimit: "超出资源限制", kindTaskFailed: "任务失败",
-				kindHealth: "健康检查失败", kindStartFailed: "启动失败", kindRunFailed: "运行失败", kindEnded: "进程退出", kindRestartFailed: "重启失败",
-				kindGaveUp: "已放弃重启", kindOrphaned: "主进程退出，其余进程仍在运行", kindPolicy: "主机策略变更", kindForeign: "上报了不属于本机的地址",
+				kindHealth: "健康检查失败", kindStartFailed: "启动失败", kindRunFailed: "运行失败", kindEnded: "进程退出", kindRestartFailed: "拉起失败",
+				kindGaveUp: "已放弃拉起", kindOrphaned: "主进程退出，其余进程仍在运行", kindPolicy: "主机策略变更", kindForeign: "上报了不属于本机的地址",
 				kindLeftOut: "部分拓扑未采用"}}
 	}
-	return &words{colon: ": ", comma: ", ", part: "; ", said: func(text string) string { return text }, firing: "firing", resolved: "resolved", repeated: "still firing", left: "%d more are not listed", since: "since %s",
+	return &words{colon: ": ", comma: ", ", part: "; ", opening: "[", closing: "] ", opened: " (", closed: ")",
+		said:   func(text string) string { return text },
+		firing: "firing", resolved: "resolved", repeated: "still firing", left: "%d more are not listed", since: "since %s",
 		until: "until %s, for %s", host: "host", process: "process", file: "file", task: "task",
 		test: "This is a test message: the receiver works",
 		kinds: map[string]string{kindTest: "test", kindCrashLoop: "crash loop", kindHostLost: "host lost", kindLimit: "limit exceeded",
@@ -81,12 +88,12 @@ func annotationsOf(w *words, a *record.Alert) map[string]string {
 func subject(w *words, a *record.Alert) string {
 	var parts []string
 	if path, ok := strings.CutPrefix(a.Key.Name, "file:"); ok { // gozzard.FileKey
-		parts = append(parts, w.file+" "+clean(path, maxText)+" ("+clean(a.Key.Namespace, maxText)+")")
+		parts = append(parts, w.file+" "+clean(path, maxText)+w.inParentheses(clean(a.Key.Namespace, maxText)))
 	} else if a.Key.Namespace != "" || a.Key.Name != "" {
 		parts = append(parts, w.process+" "+clean(a.Key.Namespace+"."+a.Key.Name, maxText))
 	}
 	if a.Agent != "" {
-		parts = append(parts, w.host+" "+hostText(a))
+		parts = append(parts, w.host+" "+hostText(w, a))
 	}
 	if a.Task != "" {
 		parts = append(parts, w.task+" "+clean(a.Task, 64))
@@ -94,21 +101,26 @@ func subject(w *words, a *record.Alert) string {
 	return strings.Join(parts, w.comma)
 }
 
-func hostText(a *record.Alert) string {
+func hostText(w *words, a *record.Alert) string {
 	name := string(a.Agent)
 	if a.Addr.IP.IsValid() {
 		name = a.Addr.String()
 	}
 	if a.Hostname != "" {
-		name += " (" + a.Hostname + ")"
+		name += w.inParentheses(a.Hostname)
 	}
 	return clean(name, maxText)
 }
 
+// mark is a word at the beginning of a line: of ours, never from outside.
+func (w *words) mark(word string) string { return w.opening + word + w.closing }
+
+func (w *words) inParentheses(text string) string { return w.opened + text + w.closed }
+
 // title is a message in one line.
 func title(w *words, m *Message, max int) string {
 	if m.Test {
-		return cut("[Gozzard] "+w.test, max)
+		return cut(w.mark("Gozzard")+w.test, max)
 	}
 
 	// How many alerts of which state.
@@ -127,7 +139,7 @@ func title(w *words, m *Message, max int) string {
 			kinds = append(kinds, k)
 		}
 	}
-	text := fmt.Sprintf("[Gozzard] %s %d%s%s", state, max1(m.Firing, m.Resolved), w.colon, strings.Join(kinds, w.comma))
+	text := fmt.Sprintf("%s%s %d%s%s", w.mark("Gozzard"), state, max1(m.Firing, m.Resolved), w.colon, strings.Join(kinds, w.comma))
 	if len(m.Alerts) == 1 {
 		text += w.colon + subject(w, &m.Alerts[0])
 	} else if ns := m.Group["namespace"]; ns != "" {
@@ -155,7 +167,7 @@ func lines(w *words, m *Message, max int) (list []string) {
 			state = w.resolved
 			when = fmt.Sprintf(w.until, moment(a.Ends), a.Ends.Sub(a.Starts).Round(time.Second))
 		}
-		text := fmt.Sprintf("[%s] %s%s%s%s%s", state, w.kinds[a.Kind], w.colon, subject(w, a), w.part, when)
+		text := fmt.Sprintf("%s%s%s%s%s%s", w.mark(state), w.kinds[a.Kind], w.colon, subject(w, a), w.part, when)
 		if a.Message != "" {
 			text += w.part + w.said(a.Message)
 		}

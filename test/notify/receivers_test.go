@@ -272,7 +272,7 @@ func TestAlertmanagerAndMail(t *testing.T) {
 				t.Errorf("a header was added: %v", h)
 			}
 		}
-		if !strings.HasPrefix(subject, "[Gozzard] ") || !strings.ContainsAny(subject, "告警已恢复") {
+		if !strings.HasPrefix(subject, "【Gozzard】") || !strings.ContainsAny(subject, "告警已恢复") {
 			t.Errorf("the subject is %q", subject)
 		}
 	}
