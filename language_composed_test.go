@@ -15,7 +15,8 @@ var composedTexts = map[string]string{
 	// Of alerts.
 	"started": "internal/supervise/events.go", "the process ended with an exit status that is not known": "internal/supervise/words.go",
 	"too many newer messages wait for this receiver": "internal/sqlstore/notify_message.go",
-	"%s: %d of %d attempts failed: %s":               "internal/notify/watch.go",
+	"%s: %d of %d attempts failed: %s":               "internal/notify/watch.go", "%d of %d attempts failed: %s": "internal/notify/watch.go",
+	"%s: %d of %d attempts failed": "internal/notify/watch.go",
 
 	// The place of an answer.
 	"host %s: %s": "internal/control/draft.go",
@@ -24,6 +25,7 @@ var composedTexts = map[string]string{
 	"security": "internal/importer/importer.go", "check": "internal/importer/importer.go", "note": "internal/importer/importer.go",
 
 	// Errors of the client, and of the record.
+	"there is no token %q":    "internal/auth/accounts.go",
 	"the audit has no row %d": "internal/sqlstore/audit_find.go",
 	"internal error; the server's log has its cause under this request id %s": "client/error.go", "no answer from %s: %s": "client/call.go",
 
@@ -40,6 +42,17 @@ var composedTexts = map[string]string{
 	"new template": "internal/configfile/apply.go", "%s: %q, was %q": "internal/configfile/apply.go",
 	"content: %d bytes, had %d": "internal/configfile/apply.go", "bindings: %d added, %d removed": "internal/configfile/apply.go",
 	"host %s of service instance %d is not in the fleet": "internal/control/business_warn.go",
+
+	"line %d: %s: division by zero": "internal/mako/op.go", "line %d: %s: Undefined": "internal/mako/run.go",
+	"division by zero": "internal/mako/op.go",
+
+	// Of a library.
+	"failed to decrypt and authenticate payload chunk: %s": "internal/backup/archive.go", "failed to decrypt and authenticate payload chunk": "internal/backup/archive.go",
+
+	// Why a health check that is no command fails.
+	"health: dial tcp %s: connect: %s": "internal/host/probe.go", "health: dial tcp %s: %s": "internal/host/probe.go",
+	"health: Get %q: dial tcp %s: connect: %s": "internal/host/probe.go", "health: Get %q: dial tcp %s: %s": "internal/host/probe.go",
+	"health: Get %q: read tcp %s: %s": "internal/host/probe.go", "health: Get %q: %s": "internal/host/probe.go",
 
 	// Verdicts, and what follows in them.
 	"already running: %s": "state_message.go", "not running: %s": "state_message.go", "still running: %s": "state_message.go",

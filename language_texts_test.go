@@ -16,7 +16,7 @@ import (
 // libraryTexts have the words of the libraries that read the command line and YAML, and those of Go's library and of the
 // system.
 var libraryTexts = []string{"internal/language/zh/cli-cobra.po", "internal/language/zh/cli-system.po",
-	"internal/language/zh/cli-yaml.po"}
+	"internal/language/zh/cli-verdict-system.po", "internal/language/zh/cli-yaml.po"}
 
 // textFolders are the folders whose texts reach a person at the command line. Of a folder, all sentences count, or those
 // of some files only. calls restricts them to what becomes an error or a fault.
@@ -29,6 +29,8 @@ var textFolders = []struct {
 	{folder: ".", files: []string{"audit.go", "audit_content.go", "event.go", "label.go", "operation.go", "rights_check.go",
 		"state_message.go", "verdict.go"}}, // the help has the kinds of events
 	{folder: "internal/doctor"},
+	{folder: "internal/backup", calls: true},
+	{folder: "internal/backup", files: []string{"archive.go", "create.go", "key.go", "manifest.go", "place.go", "restore.go"}},
 	{folder: "internal/record", files: []string{"survey.go"}},
 	{folder: "internal/signing", files: []string{"signerfile.go"}},
 	{folder: "internal/sqlstore", files: []string{"file.go", "files.go", "lock.go", "sqlite.go", "sums.go", "sums_check.go", "wal.go"},
@@ -89,19 +91,10 @@ var textFolders = []struct {
 // plainTexts are texts of the command line that stay as they are: names of fields, states, and what is typed.
 var plainTexts = map[string]string{
 	// The value of a field in a view of several lines. Its name is a word like the header of a column.
-	"open for %s (number %d)":         inField,
-	"none for %s":                     inField,
-	", since the agent started":       inField,
-	"root rejected":                   inField,
-	"root allowed":                    inField,
-	"%d (uid %d, mode %s), up for %s": inField,
-	"%s connections of other accounts to the local socket": inField,
-	"%s, cloud %d, %s": inField,
-	"%s, epoch %d":     inField,
-	"%s at %d":         inField,
-	"until %s":         inField,
-	"%s (row %d)":      inField,
-	"of row":           inField,
+	"%s (row %d)": inField,
+	"%s at %d":    inField,
+	"%s ago":      inField,
+	"of row":      inField,
 	"%s %s/%s on %d host(s), account %s, definition %.12s": inField,
 	"definition %s:\n  %s\n":                               inField,
 	"hosts (%d):\n":                                        inField,
@@ -109,11 +102,9 @@ var plainTexts = map[string]string{
 	"external signer":                                      inField,
 	"signing %d":                                           inField,
 	"next authority":                                       inField,
-	" and %d more":                                         inField,
 
 	"open files":          inField,
 	"signing key":         inField,
-	"%s ago":              inField,
 	" (named by the app)": inField,
 	"alone and apps":      inField,
 	"app %s":              inField,
@@ -123,8 +114,6 @@ var plainTexts = map[string]string{
 	"uid %s":              inField,
 	"set %s":              inField,
 	"pid %s":              inField,
-	"code %s":             inField,
-	"%s (core dumped)":    inField,
 	"%s (was %s)":         inField,
 	"in %s":               inField,
 	"%s on %s":            inField,
@@ -132,26 +121,18 @@ var plainTexts = map[string]string{
 	"%s %s, %s ago":       inField,
 
 	// The view of status.
-	"processes   %s on %s":               inField,
+	"processes   %s":                     inField,
 	"states      %s":                     inField,
 	"restarts    %s":                     inField,
 	"versions    %s":                     inField,
-	"out of memory":                      inField,
-	"core dumped":                        inField,
-	"code not known":                     inField,
 	"the server has no definition of it": inField,
 	"next start":                         inField,
 	"next run":                           inField,
 	"last run":                           inField,
-	"%s when it is above a limit":        inField,
-	"%s open files":                      inField,
-	"%s samples in a row":                inField,
-	"enforced by the kernel: %s":         inField,
 	"last exit":                          inField,
 	"%s, restart: never":                 typed, // a key of a definition
 	" && mv %s %s":                       typed, // a command
 	"memory %s":                          inField,
-	"cpu %s cores":                       inField,
 	"cpu %s":                             inField,
 
 	// Why a value of a flag is not completed. Only a test reads it.

@@ -30,9 +30,9 @@ func TestJoined(t *testing.T) {
 		"start_cmd was ended by SIGSEGV":                        "start_cmd 被 SIGSEGV 终止",
 		"start_cmd was ended by SIGSEGV; last output: x":        "start_cmd 被 SIGSEGV 终止；最后的输出：x",
 		"start_cmd exited with 7 and printed nothing":           "start_cmd 的退出码为 7，没有输出",
-		"crash loop: 3 exits, next start in 5 s: exited with 1": "反复崩溃：3 次退出，5 s 后再次启动：退出码为 1",
-		"crash loop: 3 exits, next start in 5 s: exited with 1; last output: Address already in use": "反复崩溃：3 次退出，" +
-			"5 s 后再次启动：退出码为 1；最后的输出：Address already in use",
+		"crash loop: 3 exits, next start in 5 s: exited with 1": "反复崩溃：3 次退出或启动失败，5 s 后再次拉起：退出码为 1",
+		"crash loop: 3 exits, next start in 5 s: exited with 1; last output: Address already in use": "反复崩溃：3 次退出或启动失败，" +
+			"5 s 后再次拉起：退出码为 1；最后的输出：Address already in use",
 		"health_cmd exited with 2: cannot connect": "health_cmd 的退出码为 2：cannot connect",
 		"cpu 12.5 % is over its limit of 10 % in 3 samples in a row; restarted": "cpu 12.5 % 连续 3 次采样超过限制 10 %；" +
 			"重启",
@@ -52,6 +52,17 @@ func TestJoined(t *testing.T) {
 		"cannot run start_cmd: cannot run as nobody2: no such user on this host": "无法执行 start_cmd：无法以 nobody2 的身份运行：" +
 			"本机没有该用户",
 		"not permitted: app half may not stop processes of demo here": "无权限：应用 half 无权在此主机上对 demo 的进程执行 stop",
+		"cannot restart redis, which was not running: no such config": "无法拉起 redis（此前未运行）：no such config",
+		"unhealthy: health: Get \"http://127.0.0.1:9999/\": dial tcp 127.0.0.1:9999: connect: connection refused": "不健康：健康检查：" +
+			"请求 \"http://127.0.0.1:9999/\"：连接 127.0.0.1:9999：连接被拒绝",
+		"unhealthy: health: dial tcp [::1]:80: connect: no route to host":           "不健康：健康检查：连接 [::1]:80：没有到该主机的路由",
+		"unhealthy: health: Get \"http://127.0.0.1:1/\": context deadline exceeded": "不健康：健康检查：请求 \"http://127.0.0.1:1/\"：已超时",
+		"restart: 2 of 3 attempts failed: 1 on an unreachable host; 1 with a failed command": "restart：共 3 个目标，失败 2 个：1 个的主机不可达；" +
+			"1 个的命令执行失败",
+		"permission: file /etc/a.conf is not allowed by local policy (files in /p.yaml)": "无权限：本机策略不允许文件 /etc/a.conf（/p.yaml 中的 files）",
+		"pid_file of process 46 cannot be rendered: line 1: ${x}: Undefined: there is no variable x": "进程 46 的 pid_file 渲染失败：第 1 行：" +
+			"${x}：Undefined：没有变量 x",
+		"start: 1 of 3 attempts failed": "start：共 3 个目标，失败 1 个",
 		// What programs print.
 		"cannot start, pid 7":                "cannot start, pid 7",
 		"error: config; line 3: bad; giving": "error: config; line 3: bad; giving",

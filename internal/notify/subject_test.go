@@ -10,9 +10,29 @@ import (
 // TestFailedFiles: an alert about a file names it as a file, not as a process.
 func TestFailedFiles(t *testing.T) {
 	a := record.Alert{Kind: kindTaskFailed, Key: gozzard.FileKey("shop", "/srv/a.conf"), Task: "7"}
-	for language, want := range map[string]string{english: "file /srv/a.conf (shop), task 7", chinese: "文件 /srv/a.conf (shop)，任务 7"} {
+	for language, want := range map[string]string{english: "file /srv/a.conf (shop), task 7", chinese: "文件 /srv/a.conf（shop），任务 7"} {
 		if got := subject(wordsIn(language), &a); got != want {
 			t.Errorf("%s: %q, want %q", language, got, want)
+		}
+	}
+}
+
+// TestWhyFailed: an alert about a task says in words why attempts failed, without those that had nothing to do.
+func TestWhyFailed(t *testing.T) {
+	start, restart := []record.TaskItem{{Action: gozzard.ActionStart}}, []record.TaskItem{{Action: gozzard.ActionRestart}}
+	for _, c := range []struct {
+		outcome string
+		items   []record.TaskItem
+		want    string
+	}{
+		{"already_running=1,ok=3,unreachable=2", start, "2 on an unreachable host"},
+		{"command_failed=4,not_running=1", restart, "4 with a failed command; 1 not running"},
+		{"unreachable=1", nil, "1 on an unreachable host"},
+		{"ok=3,a_new_code=1,refused=x", restart, ""},
+		{"", nil, ""},
+	} {
+		if got := whyFailed(c.outcome, c.items); got != c.want {
+			t.Errorf("%s: %q, want %q", c.outcome, got, c.want)
 		}
 	}
 }

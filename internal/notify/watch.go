@@ -3,6 +3,7 @@ package notify
 import (
 	"context"
 	"fmt"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -102,6 +103,7 @@ func (e *Engine) lookAtRows(ctx context.Context, after int64) (last int64, err e
 	// Find those that failed.
 	var events []record.Event
 	var tasks []gozzard.TaskSeq
+	var outcomes []string
 	for i := range rows {
 		r := &rows[i]
 		counts, ended := strings.CutPrefix(r.Act, "verdicts:")
@@ -111,15 +113,16 @@ func (e *Engine) lookAtRows(ctx context.Context, after int64) (last int64, err e
 		}
 		ev := record.Event{Task: taskname.Parse(r.TaskID), App: r.Caller.App, User: r.Caller.User}
 		ev.Kind, ev.At = gozzard.EventTaskFailed, r.At.UnixMilli()
-		ev.Message = fmt.Sprintf("%d of %d attempts failed: %s", failed, r.Targets, gozzard.Clip(r.Outcome, 200))
+		ev.Message = fmt.Sprintf("%d of %d attempts failed", failed, r.Targets)
 		events, tasks = append(events, ev), append(tasks, gozzard.TaskSeq(r.Ref))
+		outcomes = append(outcomes, r.Outcome)
 	}
 	if len(events) == 0 {
 		return rows[len(rows)-1].Seq, nil
 	}
 
 	// Record those that people care for, with the position at the end of the step: if the server ends in between, they come again.
-	if events, err = e.ofChanges(ctx, events, tasks); err != nil {
+	if events, err = e.ofChanges(ctx, events, tasks, outcomes); err != nil {
 		return 0, err
 	}
 	if len(events) > 0 {
@@ -133,13 +136,17 @@ func (e *Engine) lookAtRows(ctx context.Context, after int64) (last int64, err e
 
 // ofChanges says which process failed tasks are about, if it is one, and leaves out those that only asked: nobody is paged because a
 // question has no answer. A task that is gone by now has no items.
-func (e *Engine) ofChanges(ctx context.Context, events []record.Event, tasks []gozzard.TaskSeq) (told []record.Event, err error) {
+func (e *Engine) ofChanges(ctx context.Context, events []record.Event, tasks []gozzard.TaskSeq, outcomes []string) (
+	told []record.Event, err error) {
 	items, err := e.o.Store.TaskItems(ctx, tasks)
 	if err != nil {
 		return nil, err
 	}
 	for i, ev := range events {
 		list := items[tasks[i]]
+		if why := whyFailed(outcomes[i], list); why != "" {
+			ev.Message += ": " + why
+		}
 		if len(list) == 0 {
 			told = append(told, ev)
 			continue
@@ -169,6 +176,42 @@ func failedOf(counts string) (failed int) {
 		}
 	}
 	return failed
+}
+
+// failedBy says how many attempts failed for a reason.
+var failedBy = map[gozzard.Code]string{
+	gozzard.CodeAlreadyRunning:    "%d already running",
+	gozzard.CodeNotRunning:        "%d not running",
+	gozzard.CodeCheckFailed:       "%d with a process in another state than wanted",
+	gozzard.CodeCommandFailed:     "%d with a failed command",
+	gozzard.CodeNoDefinition:      "%d without a definition",
+	gozzard.CodeRefused:           "%d rejected by the host",
+	gozzard.CodeUnknownAction:     "%d with an unknown action",
+	gozzard.CodeAlreadyRegistered: "%d already registered",
+	gozzard.CodeUnreachable:       "%d on an unreachable host",
+	gozzard.CodeInterrupted:       "%d interrupted by an end of the agent",
+	gozzard.CodeSuperseded:        "%d replaced by a newer operation",
+	gozzard.CodeExpired:           "%d expired before the host had it",
+	gozzard.CodeCancelled:         "%d cancelled before it was sent",
+	gozzard.CodeBusy:              "%d expired while others ran",
+}
+
+// whyFailed says in words why the attempts of a task failed. outcome has the counts by code, such as "ok=3,unreachable=1".
+// Attempts that had nothing to do have not failed.
+func whyFailed(outcome string, items []record.TaskItem) string {
+	var why []string
+	for part := range strings.SplitSeq(outcome, ",") {
+		name, text, _ := strings.Cut(part, "=")
+		code := gozzard.Code(name)
+		n, err := strconv.Atoi(text)
+		if err != nil || failedBy[code] == "" {
+			continue
+		}
+		if !slices.ContainsFunc(items, func(i record.TaskItem) bool { return gozzard.NothingToDo(i.Action, code) }) {
+			why = append(why, fmt.Sprintf(failedBy[code], n))
+		}
+	}
+	return strings.Join(why, "; ")
 }
 
 // commonKey is what the items of a task have in common.

@@ -55,7 +55,7 @@ func (p *Policy) folder(acct account, path string) error {
 	switch {
 	case real == filepath.Clean(path):
 	case acct.root:
-		return p.rejectBecause(setPathPrefixes, "it is "+quoted(real), "folder %s", quoted(path))
+		return p.rejectBecause(setPathPrefixes, "its real path is "+quoted(real), "folder %s", quoted(path))
 	default: // an agent of root can follow links that the account cannot: it does not say where they lead
 		return p.rejectBecause(setPathPrefixes, "a link leads to another place", "folder %s", quoted(path))
 	}
