@@ -186,7 +186,7 @@ var plainTexts = map[string]string{
 	"successor in the group": ruleName, "started, and no name is written": ruleName, "two candidates": ruleName, "younger than the pid file": ruleName,
 
 	"register %s": typed, "start %s": typed, "%snewest: %d:%s\n": typed,
-	"# opens backups of gozzard; made %s\n# public key: %s\n%s\n": typed, "gozzard: %v": typed, "gozzard: %s:": typed,
+	"# opens backups of gozzard; made %s\n# public key: %s\n%s\n": typed, "gozzard: %v": typed, "gozzard: %s": typed,
 	"gozzard %s %s %s/%s\n": typed, "%s %s --credentials %s": typed, "demo remove": typed,
 	"retire CODE": typed, "delete CODE": typed, "disable CODE": typed, "enable CODE": typed, "approve VERSION": typed,
 	"stop VERSION": typed, "remove VERSION": typed, "remove RELAY": typed, "remove LETTER": typed, "remove RECEIVER": typed, "remove SUBSCRIPTION": typed, "retry LETTER": typed, "disable NAME": typed, "enable NAME": typed, "forget-login NAME": typed,

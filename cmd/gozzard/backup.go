@@ -109,6 +109,7 @@ func (env *cliEnv) bytesProgress() backup.Progress {
 	return func(step string, done, total int64) {
 		if now := env.now(); now.Sub(shown) > 200*time.Millisecond {
 			shown = now
+			step = env.chinese.Text(step)
 			text := step + " …"
 			if total > 0 {
 				text = env.text("%s: %d of %d MiB", step, done>>20, total>>20)
