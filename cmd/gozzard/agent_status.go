@@ -33,12 +33,12 @@ func (env *cliEnv) agentStatus(ctx context.Context, c *agentsock.Client, o *outp
 func (env *cliEnv) statusLines(st *agentsock.Status) [][2]string {
 	// The session with the server.
 	now := env.now()
-	session := fmt.Sprintf("open for %s (number %d)", age(now, st.Session.Since), st.Session.Number)
-	if !st.Session.Open {
-		session = "none for " + age(now, st.Session.Since)
-		if st.Session.HeardAt == 0 {
-			session += ", since the agent started"
-		}
+	session := env.text("open for %s (number %d)", age(now, st.Session.Since), st.Session.Number)
+	switch {
+	case !st.Session.Open && st.Session.HeardAt == 0:
+		session = env.text("none for %s, since the agent started", age(now, st.Session.Since))
+	case !st.Session.Open:
+		session = env.text("none for %s", age(now, st.Session.Since))
 	}
 
 	link := "up"
@@ -52,31 +52,30 @@ func (env *cliEnv) statusLines(st *agentsock.Status) [][2]string {
 	// The policy of the host.
 	policy := ""
 	if st.Policy.File != "" {
-		root := "root rejected"
+		policy = env.text("%s (root rejected)", st.Policy.File)
 		if st.Policy.AllowRoot {
-			root = "root allowed"
+			policy = env.text("%s (root allowed)", st.Policy.File)
 		}
-		policy = st.Policy.File + " (" + root + ")"
 	}
 
 	// Connections to the local socket that were closed.
 	rejected := ""
 	if st.Refused > 0 {
-		rejected = strconv.FormatUint(st.Refused, 10) + " connections of other accounts to the local socket"
+		rejected = env.text("%d connections of other accounts to the local socket", st.Refused)
 	}
 
 	// All of it, in the order of the output.
 	lines := [][2]string{
 		{"agent", string(st.Agent)},
 		{"version", st.Version},
-		{"pid", fmt.Sprintf("%d (uid %d, mode %s), up for %s", st.PID, st.UID, st.Mode, age(now, st.StartedAt))},
-		{"host", fmt.Sprintf("%s, cloud %d, %s", st.Hostname, st.Cloud, strings.Join(st.IPs, ", "))},
+		{"pid", env.text("%d (uid %d, mode %s), up for %s", st.PID, st.UID, st.Mode, age(now, st.StartedAt))},
+		{"host", env.text("%s, cloud %d, %s", st.Hostname, st.Cloud, env.names(st.IPs))},
 		{"server", st.Server},
 		{"session", session},
 		{"link", link},
 		{"heard", moment(st.Session.HeardAt)},
-		{"key", fmt.Sprintf("%s, epoch %d", st.Key.ID, st.Key.Epoch)},
-		{"certificate", untilText(st.Certificate)},
+		{"key", env.text("%s, epoch %d", st.Key.ID, st.Key.Epoch)},
+		{"certificate", env.untilText(st.Certificate)},
 		{"policy", policy},
 		{"processes", strconv.Itoa(st.Processes)},
 		{"journal", fmt.Sprintf("%s at %d", st.Journal.ID, st.Journal.LSN)},
@@ -91,9 +90,9 @@ func (env *cliEnv) statusLines(st *agentsock.Status) [][2]string {
 }
 
 // untilText is the end of a certificate. 0 is unknown and gives "".
-func untilText(unix int64) string {
+func (env *cliEnv) untilText(unix int64) string {
 	if unix <= 0 {
 		return ""
 	}
-	return "until " + moment(unix)
+	return env.text("until %s", moment(unix))
 }

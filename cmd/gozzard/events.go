@@ -198,11 +198,11 @@ func (env *cliEnv) eventText(e *client.Event, parts ...string) string {
 
 	switch {
 	case e.Signal != "" && e.Core:
-		parts = append(parts, e.Signal+" (core dumped)")
+		parts = append(parts, e.Signal+env.text(" (core dumped)"))
 	case e.Signal != "":
 		parts = append(parts, e.Signal)
 	case e.Code != nil:
-		parts = append(parts, "code "+strconv.Itoa(*e.Code))
+		parts = append(parts, env.text("code %d", *e.Code))
 	}
 
 	if e.Message != "" {

@@ -97,6 +97,22 @@ func (env *cliEnv) clauses(list []string) string {
 	return strings.Join(list, "，")
 }
 
+// inParentheses is an addition to a text, with the parentheses of the language.
+func (env *cliEnv) inParentheses(text string) string {
+	if env.chinese == nil {
+		return " (" + text + ")"
+	}
+	return "（" + text + "）"
+}
+
+// colon stands between a text and what follows it, in the language.
+func (env *cliEnv) colon() string {
+	if env.chinese == nil {
+		return ": "
+	}
+	return "："
+}
+
 // listError is an error with a list in it. The list is translated, too.
 type listError struct {
 	error
@@ -179,7 +195,10 @@ func exampleText(chinese *language.Catalogue, example string) string {
 }
 
 // usageDefault finds the default value that follows the text of a flag.
-var usageDefault = regexp.MustCompile(`(?m)\(default .*\)$`)
+var usageDefault = regexp.MustCompile(`(?m)\x20?\(default .*\)$`)
+
+// usageWords are those words in a line of usage that are not typed.
+var usageWords = strings.NewReplacer(" [flags]", " [参数]", " [command]", " [命令]")
 
 // writeUsage prints what cobra prints, with its own words in Chinese: they stand alone on their lines.
 func writeUsage(cmd *cobra.Command, usage func(*cobra.Command) error, chinese *language.Catalogue) error {
@@ -194,10 +213,12 @@ func writeUsage(cmd *cobra.Command, usage func(*cobra.Command) error, chinese *l
 		return err
 	}
 
-	text := usageDefault.ReplaceAllStringFunc(b.String(), chinese.Message)
+	text := usageDefault.ReplaceAllStringFunc(b.String(), func(s string) string { return chinese.Message(strings.TrimSpace(s)) })
 	for line := range strings.Lines(text) {
 		if plain, end := strings.CutSuffix(line, "\n"); end && !strings.HasPrefix(line, " ") {
 			line = chinese.Message(plain) + "\n"
+		} else if strings.HasPrefix(line, "  gozzard ") {
+			line = usageWords.Replace(line)
 		}
 		if _, err := fmt.Fprint(out, line); err != nil {
 			return err

@@ -27,14 +27,14 @@ type definitionKeys struct {
 // definitionLines are the lines about what the process is.
 func (env *cliEnv) definitionLines(p *client.Process, parts *processParts) [][2]string {
 	d := &parts.definition
-	check := keyText(d.Health)
+	check := env.keyText(d.Health)
 	if check != "" && isUp(p) && p.Health == "" {
 		check += env.text(": it has not run yet")
 	}
 	lines := [][2]string{
 		{"check", check},
-		{"limits", d.limitText()},
-		{"rlimits", keyText(d.Rlimits)},
+		{"limits", env.limitText(d)},
+		{"rlimits", env.keyText(d.Rlimits)},
 		{"command", d.Command},
 		{"folder", d.Folder},
 		{"user", d.User},
@@ -63,29 +63,29 @@ func kindText(kind string) string {
 }
 
 // limitText lists the limits of a definition.
-func (d *definitionKeys) limitText() string {
+func (env *cliEnv) limitText(d *definitionKeys) string {
 	var parts []string
 	if d.Memory != nil {
 		parts = append(parts, "memory "+fmt.Sprint(d.Memory))
 	}
 	if _, ok := d.CPU.(float64); ok {
-		parts = append(parts, "cpu "+valueText(d.CPU)+" cores")
+		parts = append(parts, env.text("cpu %s cores", valueText(d.CPU)))
 	} else if d.CPU != nil {
 		parts = append(parts, "cpu "+fmt.Sprint(d.CPU))
 	}
 	for _, key := range slices.Sorted(maps.Keys(d.Limits)) {
-		parts = append(parts, moreLimit(key, d.Limits[key]))
+		parts = append(parts, env.moreLimit(key, d.Limits[key]))
 	}
-	return strings.Join(parts, ", ")
+	return env.clauses(parts)
 }
 
 // keyText is an object of a definition in a line, such as "interval 5s, tcp 6379".
-func keyText(object map[string]any) string {
+func (env *cliEnv) keyText(object map[string]any) string {
 	var parts []string
 	for _, key := range slices.Sorted(maps.Keys(object)) {
 		parts = append(parts, key+" "+valueText(object[key]))
 	}
-	return strings.Join(parts, ", ")
+	return env.clauses(parts)
 }
 
 // valueText is a value of a definition. Large numbers keep their digits.
@@ -96,18 +96,24 @@ func valueText(value any) string {
 	return fmt.Sprint(value)
 }
 
+// wholeNumber is a number of a definition, which JSON has as a float.
+func wholeNumber(value any) int64 {
+	n, _ := value.(float64)
+	return int64(n)
+}
+
 // moreLimit is one key of the object limits of a definition in words.
-func moreLimit(key string, value any) string {
+func (env *cliEnv) moreLimit(key string, value any) string {
 	text := valueText(value)
 	switch key {
 	case "act":
-		return text + " when it is above a limit"
+		return env.text("%s when it is above a limit", text)
 	case "files":
-		return text + " open files"
+		return env.text("%d open files", wholeNumber(value))
 	case "samples":
-		return text + " samples in a row"
+		return env.text("%d samples in a row", wholeNumber(value))
 	case "enforce":
-		return "enforced by the kernel: " + yesNo(value == true)
+		return env.text("enforced by the kernel: %s", yesNo(value == true))
 	}
 	return key + " " + text
 }

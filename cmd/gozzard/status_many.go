@@ -65,31 +65,35 @@ func (env *cliEnv) summarize(rows []client.Process, p painter) []string {
 		restarts += r.Restarts
 	}
 
+	on := env.text("%d on %d hosts", len(rows), len(hosts))
+	if len(hosts) == 1 {
+		on = env.text("%d on 1 host", len(rows))
+	}
 	lines := []string{
-		"processes   " + strconv.Itoa(len(rows)) + " on " + counted(len(hosts), "host"),
+		"processes   " + on,
 		"states      " + countText(countStates(rows), p),
 		"restarts    " + strconv.Itoa(restarts),
 	}
 	if len(versions) > 0 {
-		lines = append(lines, "versions    "+versionText(versions))
+		lines = append(lines, "versions    "+env.versionText(versions))
 	}
 	return lines
 }
 
 // versionText lists versions, the most frequent first.
-func versionText(counts map[string]int) string {
+func (env *cliEnv) versionText(counts map[string]int) string {
 	order := slices.SortedFunc(maps.Keys(counts), func(a, b string) int {
 		return cmp.Or(cmp.Compare(counts[b], counts[a]), cmp.Compare(a, b))
 	})
 	var parts []string
 	for i, v := range order {
 		if i == maxVersionsShown {
-			parts = append(parts, fmt.Sprintf("and %d more", len(order)-i))
+			parts = append(parts, env.text("and %d more", len(order)-i))
 			break
 		}
-		parts = append(parts, fmt.Sprintf("%s (%d)", printable(v), counts[v]))
+		parts = append(parts, printable(v)+env.inParentheses(strconv.Itoa(counts[v])))
 	}
-	return strings.Join(parts, ", ")
+	return env.clauses(parts)
 }
 
 // statusTable is the table of processes with the reasons of their states.
@@ -98,9 +102,9 @@ func (env *cliEnv) statusTable(rows []client.Process, p painter) *textTable {
 	for i := range rows {
 		r := &rows[i]
 		live := env.liveCells(r, true)
-		exit := exitText(r.Exit)
+		exit := env.exitText(r.Exit)
 		if exit != "" && !r.Exit.At.IsZero() {
-			exit += ", " + ago(since(env.now(), r.Exit.At.Time))
+			exit += env.text(", %s ago", since(env.now(), r.Exit.At.Time))
 		}
 		message := r.Message
 		if r.State == client.StateUnhealthy && r.HealthMessage != "" {
@@ -125,27 +129,27 @@ func shorten(s string, n int) string {
 }
 
 // exitText is how a process ended, "" if that is not known.
-func exitText(e *client.Exit) string {
+func (env *cliEnv) exitText(e *client.Exit) string {
 	if e == nil {
 		return ""
 	}
-	parts := []string{endText(e.Code, e.Signal)}
+	parts := []string{env.endText(e.Code, e.Signal)}
 	if e.OOM {
-		parts = append(parts, "out of memory")
+		parts = append(parts, env.text("out of memory"))
 	}
 	if e.Core {
-		parts = append(parts, "core dumped")
+		parts = append(parts, env.text("core dumped"))
 	}
-	return strings.Join(parts, ", ")
+	return env.clauses(parts)
 }
 
 // endText is the code or the signal of an end.
-func endText(code *int, signal string) string {
+func (env *cliEnv) endText(code *int, signal string) string {
 	switch {
 	case signal != "":
 		return signal
 	case code != nil:
-		return "code " + strconv.Itoa(*code)
+		return env.text("code %d", *code)
 	}
-	return "code not known"
+	return env.text("code not known")
 }

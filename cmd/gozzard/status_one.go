@@ -106,7 +106,7 @@ func (env *cliEnv) stateLines(p *client.Process) [][2]string {
 	}
 	lines := [][2]string{
 		{"process", p.Namespace + ":" + p.Name},
-		{"host", processHost(p) + " (" + string(p.Host.Agent) + ")"},
+		{"host", processHost(p) + env.inParentheses(string(p.Host.Agent))},
 		{"state", state},
 		{reason, env.said(p.Message)},
 		{"wanted", env.wantedText(p)},
@@ -120,16 +120,16 @@ func (env *cliEnv) stateLines(p *client.Process) [][2]string {
 		if p.State == client.StateScheduled || p.Kind == client.KindPeriodic {
 			what = "next run"
 		}
-		lines = append(lines, [2]string{what, momentOf(p.NextAt) + " (" + until(env.now(), p.NextAt.Time) + ")"})
+		lines = append(lines, [2]string{what, momentOf(p.NextAt) + env.untilIn(p.NextAt.Time)})
 	}
 	if p.LastRun != nil && !(p.Kind == client.KindOneShot && isUp(p)) { // its pid and its start are below
 		lines = append(lines, [2]string{"last run", env.runText(p.LastRun)})
 	}
 	if p.Exit != nil {
-		lines = append(lines, [2]string{"last exit", joinText(exitText(p.Exit), env.momentAgo(p.Exit.At))})
+		lines = append(lines, [2]string{"last exit", env.joinText(env.exitText(p.Exit), env.momentAgo(p.Exit.At))})
 	}
 	if p.Health != "" || p.HealthMessage != "" {
-		lines = append(lines, [2]string{"health", joinText(p.Health, env.said(p.HealthMessage))})
+		lines = append(lines, [2]string{"health", env.joinText(p.Health, env.said(p.HealthMessage))})
 	}
 
 	// What only a process that is up has.
@@ -142,6 +142,15 @@ func (env *cliEnv) stateLines(p *client.Process) [][2]string {
 	}
 
 	return lines
+}
+
+// untilIn is how long it takes until a time, behind that time.
+func (env *cliEnv) untilIn(t time.Time) string {
+	left := t.Sub(env.now())
+	if left < time.Second {
+		return env.text(" (now)")
+	}
+	return env.text(" (in %s)", shortDuration(left))
 }
 
 // wantedText is what the last operation asked for. An unmanaged process that has ended does not come back by itself, so
@@ -164,7 +173,7 @@ func (env *cliEnv) usageLines(p *client.Process) [][2]string {
 
 	memory := env.text("%s%% of the machine", percent(p.Mem))
 	if p.MemBytes > 0 {
-		memory = mebibytes(p.MemBytes) + ", " + memory
+		memory = env.joinText(mebibytes(p.MemBytes), memory)
 	}
 	return [][2]string{{"cpu", env.text("%s%% of the machine", percent(p.CPU))}, {"memory", memory}, {"open files", fdText(p)}}
 }
@@ -173,13 +182,13 @@ func (env *cliEnv) usageLines(p *client.Process) [][2]string {
 func (env *cliEnv) runText(r *client.LastRun) string {
 	began := env.momentAgo(r.StartedAt)
 	if r.EndedAt.IsZero() {
-		return joinText(env.text("not ended yet"), began)
+		return env.joinText(env.text("not ended yet"), began)
 	}
 	took := ""
 	if !r.StartedAt.IsZero() {
 		took = env.text(", took %s", shortDuration(r.EndedAt.Sub(r.StartedAt.Time)))
 	}
-	return joinText(endText(r.Code, r.Signal)+took, began)
+	return env.joinText(env.endText(r.Code, r.Signal)+took, began)
 }
 
 // writeEvents writes the last events.
@@ -212,9 +221,9 @@ func (env *cliEnv) writeLog(b *strings.Builder, parts *processParts) {
 }
 
 // joinText joins two texts with a comma, if both are there.
-func joinText(a, b string) string {
+func (env *cliEnv) joinText(a, b string) string {
 	if a == "" || b == "" {
 		return a + b
 	}
-	return a + ", " + b
+	return env.clauses([]string{a, b})
 }

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/gozzard/gozzard/client"
+	"github.com/gozzard/gozzard/internal/language"
 )
 
 func number(n int) *int { return &n }
@@ -52,6 +53,27 @@ func TestStatusOfOne(t *testing.T) {
 	}
 	if lines := env.definitionLines(&p, broken); lines[0][1] != "cannot be shown: no\x1b right" {
 		t.Errorf("the definition is %q", lines[0])
+	}
+}
+
+// TestStatusInChinese: the values in the status of a process are in the language of the reader, with its punctuation. The words
+// of states are not.
+func TestStatusInChinese(t *testing.T) {
+	env := testEnv()
+	env.chinese = language.CommandLine()
+	p := aProcess("job", "10.0.0.1", client.StateCrashLoop)
+	d := &definitionKeys{Memory: "512M", CPU: 1.5, Limits: map[string]any{"files": 100.0, "act": "restart", "samples": 2.0}}
+	for want, got := range map[string]string{
+		"SIGKILL，内存不足，已生成 core": env.exitText(&client.Exit{Signal: "SIGKILL", OOM: true, Core: true}),
+		"退出码 3":   env.exitText(&client.Exit{Code: number(3)}),
+		"（10s 后）": env.untilIn(atStart.Add(10 * time.Second)),
+		"memory 512M，cpu 1.5 核，超过限制时 restart，打开文件 100 个，连续采样 2 次": env.limitText(d),
+		"1.0（2），0.9（1）":            env.versionText(map[string]int{"1.0": 2, "0.9": 1}),
+		"processes   1 个，在 1 台主机上": env.summarize([]client.Process{p}, false)[0],
+	} {
+		if got != want {
+			t.Errorf("%q, want %q", got, want)
+		}
 	}
 }
 

@@ -2,7 +2,6 @@ package main
 
 import (
 	"cmp"
-	"fmt"
 	"regexp"
 	"slices"
 	"strconv"
@@ -75,7 +74,7 @@ func (env *cliEnv) failureTable(groups []*failureGroup) *textTable {
 	for _, g := range groups {
 		hosts := strings.Join(g.hosts, ", ")
 		if more := len(g.seen) - len(g.hosts); more > 0 {
-			hosts += fmt.Sprintf(" and %d more", more)
+			hosts += env.text(" and %d more", more)
 		}
 		t.add(strconv.Itoa(g.n), codeText(g.first), env.said(g.first.Message), hosts)
 	}
