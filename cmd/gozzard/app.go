@@ -151,7 +151,7 @@ then stores the secret itself.`,
 			return env.withClient(func(c *client.Client) error {
 				s, err := c.CreateApp(cmd.Context(), app)
 				if err != nil {
-					return err
+					return env.withGrantFlags(err)
 				}
 				return env.printSecret(c, s, file)
 			})

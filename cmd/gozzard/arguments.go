@@ -41,6 +41,9 @@ func explainArguments(root *cobra.Command) {
 // checkGroup rejects an unknown command of a group of commands. The library prints the help of the group for it and
 // succeeds, so a script with a mistyped command would go on.
 func checkGroup(root *cobra.Command, args []string) error {
+	if len(args) > 1 && args[0] == "help" {
+		return checkTopic(root, args[1:])
+	}
 	cmd, rest, err := root.Find(args)
 	if err != nil || cmd == root || !cmd.HasSubCommands() || cmd.Runnable() {
 		return nil // the library knows
@@ -54,6 +57,25 @@ func checkGroup(root *cobra.Command, args []string) error {
 		return nil
 	}
 	return unknownCommand(cmd, words[0])
+}
+
+// checkTopic rejects the help of a command that does not exist. The library says so in English, and prints the help of
+// all commands.
+func checkTopic(root *cobra.Command, topic []string) error {
+	root.InitDefaultHelpCmd()
+	root.InitDefaultCompletionCmd()
+	group := root
+	for _, word := range topic {
+		if strings.HasPrefix(word, "-") || !group.HasSubCommands() {
+			return nil // the library says what is wrong with a flag
+		}
+		found, _, err := group.Find([]string{word})
+		if err != nil || found == group {
+			return unknownCommand(group, word)
+		}
+		group = found
+	}
+	return nil
 }
 
 // unknownCommand is the error about a word that is no command of a group.

@@ -87,12 +87,9 @@ func partsText(chinese *language.Catalogue, e *gozzard.Error) string {
 // faultText is a fault of a document or a request in the language of the reader, with its place.
 func faultText(chinese *language.Catalogue, f gozzard.Fault) string {
 	f.Text = chinese.Message(f.Text)
-	if strings.HasPrefix(f.Path, "line ") { // a place in a document, not a key
-		line, path, ok := strings.Cut(f.Path, ": ")
-		f.Path = chinese.Message(line)
-		if ok {
-			f.Path += ": " + path
-		}
+	if chinese != nil && strings.HasPrefix(f.Path, "line ") { // a place in a document, not a key
+		line, path, _ := strings.Cut(f.Path, ": ")
+		return chinese.Message(line) + "：" + gozzard.Fault{Path: path, Text: f.Text}.String()
 	}
 	return f.String()
 }

@@ -2,12 +2,16 @@ package main
 
 import (
 	"context"
+	"errors"
 	"fmt"
+	"regexp"
+	"slices"
 	"strings"
 
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 
+	"github.com/gozzard/gozzard"
 	"github.com/gozzard/gozzard/client"
 )
 
@@ -55,6 +59,36 @@ func (g *grantFlags) grant() client.Grant {
 		grant.Hosts = "any"
 	}
 	return grant
+}
+
+// grantPlace is the place of a grant in a request, which nobody types.
+var grantPlace = regexp.MustCompile(`^grants?(\[\d+\])?\.?`)
+
+// grantField is the field of a grant that a fault of all of it begins with.
+var grantField = regexp.MustCompile(`^([a-z]+)(?:: |：)`)
+
+// withGrantFlags puts the names of flags into the faults of a grant.
+func (env *cliEnv) withGrantFlags(err error) error {
+	var e *gozzard.Error
+	if !errors.As(err, &e) {
+		return err
+	}
+	flags := map[string]string{"role": "--role", "businesses": "--biz", "namespaces": "--namespace", "clouds": "--cloud",
+		"nets": "--net", "actions": "--action", "accounts": "--account", "hosts": "--any-host"}
+	named := *e
+	named.Faults = slices.Clone(e.Faults)
+	for i, f := range e.Faults {
+		path := grantPlace.ReplaceAllString(f.Path, "")
+		if path == f.Path { // it is not about a grant
+			continue
+		}
+		text := env.chinese.Message(f.Text)
+		if field := grantField.FindStringSubmatch(text); path == "" && field != nil && flags[field[1]] != "" {
+			path, text = field[1], strings.TrimPrefix(text, field[0])
+		}
+		named.Faults[i] = gozzard.Fault{Path: path, Text: text}
+	}
+	return withFlags(&named, flags)
 }
 
 // newGrantCommand is `gozzard grant`.
@@ -111,7 +145,7 @@ func newGrantChangeCommand(env *cliEnv, word, short string,
 			}
 			return env.withClient(func(c *client.Client) error {
 				holder.Grant = grant.grant()
-				return change(c, cmd.Context(), holder)
+				return env.withGrantFlags(change(c, cmd.Context(), holder))
 			})
 		},
 	}

@@ -249,7 +249,8 @@ func (env *cliEnv) reportText(r *importer.Result) string {
 
 	var b strings.Builder
 	for _, h := range order {
-		fmt.Fprintf(&b, "%s: %s: %s\n", env.chinese.Message(string(h.level)), printable(h.process), printable(env.chinese.Message(h.reason)))
+		fmt.Fprintf(&b, "%s\n", strings.Join([]string{env.chinese.Message(string(h.level)), printable(h.process),
+			printable(env.chinese.Message(h.reason))}, env.colon()))
 		for _, l := range lines[h] {
 			fmt.Fprintf(&b, "    %s\n", l)
 		}

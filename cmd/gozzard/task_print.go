@@ -61,7 +61,7 @@ func (env *cliEnv) printFailures(o *taskFlags, t *client.Task) error {
 func (env *cliEnv) printSummary(o *taskFlags, what string, t *client.Task) error {
 	line := env.summary(what, t)
 	if o.note != "" && t.Counts.Done > 0 { // nothing is new if nothing was done
-		line += " (" + o.note + ")"
+		line += env.inParentheses(o.note)
 	}
 	id := printable(shortTask(t.ID))
 	line += env.text("\ntask %s", id)
@@ -131,7 +131,7 @@ func (env *cliEnv) summary(what string, t *client.Task) string {
 	}
 
 	if len(parts) > 0 {
-		b.WriteString(" (" + env.clauses(parts) + ")")
+		b.WriteString(env.inParentheses(env.clauses(parts)))
 	}
 
 	// Add the other counts.

@@ -66,6 +66,8 @@ right, is disabled or is deleted.`,
 			request.TTL, request.Agent = ttl.String(), gozzard.AgentID(agent)
 			t, err := c.CreateEnrolToken(cmd.Context(), request)
 			if err != nil {
+				err = withFlags(err, map[string]string{"ttl": "--ttl", "uses": "--uses", "cloud": "--cloud", "cidrs": "--cidr",
+					"cidr": "--cidr", "agent": "--agent"})
 				return withExitCode(errors.Join(err, env.printHeldToken(err)))
 			}
 			if output.structured() {

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"strings"
 
 	"github.com/spf13/cobra"
 
@@ -177,7 +178,7 @@ func (env *cliEnv) printFaults(err error) error {
 		return withExitCode(err)
 	}
 
-	env.remark("gozzard: %s:", printable(env.chinese.Message(e.Message)))
+	env.remark("gozzard: %s", printable(env.chinese.Message(e.Message)+strings.TrimSpace(env.colon())))
 	for _, f := range e.Faults {
 		env.remark("  %s", printable(env.faultText(f)))
 	}

@@ -135,7 +135,7 @@ user may do nothing until it gets a grant. --admin is the role admin on everythi
 			}
 
 			return env.withClient(func(c *client.Client) error {
-				return c.AddUser(cmd.Context(), user)
+				return env.withGrantFlags(c.AddUser(cmd.Context(), user))
 			})
 		},
 	}
