@@ -29,6 +29,9 @@ func TestCausesOfLibraries(t *testing.T) {
 		"cannot read the credentials in a.yaml: invalid character 'b' looking for beginning of value": "无法读取 a.yaml 中的凭证：不是 JSON：此处不应为 'b'",
 		"no answer from https://10.0.0.1:4230: tls: failed to verify certificate: x509: cannot validate certificate for 10.0.0.1 because it " +
 			"doesn't contain any IP SANs": "https://10.0.0.1:4230 没有应答：证书校验失败：证书中没有 IP 地址（IP SAN），不能用于 10.0.0.1",
+		"supervisorctl names no running program: exit status 3: web STOPPED\nno process runs that could be adopted": "supervisorctl 没有列出运行中的程序：" +
+			"退出码 3：web STOPPED\n没有可以接管的运行中的进程",
+		"there is no role \"x\" (viewer or admin)":         "there is no role \"x\" (viewer or admin)", // not "there is no %s %q"
 		"remote error: tls: certificate required":          "对方拒绝了 TLS 连接：需要主机的证书",
 		"openat a.tpl: no such file or directory":          "打开 a.tpl：文件或目录不存在",
 		"there is no token \"a\"":                          "没有个人令牌 \"a\"",

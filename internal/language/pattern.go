@@ -165,7 +165,8 @@ func (v verb) fits(arg string) bool {
 	case 'd':
 		return arg != "" && strings.Trim(arg, "-+0123456789") == ""
 	case 'q':
-		return len(arg) >= 2 && strings.IndexByte("\"'`", arg[0]) >= 0
+		quoted, err := strconv.QuotedPrefix(arg)
+		return err == nil && quoted == arg
 	}
 	return true
 }
