@@ -6,6 +6,8 @@ import (
 	"slices"
 	"strings"
 	"testing"
+
+	"github.com/gozzard/gozzard/internal/language"
 )
 
 var (
@@ -77,17 +79,35 @@ func rowsOf(text string) (all []int) {
 	return all
 }
 
-// sameBlocks compares the blocks of two pages without their comments.
+// sameBlocks compares the blocks of two pages without their comments. Sentences of the program are in Chinese.
 func sameBlocks(t *testing.T, page string, got, want [][]string) {
 	t.Helper()
 	if len(got) != len(want) {
 		t.Errorf("%s has %d blocks, the English page %d", page, len(got), len(want))
 		return
 	}
+	chinese := language.CommandLine()
 	for i := range got {
 		a, b := comment.ReplaceAllString(got[i][2], ""), comment.ReplaceAllString(want[i][2], "")
+		if want[i][1] == "" {
+			b = printedInChinese(chinese, b)
+		}
 		if a != b || got[i][1] != want[i][1] {
 			t.Errorf("%s: block %d is\n%s\nin the English page\n%s", page, i+1, a, b)
 		}
 	}
+}
+
+// printedBlocks begins the sentences in blocks of what the program prints.
+var printedBlocks = []string{"CPU, % of one core: "}
+
+// printedInChinese is what the program prints in a Chinese shell.
+func printedInChinese(chinese *language.Catalogue, block string) string {
+	lines := strings.SplitAfter(block, "\n")
+	for i, line := range lines {
+		if slices.ContainsFunc(printedBlocks, func(begin string) bool { return strings.HasPrefix(line, begin) }) {
+			lines[i] = chinese.Joined(strings.TrimSuffix(line, "\n")) + "\n"
+		}
+	}
+	return strings.Join(lines, "")
 }
