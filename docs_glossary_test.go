@@ -128,6 +128,18 @@ var formerWords = []formerWord{
 	{regexp.MustCompile(`\bunits? ?\p{Han}|\p{Han} units?\b`), "“单元”", nil, "再启动 unit"},
 	{regexp.MustCompile(`安装包`), "“软件包”", nil, "安装包的 Agent"},
 	{regexp.MustCompile(`更改`), "“修改”", nil, "更改接收方"},
+	{regexp.MustCompile(`账户`), "- 账号、", nil, "账户 %s 的文件"},
+	{regexp.MustCompile(`调用者`), "调用方", nil, "调用者需要该权限"},
+	{regexp.MustCompile(`禁用`), "“停用”和“启用”", []string{"停止并禁用", "写作“禁用”"}, "已禁用应用 %s"},
+	{regexp.MustCompile(`哈希|链条`), "*散列链*", nil, "哈希链是否完好"},
+	{regexp.MustCompile(`添加主机`), "*接入主机*", nil, "[添加主机]"},
+	{regexp.MustCompile(`应用代码|应用 ?ID`), "**应用编码**（app code）", []string{"蓝鲸开发者中心也称应用 ID"}, "code（应用代码）"},
+	{regexp.MustCompile(`生效版本`), "“可用版本”", nil, "%s 的生效版本仍是 %d"},
+	{regexp.MustCompile(`全部范围的? ?(admin|管理员)|全局的 admin`), "“全局 admin”", nil, "需要全部范围的 admin 角色"},
+	{regexp.MustCompile(`(^|[^-\w.])secret ?[\p{Han}，、；。]|[\p{Han}，、；。] ?secret($|[^-\w.])`), "“应用密钥”", nil, "创建应用及其 secret"},
+	{regexp.MustCompile(`本机链路`), "链路本地地址", nil, "其地址属于本机链路"},
+	{regexp.MustCompile(`没有业务 ?(%d|[0-9])`), "“业务 9 不存在”", nil, "没有业务 %d"},
+	{regexp.MustCompile(`作废`), "**吊销**（revoke）", nil, "作废旧密钥"},
 	{regexp.MustCompile(`以 (%d|[0-9]+) 退出`), "“退出码为 1”", nil, "start_cmd 以 3 退出"},
 }
 

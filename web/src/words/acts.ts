@@ -42,7 +42,7 @@ export const acts = dictionary({
   "acts.app:change": { en: "Change an app", zh: "修改应用" },
   "acts.app:replace": { en: "Replace an app", zh: "替换应用" },
   "acts.app:secret": { en: "New secret of an app", zh: "生成应用密钥" },
-  "acts.app:retire": { en: "Revoke old secrets of an app", zh: "作废应用旧密钥" },
+  "acts.app:retire": { en: "Revoke old secrets of an app", zh: "吊销应用旧密钥" },
   "acts.app:delete": { en: "Delete an app", zh: "删除应用" },
   "acts.enrol:token": { en: "Make an enrolment token", zh: "生成加入令牌" },
   "acts.enrol:untoken": { en: "Revoke an enrolment token", zh: "吊销加入令牌" },

@@ -19,7 +19,7 @@ export const overview = dictionary({
   "overview.on": { en: "on {n} {n|host|hosts}", zh: "{n} 台主机" },
   "overview.outside": { en: "in no business", zh: "不属于任何业务" },
   "overview.noHosts": { en: "No host has joined yet", zh: "还没有主机接入" },
-  "overview.noHostsDo": { en: "On the page of hosts, \"Add a host\" gives you the command to paste.", zh: "打开“主机”页面，点“添加主机”，把命令复制到主机上执行。" },
+  "overview.noHostsDo": { en: "On the page of hosts, \"Add a host\" gives you the command to paste.", zh: "打开“主机”页面，点“接入主机”，把命令复制到主机上执行。" },
   "overview.noProcesses": { en: "No process is registered yet", zh: "还没有注册进程" },
   "overview.noProcessesDo": { en: "Start the first one on the command line, or register it here.", zh: "用命令行启动第一个进程，或在此注册。" },
   "overview.register": { en: "Register a process", zh: "注册进程" },
