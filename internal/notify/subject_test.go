@@ -1,6 +1,7 @@
 package notify
 
 import (
+	"strings"
 	"testing"
 
 	"github.com/gozzard/gozzard"
@@ -33,6 +34,16 @@ func TestWhyFailed(t *testing.T) {
 	} {
 		if got := whyFailed(c.outcome, c.items); got != c.want {
 			t.Errorf("%s: %q, want %q", c.outcome, got, c.want)
+		}
+	}
+}
+
+// TestTitleCountsAlerts: the first line of a message says how many alerts it is about, as a person would.
+func TestTitleCountsAlerts(t *testing.T) {
+	m := Message{Firing: 1, Alerts: []record.Alert{{Kind: kindPolicy}}, Group: map[string]string{}}
+	for language, want := range map[string]string{english: "[Gozzard] firing 1: ", chinese: "【Gozzard】1 条告警："} {
+		if got := title(wordsIn(language), &m, 200); !strings.HasPrefix(got, want) {
+			t.Errorf("%s: %q, want %q", language, got, want)
 		}
 	}
 }

@@ -31,6 +31,7 @@ type words struct {
 	file     string
 	task     string
 	test     string
+	counted  string // a state and how many alerts have it
 	colon    string
 	comma    string
 	part     string              // between the parts of a line
@@ -52,7 +53,7 @@ func (e *Engine) wordsOf(language string) *words {
 
 func wordsIn(language string) *words {
 	if language == chinese {
-		return &words{colon: "：", comma: "，", part: "；", opening: "【", closing: "】", opened: "（", closed: "）",
+		return &words{counted: "%[2]d 条%[1]s", colon: "：", comma: "，", part: "；", opening: "【", closing: "】", opened: "（", closed: "）",
 			firing: "告警", resolved: "已恢复", repeated: "仍未恢复", left: "另有 %d 条未列出", since: "开始于 %s",
 			until: "结束于 %s，持续 %s", host: "主机", process: "进程", file: "文件", task: "任务", test: "这是一条测试消息：该接收方工作正常",
 			kinds: map[string]string{kindTest: "测试", kindCrashLoop: "反复崩溃", kindHostLost: "主机失联", kindLimit: "超出资源限制", kindTaskFailed: "任务失败",
@@ -60,7 +61,7 @@ func wordsIn(language string) *words {
 				kindGaveUp: "已放弃拉起", kindOrphaned: "主进程退出，其余进程仍在运行", kindPolicy: "主机策略变更", kindForeign: "上报了不属于本机的地址",
 				kindLeftOut: "部分拓扑未采用"}}
 	}
-	return &words{colon: ": ", comma: ", ", part: "; ", opening: "[", closing: "] ", opened: " (", closed: ")",
+	return &words{counted: "%s %d", colon: ": ", comma: ", ", part: "; ", opening: "[", closing: "] ", opened: " (", closed: ")",
 		said:   func(text string) string { return text },
 		firing: "firing", resolved: "resolved", repeated: "still firing", left: "%d more are not listed", since: "since %s",
 		until: "until %s, for %s", host: "host", process: "process", file: "file", task: "task",
@@ -139,7 +140,7 @@ func title(w *words, m *Message, max int) string {
 			kinds = append(kinds, k)
 		}
 	}
-	text := fmt.Sprintf("%s%s %d%s%s", w.mark("Gozzard"), state, max1(m.Firing, m.Resolved), w.colon, strings.Join(kinds, w.comma))
+	text := w.mark("Gozzard") + fmt.Sprintf(w.counted, state, max1(m.Firing, m.Resolved)) + w.colon + strings.Join(kinds, w.comma)
 	if len(m.Alerts) == 1 {
 		text += w.colon + subject(w, &m.Alerts[0])
 	} else if ns := m.Group["namespace"]; ns != "" {
