@@ -65,6 +65,7 @@ that a person has changed stays as it is: then the command prints the lines that
 
 // join enrols this host and prints what comes next.
 func join(cmd *cobra.Command, o agentd.JoinOptions) error {
+	o.Texts = policyTexts(cmd.Context())
 	j, err := agentd.Join(cmd.Context(), o)
 	if err != nil {
 		return err

@@ -1,8 +1,10 @@
 package main
 
 import (
+	"context"
 	"fmt"
 	"strings"
+	"sync"
 
 	"github.com/spf13/cobra"
 
@@ -36,6 +38,7 @@ Run it as the account of the agent: as root for the modes root and cap (with --p
 		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			data.find(cmd)
+			o.Texts = policyTexts(cmd.Context())
 			path, text, changed, err := agentd.FitPolicy(data.folder, o)
 			if err != nil {
 				return failed(err)
@@ -58,8 +61,19 @@ Run it as the account of the agent: as root for the modes root and cap (with --p
 	return cmd
 }
 
-// policyText is a policy with the comments that the program writes in the language of the reader. The file itself is the
-// same in every language.
+// policyTexts are a new policy in the language of the person that runs the command, and in the others.
+func policyTexts(ctx context.Context) []func(string) string {
+	in := func(c *language.Catalogue) func(string) string {
+		return func(text string) string { return policyText(c, text) }
+	}
+	if chinese := catalogueIn(ctx); chinese != nil {
+		return []func(string) string{in(chinese), in(nil)}
+	}
+	chinese := sync.OnceValue(language.CommandLine) // needed only for a policy that is there and does not fit
+	return []func(string) string{in(nil), func(text string) string { return policyText(chinese(), text) }}
+}
+
+// policyText is a policy with the comments that the program writes in the language of the reader.
 func policyText(chinese *language.Catalogue, text string) string {
 	lines := strings.Split(text, "\n")
 	for i, line := range lines {

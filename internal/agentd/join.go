@@ -24,13 +24,14 @@ type JoinOptions struct {
 	Data      string
 	Server    string // URL of the API
 	TokenFile string
-	IPs       []string // none: the address by which this host reaches the server
-	AllowRoot bool     // in the policy that is written
-	Default   string   // account of definitions that name none; the policy must allow it
-	Users     []string // accounts that the policy must allow
-	Paths     []string // folders that the policy must allow
-	Files     []string // folders below which the policy must allow files
-	Policy    string   // file of the policy, if the agent is started with --policy
+	IPs       []string              // none: the address by which this host reaches the server
+	AllowRoot bool                  // in the policy that is written
+	Default   string                // account of definitions that name none; the policy must allow it
+	Users     []string              // accounts that the policy must allow
+	Paths     []string              // folders that the policy must allow
+	Files     []string              // folders below which the policy must allow files
+	Texts     []func(string) string // as policy.Choice
+	Policy    string                // file of the policy, if the agent is started with --policy
 }
 
 // Joined is a host that has become a member.
@@ -71,7 +72,7 @@ func Join(ctx context.Context, o JoinOptions) (j Joined, err error) {
 		return j, err
 	}
 	rules := PolicyOptions{File: o.Policy, AllowRoot: o.AllowRoot, Default: o.Default, Users: o.Users,
-		Paths: o.Paths, Files: o.Files, Fit: true}
+		Paths: o.Paths, Files: o.Files, Texts: o.Texts, Fit: true}
 	undo, err := rules.keep(o.Data, own)
 	if err != nil {
 		return j, err

@@ -13,14 +13,15 @@ import (
 
 // PolicyOptions say where the policy of a host is.
 type PolicyOptions struct {
-	File      string       // "": the one that Find finds, which is made when it is not there
-	AllowRoot bool         // written into a policy that is made
-	Default   string       // the account of definitions that name none, as AllowRoot
-	Users     []string     // accounts that the policy must allow, as AllowRoot
-	Paths     []string     // folders that the policy must allow
-	Files     []string     // folders below which the policy must allow files
-	Fit       bool         // also a policy that exists must fit AllowRoot, Default, Users, Paths and Files
-	Rules     policy.Rules // used instead of a file; nil: there is a file
+	File      string                // "": the one that Find finds, which is made when it is not there
+	AllowRoot bool                  // written into a policy that is made
+	Default   string                // the account of definitions that name none, as AllowRoot
+	Users     []string              // accounts that the policy must allow, as AllowRoot
+	Paths     []string              // folders that the policy must allow
+	Files     []string              // folders below which the policy must allow files
+	Texts     []func(string) string // as policy.Choice
+	Fit       bool                  // also a policy that exists must fit AllowRoot, Default, Users, Paths and Files
+	Rules     policy.Rules          // used instead of a file; nil: there is a file
 }
 
 // NoPolicy are the options of an agent without limits of its own, for `gozzard dev`.
@@ -101,7 +102,7 @@ func TrustProgram(file string) error {
 // firstPolicy writes the policy of a host. It does not change a policy that a person has changed.
 func (o PolicyOptions) firstPolicy(path string) (made bool, err error) {
 	choice := policy.Choice{AllowRoot: o.AllowRoot, Default: o.Default, Users: o.Users, Paths: o.Paths, Files: o.Files,
-		OwnUID: os.Geteuid()}
+		OwnUID: os.Geteuid(), Texts: o.Texts}
 	if err := choice.Check(); err != nil {
 		return false, err
 	}

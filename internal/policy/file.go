@@ -176,6 +176,10 @@ type Choice struct {
 	Files     []string // folders below which the server may write and read files; absolute
 	Own       string   // the account of the agent, if it is not root
 	OwnUID    int
+
+	// Texts are the policy in the languages of people, made from the English one: only comments differ. The first is
+	// written; a text in any of them was not changed by a person. None: English.
+	Texts []func(english string) string
 }
 
 // Check rejects a choice that cannot work on this host.
@@ -249,7 +253,7 @@ func Create(path string, c Choice) (made bool, err error) {
 		return false, nil
 	}
 
-	switch err := atomicfile.Create(path, []byte(c.text())); {
+	switch err := atomicfile.Create(path, []byte(c.written())); {
 	case errors.Is(err, fs.ErrExist):
 		return false, nil
 	case err != nil:

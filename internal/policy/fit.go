@@ -36,16 +36,16 @@ func Fit(path string, c Choice) (made bool, err error) {
 
 	// Extend what Create or Fit has written. What was allowed stays allowed.
 	before := c.before(p)
-	if before.text() != string(b) {
+	if !before.wrote(string(b)) {
 		return false, fmt.Errorf("%w: write these lines into %s:\n%s", ErrChanged, path, strings.Join(missing, "\n"))
 	}
-	return true, atomicfile.Write(path, []byte(before.with(c).text()))
+	return true, atomicfile.Write(path, []byte(before.with(c).written()))
 }
 
 // before is the choice that would make a policy, for the same agent. Only if its text is that of the file, no person
 // has changed the file.
 func (c Choice) before(p *Policy) Choice {
-	out := Choice{AllowRoot: p.AllowRoot, Default: p.DefaultUser, Own: c.Own, OwnUID: c.OwnUID}
+	out := Choice{AllowRoot: p.AllowRoot, Default: p.DefaultUser, Own: c.Own, OwnUID: c.OwnUID, Texts: c.Texts}
 	first := Default()
 	for _, name := range p.Users {
 		if !slices.Contains(first.Users, name) && name != c.Own {
@@ -59,6 +59,20 @@ func (c Choice) before(p *Policy) Choice {
 	}
 	out.Files = slices.Clone(p.Files.Paths)
 	return out
+}
+
+// written is the content of the policy in the language of the person that asks for it.
+func (c Choice) written() string {
+	if len(c.Texts) == 0 {
+		return c.text()
+	}
+	return c.Texts[0](c.text())
+}
+
+// wrote reports whether Create or Fit wrote a policy, in any of the languages.
+func (c Choice) wrote(policy string) bool {
+	text := c.text()
+	return policy == text || slices.ContainsFunc(c.Texts, func(in func(string) string) bool { return policy == in(text) })
 }
 
 // with is a choice and what another one adds to it.
