@@ -117,7 +117,6 @@ var plainTexts = map[string]string{
 	"%s (was %s)":         inField,
 	"in %s":               inField,
 	"%s on %s":            inField,
-	"%s %s/%s on %s":      inField,
 	"%s %s, %s ago":       inField,
 
 	// The view of status.

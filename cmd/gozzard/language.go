@@ -44,6 +44,14 @@ func textIn(ctx context.Context, format string, args ...any) string {
 	return translate(catalogueIn(ctx), format, args...)
 }
 
+// placed is a process and its host. It is no text of the catalogue: there it would fit parts of many others.
+func placed(chinese *language.Catalogue, process, host string) string {
+	if chinese != nil {
+		return process + "（" + host + "）"
+	}
+	return process + " on " + host
+}
+
 // finishedIn is a finished text in the language of a command.
 func finishedIn(ctx context.Context, text string) string { return catalogueIn(ctx).Message(text) }
 

@@ -81,7 +81,7 @@ func (o *oneProcess) find(ctx context.Context, c *client.Client, name string) (g
 	case page.Count > 1:
 		var found []string
 		for _, p := range page.Processes[:min(len(page.Processes), 5)] {
-			found = append(found, printable(p.Namespace+"/"+p.Name)+" on "+refName(p.Host))
+			found = append(found, placed(catalogueIn(ctx), printable(p.Namespace+"/"+p.Name), refName(p.Host)))
 		}
 		return gozzard.Key{}, "", usage("%d processes match, such as %s: choose one with -n and --host", page.Count,
 			words(found))

@@ -57,8 +57,7 @@ func (env *cliEnv) printPlan(p *client.Preview) error {
 		if r.Code != "" {
 			sign, lines = "!", []string{r.Code + ": " + env.said(r.Message)}
 		}
-		text := fmt.Sprintf("%s %s/%s on %s", sign, r.Namespace, r.Name, refName(r.Host))
-		text = printable(text)
+		text := printable(sign + " " + placed(env.chinese, r.Namespace+"/"+r.Name, refName(r.Host)))
 		for _, l := range lines {
 			text += "\n    " + printable(l)
 		}

@@ -202,7 +202,7 @@ func (env *cliEnv) writePlan(a *client.Applied) error {
 				env.remark("%s and %d more; -o json lists all", part.sign, len(part.items)-i)
 				break
 			}
-			line := fmt.Sprintf("%s %s %d %s", part.sign, it.Kind, it.ID, it.Name)
+			line := fmt.Sprintf("%s %s %d %s", part.sign, env.kindOfItem(it.Kind), it.ID, it.Name)
 			if err := checkWrite(fmt.Fprintln(env.out, printable(line))); err != nil {
 				return err
 			}
@@ -220,6 +220,27 @@ func (env *cliEnv) writePlan(a *client.Applied) error {
 
 	return env.say("plan: %d added, %d changed, %d removed\n", len(a.Plan.Added),
 		len(a.Plan.Changed), len(a.Plan.Removed))
+}
+
+// kindOfItem is a kind of items of a plan in the language of the reader.
+func (env *cliEnv) kindOfItem(kind string) string {
+	switch kind {
+	case "business":
+		return env.text("business")
+	case "cloud":
+		return env.text("cloud")
+	case "set":
+		return env.text("set")
+	case "module":
+		return env.text("module")
+	case "service instance":
+		return env.text("service instance")
+	case "process":
+		return env.text("process")
+	case "config template":
+		return env.text("config template")
+	}
+	return kind // of a later version
 }
 
 // writeApplied writes an answer as it is. Its error has the exit code of a change that would be rejected.
