@@ -28,6 +28,17 @@ const PersonApp = "user:"
 // Alone reports whether the caller is a person without an app.
 func (c *Caller) Alone() bool { return c.User != "" && c.App == PersonApp+c.User }
 
+// Form is the form of a message that begins with the caller, whose argument is Named: for an app, or for a person without one.
+func (c *Caller) Form(app, person string) string {
+	if c.Alone() {
+		return person
+	}
+	return app
+}
+
+// Named is the name of the app, or of a person without an app.
+func (c *Caller) Named() string { return c.Form(c.App, c.User) }
+
 // ReadsTasksOf reports whether the caller may read tasks of an app at all: those of its own app, and a person that sees the
 // whole fleet those of all. One app never reads the tasks of another, whatever its rights are.
 func (c *Caller) ReadsTasksOf(app string) bool {

@@ -59,8 +59,9 @@ func New(o Options) *Files {
 func mayEdit(caller gozzard.Caller, biz int) error {
 	if !caller.Rights.MayBusinessHosts(gozzard.ActionConfigure, biz) {
 		return gozzard.Errorf(gozzard.ErrAppForbidden,
-			"app %s may not change configuration files of business %d: it needs the right to configure on its hosts",
-			caller.App, biz)
+			caller.Form("app %s may not change configuration files of business %d: it needs the right to configure on its hosts",
+				"user %s may not change configuration files of business %d: it needs the right to configure on its hosts"),
+			caller.Named(), biz)
 	}
 	return nil
 }

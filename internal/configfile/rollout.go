@@ -92,7 +92,8 @@ func withdrawn(j *record.Job) string {
 	if j.Caller.Rights.MaySpace(gozzard.ActionConfigure, topology.Namespace(j.Biz)) {
 		return ""
 	}
-	return fmt.Sprintf("app %s may not configure business %d any more", j.Caller.App, j.Biz)
+	return fmt.Sprintf(j.Caller.Form("app %s may not configure business %d any more", "user %s may not configure business %d any more"),
+		j.Caller.Named(), j.Biz)
 }
 
 // stopped reports whether somebody has stopped a round of the job.

@@ -173,7 +173,8 @@ func (w *work) generate(ctx context.Context, tasks []*record.JobTask) error {
 	var all []made
 	for _, t := range tasks {
 		if !w.f.mayConfigure(w.j.Caller, w.j.Biz, targetOf(t)) {
-			failWith(t, record.ReasonRefused, fmt.Sprintf("app %s may not configure this host of business %d", w.j.Caller.App, w.j.Biz))
+			failWith(t, record.ReasonRefused, fmt.Sprintf(w.j.Caller.Form("app %s may not configure this host of business %d",
+				"user %s may not configure this host of business %d"), w.j.Caller.Named(), w.j.Biz))
 			continue
 		}
 		files, err := w.renderTask(ctx, t)

@@ -36,8 +36,8 @@ func (t *businesses) ApplyTopology(ctx context.Context, req record.ApplyRequest)
 		return record.ApplyAnswer{}, errNoTopology()
 	}
 	if biz := req.Business.ID; !req.Caller.Rights.MayBusiness(biz) {
-		return record.ApplyAnswer{}, gozzard.Errorf(gozzard.ErrAppForbidden, "app %s may not change business %d",
-			req.Caller.App, biz)
+		return record.ApplyAnswer{}, gozzard.Errorf(gozzard.ErrAppForbidden, req.Caller.Form("app %s may not change business %d",
+			"user %s may not change business %d"), req.Caller.Named(), biz)
 	}
 
 	// Work out the change and record it. Start again when another server was faster.

@@ -127,8 +127,9 @@ func (t *businesses) rejectForeign(req *record.ApplyRequest, was *topology.Busin
 			for _, account := range accountsOf(p, &before, known) {
 				if !rights.MayRunAs(b.ID, account) {
 					err = gozzard.Errorf(gozzard.ErrAppForbidden,
-						"app %s may not change process %d (%s) of business %d: its grants do not include the account %s",
-						req.Caller.App, p.ID, p.Name, b.ID, gozzard.CanonicalAccount(account))
+						req.Caller.Form("app %s may not change process %d (%s) of business %d: its grants do not include the account %s",
+							"user %s may not change process %d (%s) of business %d: its grants do not include the account %s"),
+						req.Caller.Named(), p.ID, p.Name, b.ID, gozzard.CanonicalAccount(account))
 				}
 			}
 		}
@@ -179,8 +180,9 @@ func (t *businesses) rejectHost(req *record.ApplyRequest, h *topology.Host) erro
 	for _, ref := range refs {
 		if !req.Caller.Rights.MayAssign(req.Business.ID, ref) {
 			return gozzard.Errorf(gozzard.ErrAppForbidden,
-				"app %s may not put host %s into business %d: this needs the role admin on that host, by --net, --cloud or on the whole fleet",
-				req.Caller.App, hostName(h), req.Business.ID)
+				req.Caller.Form("app %s may not put host %s into business %d: this needs the role admin on that host, by --net, --cloud or on the whole fleet",
+					"user %s may not put host %s into business %d: this needs the role admin on that host, by --net, --cloud or on the whole fleet"),
+				req.Caller.Named(), hostName(h), req.Business.ID)
 		}
 	}
 	return nil

@@ -105,7 +105,8 @@ func (p *Plane) Rebind(ctx context.Context, caller gozzard.Caller, addr gozzard.
 		return gozzard.Errorf(gozzard.ErrNotFound, "host %s is not in the fleet: it never joined, or it has left", addr)
 	}
 	if !caller.Rights.MayHost(ref) {
-		err := gozzard.Errorf(gozzard.ErrAppForbidden, "app %s may not rebind host %s", caller.App, addr)
+		err := gozzard.Errorf(gozzard.ErrAppForbidden, caller.Form("app %s may not rebind host %s",
+			"user %s may not rebind host %s"), caller.Named(), addr)
 		audit.Refused(ctx, caller, err) // the answer says so for each host, and is no error
 		return err
 	}

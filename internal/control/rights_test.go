@@ -111,6 +111,11 @@ func TestTE6WholesNeedWholeRights(t *testing.T) {
 	if gozzard.KindOf(err) != gozzard.ErrAppForbidden || !strings.Contains(err.Error(), "may not change business 2") {
 		t.Error(err)
 	}
+	alone := gozzard.Caller{App: gozzard.PersonApp + "alice", User: "alice", Rights: part.Rights}
+	_, err = r.apply(business(process(47, "java", 1)), func(req *record.ApplyRequest) { req.Caller = alone })
+	if err == nil || !strings.HasPrefix(err.Error(), "user alice may not change business 2") {
+		t.Errorf("a person without an app: %v", err)
+	}
 
 	part.Rights.Grants[0].Clouds = nil
 	r.mustApply(business(process(47, "java", 1)), func(req *record.ApplyRequest) { req.Caller = part })

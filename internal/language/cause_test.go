@@ -44,7 +44,7 @@ func TestCausesOfLibraries(t *testing.T) {
 
 	const address = "127.0.0.1 is an address of this machine, of its link or of its cloud: the server's flag --notify-allow decides " +
 		"which of these receivers may use"
-	if got, want := chinese.Message("the address of the receiver is not allowed: "+address), "不允许使用接收方的地址：127.0.0.1 是本机、本机链路"+
+	if got, want := chinese.Message("the address of the receiver is not allowed: "+address), "不允许使用接收方的地址：127.0.0.1 是本机地址、链路本地地址"+
 		"或所在云平台的地址：接收方可以使用其中哪些，由服务端参数 --notify-allow 决定"; got != want {
 		t.Errorf("got %q, want %q", got, want)
 	}

@@ -40,10 +40,12 @@ func (r *Runner) Create(ctx context.Context, q record.JobRequest) (record.Job, e
 	if !q.Caller.Rights.MaySpace(q.Action, topology.Namespace(q.Biz)) {
 		if q.Work != record.WorkNone {
 			return record.Job{}, gozzard.Errorf(gozzard.ErrAppForbidden,
-				"app %s may not %s configuration files of business %d: it needs the right to configure", q.Caller.App, q.Work, q.Biz)
+				q.Caller.Form("app %s may not %s configuration files of business %d: it needs the right to configure",
+					"user %s may not %s configuration files of business %d: it needs the right to configure"), q.Caller.Named(), q.Work, q.Biz)
 		}
 		return record.Job{}, gozzard.Errorf(gozzard.ErrAppForbidden,
-			"app %s may not %s processes of business %d", q.Caller.App, q.Action, q.Biz)
+			q.Caller.Form("app %s may not %s processes of business %d",
+				"user %s may not %s processes of business %d"), q.Caller.Named(), q.Action, q.Biz)
 	}
 
 	if err := mayFollow(&q); err != nil {
@@ -94,7 +96,8 @@ func mayFollow(q *record.JobRequest) error {
 		return err
 	}
 	if !q.Caller.Rights.MaySpace(action, topology.Namespace(q.Biz)) {
-		return gozzard.Errorf(gozzard.ErrAppForbidden, "app %s may not %s processes of business %d: nothing was released", q.Caller.App, action, q.Biz)
+		return gozzard.Errorf(gozzard.ErrAppForbidden, q.Caller.Form("app %s may not %s processes of business %d: nothing was released",
+			"user %s may not %s processes of business %d: nothing was released"), q.Caller.Named(), action, q.Biz)
 	}
 	return nil
 }

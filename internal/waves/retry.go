@@ -61,13 +61,15 @@ func (r *Runner) checkRights(caller gozzard.Caller, j *record.Job, tasks []recor
 	if j.Work != record.WorkNone {
 		if !caller.Rights.MaySpace(a, topology.Namespace(j.Biz)) {
 			return gozzard.Errorf(gozzard.ErrAppForbidden,
-				"app %s may not %s configuration files of business %d: it needs the right to configure", caller.App, j.Work, j.Biz)
+				caller.Form("app %s may not %s configuration files of business %d: it needs the right to configure",
+					"user %s may not %s configuration files of business %d: it needs the right to configure"), caller.Named(), j.Work, j.Biz)
 		}
 		return nil
 	}
 	for i := range tasks {
 		if t := &tasks[i]; !caller.Rights.All() && !r.o.Plane.May(caller, a, t.Key, targetOf(t), t.Spec) {
-			return gozzard.Errorf(gozzard.ErrAppForbidden, "app %s may not %s all of these processes", caller.App, a)
+			return gozzard.Errorf(gozzard.ErrAppForbidden, caller.Form("app %s may not %s all of these processes",
+				"user %s may not %s all of these processes"), caller.Named(), a)
 		}
 	}
 	return nil
