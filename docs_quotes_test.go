@@ -77,7 +77,6 @@ var quotedInPage = regexp.MustCompile("`([^`\n]+)`|“([^”\n]+)”")
 
 // fineInEnglish are quotes on Chinese pages that only look like texts of the command line.
 var fineInEnglish = []struct{ page, begin string }{
-	{"add-hosts.md", "it is another server"},              // in the log of an agent
 	{"troubleshoot.md", "address already in use"},         // in the log of the server
 	{"troubleshoot.md", "the write-ahead log of the rec"}, // in the log of the server
 	{"definition-reference.md", "not known since"},        // a field of a query

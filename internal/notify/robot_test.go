@@ -162,7 +162,7 @@ func TestRobots(t *testing.T) {
 					!strings.Contains(text, "60") {
 					t.Errorf("the text is %q", text)
 				}
-				mark := map[string]string{"en": "[Gozzard] firing 60: ", "zh": "【Gozzard】告警 60："}[language]
+				mark := map[string]string{"en": "[Gozzard] firing 60: ", "zh": "【Gozzard】60 条告警："}[language]
 				if !strings.HasPrefix(strings.TrimPrefix(text, "**"), mark) {
 					t.Errorf("the text does not begin with %q: %q", mark, text)
 				}
