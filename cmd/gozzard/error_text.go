@@ -42,7 +42,8 @@ func withUnit(text string) string {
 
 // adviceText is what a caller of the command line can do about an error of the server that every caller gets. "" is nothing.
 func adviceText(chinese *language.Catalogue, err error) string {
-	if unknown := (x509.UnknownAuthorityError{}); errors.As(err, &unknown) {
+	// The error of a database or of a login provider is not about a server of Gozzard.
+	if unknown := (x509.UnknownAuthorityError{}); errors.As(err, &unknown) && gozzard.KindOf(err) == gozzard.ErrUnavailable {
 		return "\n" + translate(chinese, "give the authority of the server, which has it in ca.pem of its data folder: "+
 			"gozzard user login NAME --url URL --ca-file ca.pem. The credentials file then has it as \"ca\"")
 	}

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -224,7 +225,7 @@ func (o *runOptions) document(args []string, hosts []client.Host, local bool) ([
 		o.procName = filepath.Base(program)
 	}
 	if o.name == "" {
-		o.name = filepath.Base(program)
+		o.name = filepath.Base(cmp.Or(o.procName, program)) // a line that begins with cd is not about a program cd
 	}
 	doc["namespace"], doc["name"] = o.namespace, o.name
 
