@@ -13,9 +13,10 @@ const repository = "../.."
 
 // command is one command of a page, with the lines that continue it.
 type command struct {
-	line int
-	text string // without the comment at its end
-	says string // the comment at its end
+	line    int
+	text    string // without the comment at its end
+	says    string // the comment at its end
+	section string // the heading above it, such as "## gozzard agent join"
 }
 
 // prints is the text that the page promises as output, "" if it promises none.
@@ -53,7 +54,7 @@ func readPage(t *testing.T, page string) (commands []command, examples []string)
 		t.Fatal(err)
 	}
 
-	kind, block := "", []string(nil)
+	kind, section, block := "", "", []string(nil)
 	for n, line := range strings.Split(string(b), "\n") {
 		m := blockBegin.FindStringSubmatch(line)
 		switch {
@@ -64,22 +65,24 @@ func readPage(t *testing.T, page string) (commands []command, examples []string)
 		case m != nil:
 			kind = ""
 		case kind == "block:sh":
-			commands = addLine(commands, n+1, line)
+			commands = addLine(commands, n+1, section, line)
 		case kind != "":
 			block = append(block, line)
+		case strings.HasPrefix(line, "## "):
+			section = line
 		}
 	}
 	return commands, examples
 }
 
 // addLine adds a line of a block to its commands.
-func addLine(commands []command, n int, line string) []command {
+func addLine(commands []command, n int, section, line string) []command {
 	if last := len(commands) - 1; last >= 0 && commands[last].open() {
 		commands[last].text += "\n" + line
 		return commands
 	}
 
-	c := command{line: n, text: strings.TrimSpace(line)}
+	c := command{line: n, text: strings.TrimSpace(line), section: section}
 	if m := remark.FindStringSubmatch(c.text); m != nil && !strings.ContainsAny(m[2], `'"`) {
 		c.text, c.says = strings.TrimSpace(m[1]), m[2]
 	}
@@ -94,10 +97,10 @@ func TestReadPage(t *testing.T) {
 	var all []command
 	for i, line := range []string{"# on the server", "a b   # prints: x y", "c \\", "  d", "gse x '{#}'", "", "cat >f <<'END'",
 		"# a comment of f", "", "END", "e"} {
-		all = addLine(all, i+1, line)
+		all = addLine(all, i+1, "## s", line)
 	}
-	want := []command{{2, "a b", "prints: x y"}, {3, "c \\\n  d", ""}, {5, "gse x '{#}'", ""},
-		{7, "cat >f <<'END'\n# a comment of f\n\nEND", ""}, {11, "e", ""}}
+	want := []command{{2, "a b", "prints: x y", "## s"}, {3, "c \\\n  d", "", "## s"}, {5, "gse x '{#}'", "", "## s"},
+		{7, "cat >f <<'END'\n# a comment of f\n\nEND", "", "## s"}, {11, "e", "", "## s"}}
 	if len(all) != len(want) {
 		t.Fatalf("%d commands: %+v", len(all), all)
 	}

@@ -10,6 +10,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -29,7 +30,7 @@ func TestCommandsOfPages(t *testing.T) {
 	ft.Binary(t) // all pages use it
 
 	for _, p := range pages() {
-		t.Run(strings.NewReplacer("/", "_", ".md", "").Replace(p.file), func(t *testing.T) {
+		t.Run(strings.NewReplacer("/", "_", ".md", "").Replace(p.file)+p.part, func(t *testing.T) {
 			t.Parallel()
 			p.run(t, 10*time.Minute, nil)
 		})
@@ -97,7 +98,7 @@ func inWorld(t *testing.T, stage, locale string, limit time.Duration) string {
 // script is the script that runs the commands of a page by its rules.
 func (p page) script(t *testing.T) (script string, run, left int) {
 	t.Helper()
-	commands, _ := readPage(t, p.file)
+	commands := p.commands(t)
 	if len(commands) == 0 {
 		t.Fatal("the page has no commands; remove it from the table")
 	}
@@ -105,41 +106,66 @@ func (p page) script(t *testing.T) (script string, run, left int) {
 	var b strings.Builder
 	fmt.Fprintln(&b, p.before)
 	used := make([]bool, len(p.rules))
-	for _, c := range commands {
-		text := p.replace(c.text)
-		r := rule{}
-		for i := range p.rules {
-			if !used[i] && strings.HasPrefix(c.text, p.rules[i].begins) {
-				used[i], r = true, p.rules[i]
-				break
-			}
+	section := rule{}
+	for i, c := range commands {
+		if i == 0 || c.section != commands[i-1].section {
+			section, _ = p.rule(used, c.section)
+			fmt.Fprintln(&b, section.first)
+		}
+		r, found := p.rule(used, c.text)
+		if !found {
+			r.how, r.why = section.how, section.why
 		}
 
-		if r.first != "" {
-			fmt.Fprintln(&b, r.first)
-		}
-		switch r.how {
-		case elsewhere:
+		fmt.Fprintln(&b, r.first)
+		if r.how == elsewhere {
 			left++
 			fmt.Fprintf(&b, "echo %s\n", quoted(fmt.Sprintf("%d: %s: left out: %s", c.line, c.text, r.why)))
-		default:
+		} else {
 			run++
-			fmt.Fprintf(&b, "%s %d %s %s\n", cmp.Or(r.how, "command_of_page"), c.line, quoted(text), quoted(p.replace(c.prints())))
+			fmt.Fprintf(&b, "%s %d %s %s\n", cmp.Or(r.how, "command_of_page"), c.line, quoted(p.replace(c.text)), quoted(p.replace(c.prints())))
 		}
-		if r.then != "" {
-			fmt.Fprintln(&b, r.then)
+		fmt.Fprintln(&b, r.then)
+
+		if i == len(commands)-1 || c.section != commands[i+1].section {
+			fmt.Fprintln(&b, section.then)
 		}
 	}
 
 	for i, r := range p.rules {
 		if !used[i] {
-			t.Errorf("no command begins with %q any more; remove the rule", r.begins)
+			t.Errorf("no command and no section begins with %q any more; remove the rule", r.begins)
 		}
 		if r.how == elsewhere && r.why == "" {
 			t.Errorf("the rule for %q has no reason", r.begins)
 		}
 	}
 	return b.String(), run, left
+}
+
+// rule is the first rule for a text that was not used yet. Then it is used.
+func (p page) rule(used []bool, text string) (r rule, found bool) {
+	for i, r := range p.rules {
+		whole := strings.HasPrefix(r.begins, "## ") // "## gozzard key" is not "## gozzard key list"
+		if !used[i] && (text == r.begins || !whole && strings.HasPrefix(text, r.begins)) {
+			used[i] = true
+			return r, true
+		}
+	}
+	return rule{}, false
+}
+
+// commands are the commands of the page, or of its part.
+func (p page) commands(t *testing.T) []command {
+	t.Helper()
+	all, _ := readPage(t, p.file)
+	return slices.DeleteFunc(all, func(c command) bool { return p.nouns != "" && !p.has(c.section) })
+}
+
+// has reports whether a section of a page belongs to the part: "## gozzard agent join" is of the noun agent.
+func (p page) has(section string) bool {
+	words := strings.Fields(section)
+	return len(words) > 2 && slices.Contains(strings.Fields(p.nouns), words[2])
 }
 
 func (p page) examples(t *testing.T) []string {

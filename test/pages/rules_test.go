@@ -4,15 +4,19 @@ package pages_test
 
 import "strings"
 
-// page is a page with the rules for its commands.
+// page is a page with the rules for its commands. A long page runs in parts, each on a machine of its own, so that none has to repair
+// what another one removes.
 type page struct {
 	file     string
+	part     string   // the name of the part, "" for a whole page
+	nouns    string   // of a part: the words after "gozzard" in the headings of its sections
 	before   string   // shell commands that make what the page takes for granted
 	replaced []string // pairs: what the reader replaces, and by what
 	rules    []rule
 }
 
-// rule is for the first command that begins with a text and has no rule yet.
+// rule is for the first command that begins with a text and has no rule yet. A rule that begins with "## " is for a section: first is before its
+// first command, then is after its last one, and how is for its commands without a rule.
 type rule struct {
 	begins string
 	how    string
@@ -28,6 +32,8 @@ const (
 	fails      = "fails"     // its exit code is not 0, as the page expects
 	onNew      = "on 2,3"    // on the machines that join
 	elsewhere  = "elsewhere" // not here
+
+	onTerminal = "on_terminal" // with a person who answers y
 
 	on2, on3     = "on 2", "on 3"
 	back2, back3 = "background_on 2", "background_on 3"
@@ -55,6 +61,9 @@ func pages() []page {
 	for _, p := range []page{tutorial(), firstProcess(), apiPage(), compatibility(), businesses(), configurationFiles(), install(), addHosts(),
 		monitor(), notifications(), upgrade(), uninstall(), troubleshoot(), auditPage(), peopleAndRights(),
 		moveFromSystemd(), moveFromSupervisord(), moveFromPM2(), moveFromGSE(), relays(), severalServers(), backupAndRestore(), security()} {
+		all = append(all, p, p.inChinese())
+	}
+	for _, p := range reference() {
 		all = append(all, p, p.inChinese())
 	}
 	return all
