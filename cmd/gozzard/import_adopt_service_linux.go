@@ -22,7 +22,8 @@ import (
 // heldService is a service of systemd that is given up: an imported one, or that of the other supervisor.
 type heldService struct {
 	*adopt.Service
-	file string // of the unit that was imported; "": the other supervisor
+	file    string // of the unit that was imported; "": the other supervisor
+	dropIns []string
 
 	givenUp bool // by systemd
 }
@@ -87,7 +88,7 @@ func (m *move) findServices(ctx context.Context) error {
 		case err != nil:
 			return err
 		case s.Runs():
-			m.services = append(m.services, &heldService{Service: s, file: fileOfUnit(a.File)})
+			m.services = append(m.services, &heldService{Service: s, file: fileOfUnit(a.File), dropIns: a.DropIns})
 		case s.Enabled():
 			return fmt.Errorf("systemd would start %s beside pid %d at the next boot: run systemctl disable %s", s.Name, a.pid, s.Name)
 		}
@@ -101,7 +102,7 @@ func (m *move) findServices(ctx context.Context) error {
 		return errors.New("only root can make systemd give a service up: run this as root")
 	}
 	for _, s := range m.services {
-		if err := s.Refusal(s.file); err != nil {
+		if err := s.Refusal(s.file, s.dropIns); err != nil {
 			return fmt.Errorf("%w; nothing was changed", err)
 		}
 	}

@@ -11,6 +11,7 @@ import (
 	"os/exec"
 	"path/filepath"
 	"regexp"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -130,8 +131,8 @@ func (s *Service) Same(now *Service) bool {
 }
 
 // Refusal says why the service cannot be given up by systemd, nil if it can. It is about the service that systemd runs.
-// Of a unit whose text is imported, file is the file that was read; else "".
-func (s *Service) Refusal(file string) error {
+// Of a unit whose text is imported, file and dropIns are the files that were read; else there are none.
+func (s *Service) Refusal(file string, dropIns []string) error {
 	v := s.show
 	set := func(key string) bool { return v[key] != "" && v[key] != "no" && v[key] != "0" }
 	read, _ := filepath.EvalSymlinks(file)
@@ -143,7 +144,7 @@ func (s *Service) Refusal(file string) error {
 		return fmt.Errorf("%s is another name of %s: give that name", s.Name, v["Id"])
 	case file != "" && read != known:
 		return fmt.Errorf("systemd runs %s from %s, not from %s: give the name of the unit", s.Name, v["FragmentPath"], file)
-	case set("NeedDaemonReload"):
+	case set("NeedDaemonReload") || s.unread(dropIns):
 		return fmt.Errorf("the files of %s changed since systemd read them: run systemctl daemon-reload, then look at the plan again", s.Name)
 	case v["Type"] == "oneshot" || v["Type"] == "dbus":
 		return fmt.Errorf("%s has Type=%s, and only services that systemd starts and keeps can be adopted", s.Name, v["Type"])
@@ -167,6 +168,19 @@ func (s *Service) Refusal(file string) error {
 		}
 	}
 	return s.startedBy()
+}
+
+// unread reports whether systemd has not read one of the drop-ins. NeedDaemonReload does not notice a new folder of drop-ins.
+func (s *Service) unread(dropIns []string) bool {
+	place := func(file string) string { // one folder may have two names, such as /lib and /usr/lib
+		folder, _ := filepath.EvalSymlinks(filepath.Dir(file))
+		return filepath.Join(folder, filepath.Base(file))
+	}
+	known := map[string]bool{}
+	for _, file := range strings.Fields(s.show["DropInPaths"]) {
+		known[place(file)] = true
+	}
+	return slices.ContainsFunc(dropIns, func(file string) bool { return filepath.Base(file) != DropIn && !known[place(file)] })
 }
 
 // startedBy says what would start the service after the next boot, although it is disabled.

@@ -2,6 +2,7 @@ package adopt
 
 import (
 	"context"
+	"errors"
 	"maps"
 	"os"
 	"path/filepath"
@@ -43,7 +44,7 @@ func movable(t *testing.T, unit string) (*Service, string) {
 	}
 	s := &Service{Name: "web.service", PID: 2, show: map[string]string{"Id": "web.service", "LoadState": "loaded", "SubState": "running",
 		"Type": "simple", "FragmentPath": file, "UnitFileState": "disabled"}}
-	if err := s.Refusal(file); err != nil {
+	if err := s.Refusal(file, nil); err != nil {
 		t.Fatal(err)
 	}
 	return s, file
@@ -57,7 +58,7 @@ func TestFoldersForTmpfiles(t *testing.T) {
 		for _, value := range values {
 			s, file := movable(t, "[Service]\n")
 			s.show[key] = value
-			if err := s.Refusal(file); err == nil || !strings.Contains(err.Error(), "systemd-tmpfiles") {
+			if err := s.Refusal(file, nil); err == nil || !strings.Contains(err.Error(), "systemd-tmpfiles") {
 				t.Errorf("%s=%s: %v", key, value, err)
 			}
 		}
@@ -77,8 +78,34 @@ func TestAlsoInDropIn(t *testing.T) {
 		t.Fatal(err)
 	}
 	s.show["DropInPaths"] = extra
-	if err := s.Refusal(file); err == nil || !strings.Contains(err.Error(), "also disables other.service") {
+	if err := s.Refusal(file, nil); err == nil || !strings.Contains(err.Error(), "also disables other.service") {
 		t.Errorf("%v", err)
+	}
+}
+
+// TestNewDropIn: a drop-in that systemd has not read is a change, also if its folder is new. Two names of a folder are one.
+func TestNewDropIn(t *testing.T) {
+	s, file := movable(t, "[Service]\n")
+	folder := filepath.Join(t.TempDir(), "web.service.d")
+	other := filepath.Join(t.TempDir(), "other.d")
+	if err := errors.Join(os.Mkdir(folder, 0o700), os.Symlink(folder, other)); err != nil {
+		t.Fatal(err)
+	}
+	limits := filepath.Join(folder, "limits.conf")
+	if err := os.WriteFile(limits, []byte("[Service]\nLimitNOFILE=4096\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+
+	read := []string{limits, filepath.Join(runtimeUnits, "web.service.d", DropIn)}
+	if err := s.Refusal(file, read); err == nil || !strings.Contains(err.Error(), "run systemctl daemon-reload") {
+		t.Errorf("a new drop-in: %v", err)
+	}
+	if err := s.Refusal(file, read[1:]); err != nil {
+		t.Errorf("the own drop-in: %v", err)
+	}
+	s.show["DropInPaths"] = filepath.Join(other, "limits.conf")
+	if err := s.Refusal(file, read); err != nil {
+		t.Errorf("a drop-in that systemd has read: %v", err)
 	}
 }
 

@@ -89,6 +89,7 @@ type Process struct {
 
 	Source  string   // its name at the other supervisor
 	Folders []string // that it keeps its data in, if the configuration names no folder for its commands
+	DropIns []string // of its unit of systemd
 	PID     int      // if the configuration names it
 	File    string
 	Line    int

@@ -72,7 +72,7 @@ type service struct {
 func (s *service) imports(res *Result) {
 	s.d = newDraft(res, s.unit.file, 1, s.unit.plain())
 	d := s.d
-	d.proc.Source = s.unit.name
+	d.proc.Source, d.proc.DropIns = s.unit.name, s.unit.dropIns
 	d.proc.Comment = s.unit.name
 	if e, ok := s.unit.last("Unit", "Description"); ok {
 		if text, err := s.specifiers(e.value); err == nil {

@@ -98,6 +98,9 @@ stop_timeout: 90s
 		"check web@one RuntimeDirectory", "check web@one NewKey"}, notes(r, importer.LeftOut, importer.Security, importer.Check)); diff != "" {
 		t.Error(diff)
 	}
+	if diff := cmp.Diff([]string{"/etc/systemd/system/web@.service.d/10.conf"}, r.Processes[0].DropIns); diff != "" {
+		t.Error(diff)
+	}
 }
 
 // TestSystemdLeftOut: a service that would not run as before is left out, and the report names the key.

@@ -3,6 +3,7 @@ package importer
 import (
 	"bytes"
 	"cmp"
+	"maps"
 	"path"
 	"slices"
 	"strings"
@@ -13,6 +14,7 @@ import (
 type unit struct {
 	name     string // such as web@1.service
 	file     string
+	dropIns  []string
 	sections map[string][]entry
 }
 
@@ -97,12 +99,8 @@ func loadUnit(f File, w *World) (*unit, error) {
 			}
 		}
 	}
-	dropIns := make([]string, 0, len(byName))
-	for _, found := range byName {
-		dropIns = append(dropIns, found)
-	}
-	slices.SortFunc(dropIns, func(a, b string) int { return cmp.Compare(path.Base(a), path.Base(b)) })
-	for _, name := range dropIns {
+	u.dropIns = slices.SortedFunc(maps.Values(byName), func(a, b string) int { return cmp.Compare(path.Base(a), path.Base(b)) })
+	for _, name := range u.dropIns {
 		text, err := w.read(name)
 		if err != nil {
 			return nil, fault(name, 0, "cannot read the drop-in: %v", err)

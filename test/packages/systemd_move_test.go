@@ -163,9 +163,10 @@ printf '[Service]\nExecStart=/bin/sleep 5002\n' >timed.service; printf '[Timer]\
 printf '[Service]\nExecStart=/bin/sleep 5003\n' >wanted.service; printf '[Unit]\nWants=wanted.service\n[Service]\nExecStart=/bin/sleep 5004\n' >other.service
 printf '[Service]\nExecStart=/bin/sleep 5005\nWatchdogSec=1h\n' >watched.service
 printf '[Service]\nExecStart=/bin/sleep 5007\n' >stale.service
+printf '[Service]\nExecStart=/bin/sleep 5010\n' >fresh.service
 printf '[Service]\nExecStart=/bin/sleep 5008\n[Install]\nAlso=nginx.service\nWantedBy=multi-user.target\n' >also.service
 cd /tmp; systemctl daemon-reload
-systemctl start dyn timed timed.timer other watched stale also
+systemctl start dyn timed timed.timer other watched stale fresh also
 refused dyn "no process runs that could be adopted"
 refused timed "would be started again by timed.timer"
 refused wanted "would be started again by other.service (WantedBy)"
@@ -173,9 +174,11 @@ refused watched "watchdog"
 refused also "also disables nginx.service"
 sed -i s/5007/5009/ /etc/systemd/system/stale.service
 refused stale "run systemctl daemon-reload"
+mkdir /etc/systemd/system/fresh.service.d; printf '[Service]\nLimitNOFILE=5000\n' >/etc/systemd/system/fresh.service.d/limit.conf
+refused fresh "run systemctl daemon-reload"
 cp /etc/systemd/system/other.service /tmp/other.service
 refused /tmp/other.service "give the name of the unit"
-systemctl stop dyn timed timed.timer other watched stale also
+systemctl stop dyn timed timed.timer other watched stale fresh also
 ls /run/gozzard-adopt 2>/dev/null | grep . && fail "a pid file is left"
 unchanged`)
 }
