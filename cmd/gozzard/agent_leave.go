@@ -4,9 +4,11 @@ import (
 	"encoding/json"
 	"fmt"
 	"os"
+	"strings"
 
 	"github.com/spf13/cobra"
 
+	"github.com/gozzard/gozzard/internal/adopt"
 	"github.com/gozzard/gozzard/internal/agentd"
 )
 
@@ -24,7 +26,8 @@ the unit. Where systemd does not run, stop the agent yourself first.
 
 The certificate of this host is the right to remove it: no account on the server is needed. This agent
 id can never join again; a new join makes a new one, and its addresses are free for it. The policy in
-/etc/gozzard and the program stay.
+/etc/gozzard and the program stay. Services that were adopted from systemd are named, with the commands
+that give them back to systemd.
 
 Run it as root. If the state folder belongs to another account (modes cap and user), the command acts
 on the processes as that account.
@@ -90,6 +93,15 @@ func leave(cmd *cobra.Command, o agentd.LeaveOptions) error {
 	text += textIn(cmd.Context(), "; %d processes %s; %s is deleted", left.Processes, word, o.Data)
 	if len(left.Units) > 0 {
 		text += textIn(cmd.Context(), "; removed %s", words(left.Units))
+	}
+	services, back := adopt.GivenUp()
+	switch {
+	case len(services) > 0 && o.Stop:
+		text += textIn(cmd.Context(), "\nsystemd does not start %s, which were adopted; to give them back to systemd:\n  %s",
+			words(services), strings.Join(back, "\n  "))
+	case len(services) > 0:
+		text += textIn(cmd.Context(), "\nsystemd does not start %s, which were adopted; to give them back to systemd, first end their "+
+			"processes, or they run twice:\n  %s", words(services), strings.Join(back, "\n  "))
 	}
 	return checkWrite(fmt.Fprintln(cmd.OutOrStdout(), text))
 }

@@ -309,6 +309,34 @@ func (s *Service) Back() []string {
 	return []string{"rm -f " + files, "systemctl daemon-reload", "systemctl enable --now " + quoteUnit(s.Name)}
 }
 
+// GivenUp lists the services of this host that systemd has still given up, as far as their files show it, and the commands
+// that give them back. After a boot only those with folders below /run have a file.
+func GivenUp() (services, back []string) { return givenUpIn(runtimeUnits, bootFolders) }
+
+func givenUpIn(units, boot string) (services, back []string) {
+	var files []string
+	add := func(pattern string, name func(file string) string) {
+		found, _ := filepath.Glob(pattern) // the pattern is a constant
+		for _, file := range found {
+			if s := name(file); isUnitName.MatchString(s) && !strings.HasPrefix(s, "-") {
+				files, services = append(files, quoteUnit(file)), append(services, quoteUnit(s))
+			}
+		}
+	}
+	add(filepath.Join(units, "*.service.d", DropIn), func(file string) string {
+		return strings.TrimSuffix(filepath.Base(filepath.Dir(file)), ".d")
+	})
+	add(filepath.Join(boot, "gozzard-*.service.conf"), func(file string) string {
+		return strings.TrimSuffix(strings.TrimPrefix(filepath.Base(file), "gozzard-"), ".conf")
+	})
+	slices.Sort(services)
+	if services = slices.Compact(services); len(services) == 0 {
+		return nil, nil
+	}
+	return services, []string{"rm -f " + strings.Join(files, " "), "systemctl daemon-reload",
+		"systemctl enable --now " + strings.Join(services, " ")}
+}
+
 // quoteUnit writes a name of a unit for a shell: of its characters only the backslash has a meaning there.
 func quoteUnit(s string) string {
 	if strings.Contains(s, `\`) {

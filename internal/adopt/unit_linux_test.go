@@ -109,6 +109,35 @@ func TestNewDropIn(t *testing.T) {
 	}
 }
 
+// TestGivenUp: the services that are given up are found by their files, and the commands have no other names.
+func TestGivenUp(t *testing.T) {
+	units, boot := t.TempDir(), t.TempDir()
+	for _, file := range []string{"web.service.d/" + DropIn, `x\x2da.service.d/` + DropIn, "b c.service.d/" + DropIn, "own.service.d/own.conf"} {
+		file = filepath.Join(units, file)
+		if err := errors.Join(os.Mkdir(filepath.Dir(file), 0o700), os.WriteFile(file, nil, 0o600)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for _, file := range []string{"gozzard-web.service.conf", "gozzard-db.service.conf", "gozzard-$(id).service.conf", "other.conf"} {
+		if err := os.WriteFile(filepath.Join(boot, file), nil, 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+
+	services, back := givenUpIn(units, boot)
+	if got := strings.Join(services, " "); got != `'x\x2da.service' db.service web.service` {
+		t.Errorf("services %s", got)
+	}
+	want := "rm -f " + units + "/web.service.d/" + DropIn + " '" + units + `/x\x2da.service.d/` + DropIn + "' " + boot + "/gozzard-db.service.conf " +
+		boot + "/gozzard-web.service.conf; systemctl daemon-reload; systemctl enable --now 'x\\x2da.service' db.service web.service"
+	if got := strings.Join(back, "; "); got != want {
+		t.Errorf("got  %s\nwant %s", got, want)
+	}
+	if services, back := givenUpIn(t.TempDir(), boot+"/no"); services != nil || back != nil {
+		t.Errorf("nothing is given up, and there are %q: %q", services, back)
+	}
+}
+
 // TestSame: every property and every file counts.
 func TestSame(t *testing.T) {
 	s, _ := movable(t, "[Service]\n")

@@ -259,6 +259,7 @@ func upgrade() page {
 func uninstall() page {
 	return page{file: "docs/uninstall.md", before: "enrolled", rules: []rule{
 		{begins: "gozzard agent leave", first: "agent_ends"},
+		{begins: "systemctl daemon-reload", how: elsewhere, why: booted}, {begins: "systemctl enable", how: elsewhere, why: booted},
 		{begins: "rm -r", first: `PATH=$PATH:/src/bin; rm -r /usr/bin/gozzard /etc/gozzard /usr/lib/systemd/system/gozzard-agent*
 (umask 077; gozzard token create >token)
 curl -fsSL --cacert /var/lib/gozzard/ca.pem https://10.0.0.1:8443/join | GOZZARD_TOKEN_FILE=token sh
