@@ -40,6 +40,9 @@ func (env *cliEnv) statusLines(st *agentsock.Status) [][2]string {
 	case !st.Session.Open:
 		session = env.text("none for %s", age(now, st.Session.Since))
 	}
+	if !st.Session.Open && st.Session.Fault != "" {
+		session += env.text(": the agent rejects the server: %s", env.chinese.Message(st.Session.Fault))
+	}
 
 	link := "up"
 	if !st.Link.Up {

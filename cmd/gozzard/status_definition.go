@@ -28,8 +28,12 @@ type definitionKeys struct {
 func (env *cliEnv) definitionLines(p *client.Process, parts *processParts) [][2]string {
 	d := &parts.definition
 	check := env.keyText(d.Health)
-	if check != "" && isUp(p) && p.Health == "" {
-		check += env.text(": it has not run yet")
+	if check != "" && isUp(p) && p.Health == "" { // the host does not report failures that are too few
+		failures := "3"
+		if n, ok := d.Health["failures"]; ok {
+			failures = valueText(n)
+		}
+		check += env.text(": no result yet; unhealthy after %s failures in a row", failures)
 	}
 	lines := [][2]string{
 		{"check", check},

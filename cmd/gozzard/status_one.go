@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -75,7 +76,7 @@ func readParts(ctx context.Context, c *client.Client, p *client.Process) *proces
 func (env *cliEnv) printProcess(ctx context.Context, c *client.Client, p *client.Process, paint painter) error {
 	parts := readParts(ctx, c, p)
 	var b strings.Builder
-	for _, l := range append(env.stateLines(p), env.definitionLines(p, parts)...) {
+	for _, l := range append(env.stateLines(p, parts), env.definitionLines(p, parts)...) {
 		if v := printable(l[1]); v != "" {
 			if l[0] == "state" {
 				v = paint.paint(viewState(p.State).colour, v)
@@ -89,12 +90,29 @@ func (env *cliEnv) printProcess(ctx context.Context, c *client.Client, p *client
 	return checkWrite(fmt.Fprint(env.out, b.String()))
 }
 
+// unhealthySince is when the health check of a process began to fail; zero if the events that were read do not say it.
+func (parts *processParts) unhealthySince(p *client.Process) client.Time {
+	for _, e := range slices.Backward(parts.events) {
+		if e.Kind == gozzard.EventHealth && e.PID == int(p.PID) {
+			if strings.HasPrefix(e.Message, "unhealthy") {
+				return e.At
+			}
+			break // its newest event is not about this failure
+		}
+	}
+	return client.Time{}
+}
+
 // stateLines are the lines about the state of a process. Lines with an empty value are not printed.
-func (env *cliEnv) stateLines(p *client.Process) [][2]string {
+func (env *cliEnv) stateLines(p *client.Process, parts *processParts) [][2]string {
 	state := stateText(p)
+	from := p.StartedAt
+	if p.State == client.StateUnhealthy {
+		from = parts.unhealthySince(p)
+	}
 	switch {
-	case isUp(p) && !p.StartedAt.IsZero():
-		state += env.text(" for %s", since(env.now(), p.StartedAt.Time))
+	case isUp(p) && !from.IsZero():
+		state += env.text(" for %s", since(env.now(), from.Time))
 	case p.State == client.StateUnknown && p.ReportedAt.IsZero():
 		state += env.text(": its host has not reported it yet")
 	case p.State == client.StateUnknown:

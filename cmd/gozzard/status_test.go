@@ -8,6 +8,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/gozzard/gozzard"
 	"github.com/gozzard/gozzard/client"
 	"github.com/gozzard/gozzard/internal/language"
 )
@@ -26,7 +27,7 @@ func TestStatusOfOne(t *testing.T) {
 		Limits: map[string]any{"files": 100.0, "act": "restart", "net": "1G", "samples": 2.0, "enforce": true}}}
 
 	env, got := testEnv(), ""
-	for _, l := range append(env.stateLines(&p), env.definitionLines(&p, parts)...) {
+	for _, l := range append(env.stateLines(&p, parts), env.definitionLines(&p, parts)...) {
 		if l[1] != "" {
 			got += l[0] + ": " + printable(l[1]) + "\n"
 		}
@@ -87,7 +88,7 @@ func TestNotMeasured(t *testing.T) {
 		t.Errorf("the table is\n%s", table)
 	}
 
-	got := fmt.Sprint(env.stateLines(&p))
+	got := fmt.Sprint(env.stateLines(&p, &processParts{}))
 	for _, want := range []string{"[cpu not measured yet]", "[memory not measured yet]", "[open files not measured yet]"} {
 		if !strings.Contains(got, want) {
 			t.Errorf("the status is %s, without %s", got, want)
@@ -107,12 +108,31 @@ func TestStatusOfUnmanaged(t *testing.T) {
 	} {
 		p := aProcess("web", "10.0.0.1", state)
 		p.Wanted = client.StateRunning
-		if got := fmt.Sprint(env.stateLines(&p)); !strings.Contains(got, "[wanted "+want+"]") {
+		if got := fmt.Sprint(env.stateLines(&p, &processParts{})); !strings.Contains(got, "[wanted "+want+"]") {
 			t.Errorf("%s: the status is %s", state, got)
 		}
 		p.Managed = true
-		if got := fmt.Sprint(env.stateLines(&p)); !strings.Contains(got, "[wanted running]") {
+		if got := fmt.Sprint(env.stateLines(&p, &processParts{})); !strings.Contains(got, "[wanted running]") {
 			t.Errorf("%s and managed: the status is %s", state, got)
+		}
+	}
+}
+
+// TestUnhealthySince: an unhealthy process has the time since its check fails, not that since its start, or none.
+func TestUnhealthySince(t *testing.T) {
+	env := testEnv()
+	p := aProcess("web", "10.0.0.1", client.StateUnhealthy)
+	p.PID = 4711
+	event := func(pid int, ago time.Duration, text string) client.Event {
+		return client.Event{Kind: gozzard.EventHealth, PID: pid, At: client.At(env.now().Add(-ago)), Message: text}
+	}
+	failed, again := event(int(p.PID), 10*time.Second, "unhealthy: refused"), event(int(p.PID), time.Second, "healthy again")
+	for want, events := range map[string][]client.Event{
+		"[state unhealthy for 10s]": {failed, event(1, time.Second, "unhealthy: of an earlier run")},
+		"[state unhealthy]":         {failed, again},
+	} {
+		if got := fmt.Sprint(env.stateLines(&p, &processParts{events: events})); !strings.Contains(got, want) {
+			t.Errorf("the status is %s, without %s", got, want)
 		}
 	}
 }

@@ -77,6 +77,7 @@ type Agent struct {
 	reported   atomic.Pointer[string] // the digest of the policy that the server was sent last
 	host       *host.Host
 	acts       *actLog
+	rejected   atomic.Pointer[string] // why the last command was not of the agent's server; "": it was
 	agent      *agent.Agent
 	metrics    *agentmetrics.Metrics
 	listener   *agentmetrics.Listener // nil: nothing serves them
@@ -310,10 +311,18 @@ func (a *Agent) openLink() (err error) {
 	return nil
 }
 
+// maxRejected is how many bytes of the reason for a rejection are kept.
+const maxRejected = 1000
+
 // openEnvelope checks the signature of a command. The act log remembers the envelope for the call of receive.
 func (a *Agent) openEnvelope(envelope []byte) ([]byte, error) {
 	cmd, err := a.keys.Open(a.id, envelope)
 	a.acts.opened(envelope, a.keys.Key().ID())
+	why := ""
+	if err != nil {
+		why = gozzard.Clip(err.Error(), maxRejected)
+	}
+	a.rejected.Store(&why)
 	return cmd, err
 }
 

@@ -101,6 +101,9 @@ func (a *Agent) localStatus() agentsock.Status {
 	case !s.Heard.IsZero():
 		st.Session.Since = s.Heard.Unix()
 	}
+	if why := a.rejected.Load(); why != nil && !s.Open {
+		st.Session.Fault = *why
+	}
 
 	if a.renewer != nil {
 		st.Certificate = unixOf(a.renewer.NotAfter())

@@ -33,8 +33,9 @@ type Status struct {
 type Session struct {
 	Open    bool   `json:"open"`
 	Number  uint64 `json:"number"`
-	Since   int64  `json:"since"`    // when it was opened; if there is none, since when
-	HeardAt int64  `json:"heard_at"` // when the server last answered
+	Since   int64  `json:"since"`           // when it was opened; if there is none, since when
+	HeardAt int64  `json:"heard_at"`        // when the server last answered
+	Fault   string `json:"fault,omitempty"` // if there is none: why the agent rejected the last command of the server
 }
 
 // Link is the connection to the server.

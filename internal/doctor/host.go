@@ -50,7 +50,11 @@ func Host(o HostOptions) ([]Finding, error) {
 	all := append(examine(o.Data, own), checkAgent(o.Data, o.Socket)...)
 	all = append(all, checkProgram(o.Version))
 	all = append(all, checkSettings(o.Settings, o.Invalid)...)
-	return append(all, checkPolicy(o.Data, o.Policy, own), checkUpdates(o.Data, o.Policy)), nil
+	all = append(all, checkPolicy(o.Data, o.Policy, own))
+	if f := checkUpdates(o.Data, o.Policy); f.Text != all[len(all)-1].Text { // a fault of the policy is said once
+		all = append(all, f)
+	}
+	return all, nil
 }
 
 // checkSettings says whether an agent starts with its settings.
@@ -81,7 +85,7 @@ func checkAgent(data, socket string) (all []Finding) {
 				"the agent that runs here cannot write its state folder (" + fault + "): it supervises and stops processes, but " +
 					"rejects everything else that it cannot record. Make the folder writable; do not restart the agent before"})
 		}
-		return append(all, checkLink(f.Status.PID, f.Status.Server, f.Status.Session.Open, f.Status.Link.Fault))
+		return append(all, checkLink(f))
 	case f.Err != nil:
 		return append(all, Finding{Warn, "agent", "the agent that runs here does not answer: " + f.Err.Error()})
 	case f.PID != "":
@@ -99,14 +103,17 @@ func checkAgent(data, socket string) (all []Finding) {
 }
 
 // checkLink says whether an agent that runs is connected.
-func checkLink(pid int, server string, open bool, fault string) Finding {
+func checkLink(f agentd.Found) Finding {
+	st := f.Status
 	switch {
-	case open:
-		return Finding{OK, "agent", fmt.Sprintf("runs with pid %d, connected to %s", pid, server)}
-	case fault == "":
-		return Finding{Warn, "agent", fmt.Sprintf("runs with pid %d, has no session with %s yet", pid, server)}
+	case st.Session.Open:
+		return Finding{OK, "agent", fmt.Sprintf("runs with pid %d, connected to %s", st.PID, st.Server)}
+	case st.Link.Fault != "":
+		return Finding{Warn, "agent", fmt.Sprintf("runs with pid %d, not connected to %s: %s", st.PID, st.Server, st.Link.Fault)}
+	case st.Session.Fault != "":
+		return Finding{Warn, "agent", fmt.Sprintf("runs with pid %d, rejects the server %s: %s", st.PID, st.Server, st.Session.Fault)}
 	}
-	return Finding{Warn, "agent", fmt.Sprintf("runs with pid %d, not connected to %s: %s", pid, server, fault)}
+	return Finding{Warn, "agent", fmt.Sprintf("runs with pid %d, has no session with %s yet", st.PID, st.Server)}
 }
 
 // checkProgram says whether an agent would start from the file of this program.

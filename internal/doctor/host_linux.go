@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"io/fs"
 	"os"
+	"os/user"
 	"path/filepath"
 	"slices"
 	"strconv"
@@ -197,8 +198,7 @@ func checkState(dir string) []Finding {
 		return []Finding{{Fail, "state", fmt.Sprintf("other accounts can enter %s (mode %04o); run: chmod 700 %s",
 			abs, st.Mode().Perm(), abs)}}
 	case ok && int(sys.Uid) != os.Geteuid():
-		return []Finding{{Fail, "state", fmt.Sprintf("%s belongs to uid %d, this account is uid %d", abs, sys.Uid,
-			os.Geteuid())}}
+		return []Finding{{Fail, "state", belongsToOther(abs, sys.Uid)}}
 	}
 
 	all := []Finding{{OK, "state", abs}}
@@ -217,6 +217,16 @@ func checkState(dir string) []Finding {
 	}
 
 	return append(all, checkDisk(abs)...)
+}
+
+// belongsToOther says how to check a state folder of another account.
+func belongsToOther(dir string, uid uint32) string {
+	account, err := user.LookupId(strconv.FormatUint(uint64(uid), 10))
+	if err != nil {
+		return fmt.Sprintf("%s belongs to uid %d, this account is uid %d: run this as the account of the agent", dir, uid, os.Geteuid())
+	}
+	return fmt.Sprintf("%s belongs to %s, the account of the agent: run this as that account: runuser -u %s -- gozzard agent doctor "+
+		"(in mode cap with its capabilities, as gozzard agent doctor --help shows)", dir, account.Username, account.Username)
 }
 
 func checkDisk(dir string) []Finding {

@@ -1,6 +1,7 @@
 package doctor
 
 import (
+	"errors"
 	"os"
 	"path/filepath"
 	"strings"
@@ -55,6 +56,19 @@ func TestDoctorLooksAtTheStateFolder(t *testing.T) {
 	}
 	if got := words(checkState(journal), "state"); !strings.HasPrefix(got, "FAIL") {
 		t.Errorf("a file: %s", got)
+	}
+
+	// Of another account: how to check it is said.
+	for uid, want := range map[int]string{1: "runuser -u daemon -- gozzard agent doctor", 123456: "belongs to uid 123456"} {
+		if os.Geteuid() != 0 {
+			break // only root gives a folder to another account
+		}
+		if err := errors.Join(os.Chmod(dir, 0o700), os.Chown(dir, uid, uid)); err != nil {
+			t.Fatal(err)
+		}
+		if got := words(checkState(dir), "state"); !strings.HasPrefix(got, "FAIL") || !strings.Contains(got, want) {
+			t.Errorf("of uid %d: %s", uid, got)
+		}
 	}
 }
 

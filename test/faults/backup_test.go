@@ -188,7 +188,8 @@ func TestTS8RestoreAfterARotation(t *testing.T) {
 	ft.FileOnly(t, "gozzard backup copies a file; a database is restored beside the newest keys")
 	t.Parallel() // it mostly waits
 	s := ft.StartServer(t, "")
-	agent := s.StartAgent(t, 1, "")
+	state := t.TempDir()
+	agent := s.StartAgentIn(t, 1, state, "")
 	dir := t.TempDir()
 	key, file := filepath.Join(dir, "key"), filepath.Join(dir, "backup.age")
 	mustRun(t, s, "backup", "create", "--data", s.Data, "--to", file, "--recipient",
@@ -209,6 +210,13 @@ func TestTS8RestoreAfterARotation(t *testing.T) {
 	old := restored(t, s, file, key)
 	mustRun(t, old, "hosts", "confirm-restore", "--confirm", "1")
 	said(1, "it is another server")
+	for _, verb := range []string{"status", "doctor"} { // the last session must have run out
+		out := ""
+		ft.Until(t, time.Minute, func() string { return "agent " + verb + " does not say why there is no session: " + out }, func() bool {
+			out, _ = commandOf(t, s, "agent", verb, "--data", state) // a warning is no success
+			return strings.Contains(out, "it is another server")
+		})
+	}
 
 	if n := agent.Sessions(); n != 2 {
 		t.Errorf("a server from an old copy opened %d sessions", n-2)
