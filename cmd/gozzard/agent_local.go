@@ -109,9 +109,15 @@ func (env *cliEnv) socketCommand(cmd *cobra.Command,
 		env.chinese = catalogueIn(cmd.Context())
 		err = run(env, cmd.Context(), agentsock.NewClient(path), &o.output)
 		if errors.Is(err, agentsock.ErrNotRunning) {
-			if unit := agentd.UnitOf(cmd.Context(), o.data.folder); unit != "" {
+			unit := agentd.UnitOf(cmd.Context(), o.data.folder)
+			_, missing := os.Lstat(o.data.folder)
+			switch {
+			case unit != "":
 				err = fmt.Errorf("%w on %s: to see why, run: systemctl status %s and journalctl -u %s; its socket may also be "+
 					"elsewhere (--socket)", agentsock.ErrNotRunning, path, unit, unit)
+			case missing != nil && !cmd.Flags().Changed("data") && !cmd.Flags().Changed("socket"):
+				err = fmt.Errorf("%w here: this host has neither ./agent nor /var/lib/gozzard-agent; give the state folder of the agent "+
+					"with --data", agentsock.ErrNotRunning)
 			}
 		}
 		return withAgentExitCode(err)

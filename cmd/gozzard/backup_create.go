@@ -33,6 +33,7 @@ Run this as the account of the server.`,
 			if err != nil {
 				return usage("%w", err)
 			}
+			findData(cmd, &data)
 			if err := actAsOwner(data, noteWriter{env}); err != nil {
 				return failed(err)
 			}
@@ -40,7 +41,7 @@ Run this as the account of the server.`,
 		},
 	}
 
-	cmd.Flags().StringVar(&data, "data", "./data", "data `FOLDER` of the server")
+	registerData(cmd, &data)
 	cmd.Flags().StringVar(&to, "to", "", "`FILE` to write, which must not exist")
 	cmd.Flags().StringSliceVar(&recipients, "recipient", nil,
 		"public `KEYS` (age1…) that the backup is encrypted for, see \"gozzard backup keygen\"")

@@ -31,6 +31,7 @@ host, use "gozzard agent doctor".`,
   gozzard doctor --data /var/lib/gozzard --backup-to /backup --tls-cert /etc/gozzard/api.pem`,
 		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
+			findData(cmd, &o.Data)
 			if err := actAsOwner(o.Data, noteWriter{env}); err != nil {
 				return failed(err)
 			}
@@ -40,7 +41,7 @@ host, use "gozzard agent doctor".`,
 	}
 
 	f := cmd.Flags()
-	f.StringVar(&o.Data, "data", "./data", "data `FOLDER` of the server")
+	registerData(cmd, &o.Data)
 	f.StringVar(&o.Backups, "backup-to", "",
 		"`FOLDER` of the backups (default: use the newest backup that the data folder remembers)")
 	f.DurationVar(&o.BackupMaxAge, "backup-max-age", backupMaxAge, "maximum age of the newest backup")

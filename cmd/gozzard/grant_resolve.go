@@ -40,6 +40,7 @@ namespaces becomes two grants.`,
 				}
 				r.Nets = append(r.Nets, p)
 			}
+			findData(cmd, &data)
 			if err := actAsOwner(data, noteWriter{env}); err != nil {
 				return failed(err)
 			}
@@ -52,7 +53,7 @@ namespaces becomes two grants.`,
 	}
 
 	f := cmd.Flags()
-	f.StringVar(&data, "data", "./data", "data `FOLDER` of the server")
+	registerData(cmd, &data)
 	f.StringVar(&r.App, "app", "", "`CODE` of the app")
 	f.StringVar(&r.User, "user", "", "`NAME` of the user")
 	f.IntVar(&r.Number, "grant", 0, "`NUMBER` of the grant, as the server prints it")

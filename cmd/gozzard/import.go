@@ -119,6 +119,9 @@ func newImportFormatCommand(env *cliEnv, format importFormat) *cobra.Command {
 		return nil, cobra.ShellCompDirectiveDefault // files
 	}
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
+		if !cmd.Flags().Changed("data") {
+			o.data = agentd.LocalState(o.data)
+		}
 		return env.imports(cmd.Context(), &o, format, args, cmd.InOrStdin())
 	}
 
@@ -138,7 +141,7 @@ func newImportFormatCommand(env *cliEnv, format importFormat) *cobra.Command {
 		if format.units {
 			f.BoolVar(&o.lessProtection, "accept-less-protection", false, "with --adopt: adopt services that systemd protects; Gozzard does not")
 		}
-		f.StringVar(&o.data, "data", "./agent", "with --adopt: state folder of the agent")
+		f.StringVar(&o.data, "data", "./agent", "with --adopt: state folder of the agent; without this flag, and without ./agent, /var/lib/gozzard-agent if it exists")
 		f.StringVar(&o.socket, "socket", agentd.SocketName, "with --adopt: `PATH` of the agent's socket; a name without a folder is in the state folder")
 	}
 	return cmd

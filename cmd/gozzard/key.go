@@ -34,10 +34,11 @@ func newKeyListCommand(env *cliEnv) *cobra.Command {
 		Example: `  gozzard key list --data /var/lib/gozzard
   gozzard key list --data /var/lib/gozzard -o json`,
 		Args: cobra.NoArgs,
-		RunE: func(*cobra.Command, []string) error {
+		RunE: func(cmd *cobra.Command, _ []string) error {
 			if err := output.check(); err != nil {
 				return err
 			}
+			findData(cmd, &data)
 			if err := actAsOwner(data, noteWriter{env}); err != nil {
 				return failed(err)
 			}
@@ -45,7 +46,7 @@ func newKeyListCommand(env *cliEnv) *cobra.Command {
 		},
 	}
 
-	cmd.Flags().StringVar(&data, "data", "./data", "data folder of the server")
+	registerData(cmd, &data)
 	output.register(cmd, cmd.Flags(), "table", "json", "yaml")
 	return cmd
 }

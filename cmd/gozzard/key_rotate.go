@@ -58,6 +58,7 @@ func newKeyRotateCommand(env *cliEnv) *cobra.Command {
 			case !isAuthority && (finish || confirm != 0), confirm != 0 && !finish, confirm < 0:
 				return usage("--finish is for the authority, and --confirm N goes with --finish")
 			case len(args) == 0:
+				findData(cmd, &data)
 				return env.rotateFolder(data)
 			case isAuthority:
 				return env.rotateAuthority(cmd.Context(), finish, confirm)
@@ -66,7 +67,7 @@ func newKeyRotateCommand(env *cliEnv) *cobra.Command {
 		},
 	}
 
-	cmd.Flags().StringVar(&data, "data", "./data", "data folder of the server, without a name of a key")
+	registerData(cmd, &data)
 	cmd.Flags().BoolVar(&finish, "finish", false, "delete the old authority")
 	cmd.Flags().IntVar(&confirm, "confirm", 0, "cut off the hosts and servers that have not moved if they are exactly `N`")
 	return cmd

@@ -3,6 +3,7 @@ package agentd
 import (
 	"context"
 	"errors"
+	"os"
 	"path/filepath"
 
 	"github.com/gozzard/gozzard/internal/agent"
@@ -16,7 +17,7 @@ import (
 func LocalState(data string) string { return localState(data, unitState) }
 
 func localState(data, installed string) string {
-	if !exists(data) && exists(installed) {
+	if _, err := os.Lstat(data); err != nil && exists(installed) { // also where this account may not look
 		return installed
 	}
 	return data

@@ -3,6 +3,7 @@ package agentd
 import (
 	"os"
 	"path/filepath"
+	"strings"
 	"testing"
 )
 
@@ -43,7 +44,8 @@ func TestStartUnit(t *testing.T) {
 
 	// Without --data, commands on the host use the state folder of the units, unless the present folder has one.
 	here, missing := t.TempDir(), filepath.Join(none, "missing")
-	for _, tt := range [][3]string{{here, all, here}, {missing, all, all}, {missing, missing, missing}, {here, missing, here}} {
+	long := strings.Repeat("x", 300) // a path that cannot be looked at, as a folder of another account
+	for _, tt := range [][3]string{{here, all, here}, {missing, all, all}, {missing, missing, missing}, {here, missing, here}, {long, all, all}} {
 		if got := localState(tt[0], tt[1]); got != tt[2] {
 			t.Errorf("of %s and %s: %s", tt[0], tt[1], got)
 		}

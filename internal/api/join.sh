@@ -72,7 +72,7 @@ digest() {
 # token FILE: writes the token into a file that only root can read.
 token() {
 	if [ -n "${GOZZARD_TOKEN_FILE:-}" ]; then
-		cat "$GOZZARD_TOKEN_FILE" >"$1" ||
+		cat "$GOZZARD_TOKEN_FILE" >"$1" 2>/dev/null ||
 			fail "cannot read the token in $GOZZARD_TOKEN_FILE" "无法读取 $GOZZARD_TOKEN_FILE 中的令牌"
 	elif [ -n "${GOZZARD_TOKEN:-}" ]; then
 		printf '%s\n' "$GOZZARD_TOKEN" >"$1"
@@ -150,7 +150,12 @@ GOZZARD-END
 
 	# The token has the fingerprint of the server: join checks it before it sends the token.
 	# shellcheck disable=SC2086 # the flags are words
-	LC_ALL=$language LANGUAGE= /usr/bin/gozzard agent join --server '{{.Server}}' --token-file "$work/token" --data /var/lib/gozzard-agent ${GOZZARD_JOIN_FLAGS:-} >"$work/joined"
+	LC_ALL=$language LANGUAGE= /usr/bin/gozzard agent join --server '{{.Server}}' --token-file "$work/token" --data /var/lib/gozzard-agent ${GOZZARD_JOIN_FLAGS:-} >"$work/joined" || {
+		code=$?
+		text "this host did not join, for the reason above; the program and the unit of the agent stay: correct it, then run the same command again" \
+			"本机没有加入，原因见上；程序和 Agent 的单元保留：处理后再次运行同一命令" >&2
+		exit "$code"
+	}
 	sed -e 's/; start the agent with: .*//' -e 's/；启动 Agent：.*//' "$work/joined" # this script does it
 
 	if [ -d /run/systemd/system ]; then

@@ -4,6 +4,7 @@ package api_test
 
 import (
 	"crypto/tls"
+	"errors"
 	"net/http"
 	"net/http/httptest"
 	"os"
@@ -65,10 +66,27 @@ func TestJoinScriptSpeaks(t *testing.T) {
 		if err == nil || !strings.Contains(out, c.token) || strings.Contains(out, c.no) {
 			t.Errorf("%q without a token: %v: %s", c.env, err, out)
 		}
+		out, err = runJoin(dir, script, append(c.env, "GOZZARD_TOKEN_FILE="+dir+"/none"))
+		if err == nil || strings.Contains(out, "cat:") || strings.Count(out, "\n") != 1 {
+			t.Errorf("%q without the file of the token: %v: %s", c.env, err, out)
+		}
 		out, err = runJoin(dir, script, append(c.env, "GOZZARD_TOKEN=x"))
 		if err != nil || !strings.Contains(out, c.installed) || !strings.Contains(out, "joined "+c.joined+"\n已加入\n") {
 			t.Errorf("%q: %v: %s", c.env, err, out)
 		}
+	}
+}
+
+// TestJoinScriptAgain: a join that fails says what it leaves, and that it may be repeated. Its exit code is that of the program.
+func TestJoinScriptAgain(t *testing.T) {
+	dir := t.TempDir()
+	script := joinScriptIn(t, dir)
+	check(t, os.MkdirAll(filepath.Join(dir, "usr/bin"), 0o755))
+	check(t, os.WriteFile(filepath.Join(dir, "usr/bin/id"), []byte("#!/bin/sh\necho 0\n"), 0o755))
+	check(t, os.WriteFile(filepath.Join(dir, "usr/bin/gozzard"), []byte("#!/bin/sh\n[ \"$1\" = version ] && exit\nexit 7\n"), 0o755))
+	out, err := runJoin(dir, script, []string{"GOZZARD_TOKEN=x"})
+	if e, ok := errors.AsType[*exec.ExitError](err); !ok || e.ExitCode() != 7 || !strings.Contains(out, "run the same command again") {
+		t.Errorf("%v: %s", err, out)
 	}
 }
 
