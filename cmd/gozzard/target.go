@@ -16,6 +16,8 @@ type targetFlags struct {
 	namespaces []string
 	hosts      []string
 	allHosts   bool
+
+	oneSpace bool // patterns must stay in one namespace, unless --namespace is given
 }
 
 func (t *targetFlags) register(f *pflag.FlagSet) {
@@ -63,7 +65,14 @@ func (t *targetFlags) run(ctx context.Context, env *cliEnv, tf *taskFlags, what 
 		if err := t.complete(ctx, c, &s); err != nil {
 			return client.Accepted{}, err
 		}
+		reached, err := t.reached(ctx, c, &s)
+		if err != nil {
+			return client.Accepted{}, err
+		}
 		a, err := ask(c, s)
+		if err == nil {
+			env.remarkReach(what, &reached)
+		}
 		return a, t.explain(ctx, c, names, err)
 	})
 }
@@ -80,6 +89,9 @@ func (t *targetFlags) dryRun(ctx context.Context, env *cliEnv, o *outputFlag, wh
 	}
 	return env.withClient(func(c *client.Client) error {
 		if err := t.complete(ctx, c, &s); err != nil {
+			return err
+		}
+		if _, err := t.reached(ctx, c, &s); err != nil {
 			return err
 		}
 		p, err := ask(c, s)

@@ -31,21 +31,23 @@ func newUnregisterCommand(env *cliEnv) *cobra.Command {
 						return c.PreviewUnregister(cmd.Context(), s)
 					})
 			}
-			var left []client.Process
+			var left affected
 			err := o.run(cmd.Context(), env, &o.taskFlags, "unregister", names,
 				func(c *client.Client, s client.Selection) (client.Accepted, error) {
-					up := runningOf(cmd.Context(), c, s)
+					before := affectedBy(cmd.Context(), c, s)
 					accepted, err := c.UnregisterConfirmed(cmd.Context(), s, o.confirm)
 					if err == nil {
-						left = up
+						left = before
 					}
 					return accepted, err
 				})
-			env.remarkLeft(left)
+			env.remarkUnknown(left.unknown)
+			env.remarkLeft(left.up)
 			return err
 		},
 	}
 
+	o.oneSpace = true
 	o.targetFlags.register(cmd.Flags())
 	o.taskFlags.register(cmd)
 	o.registerPreview(cmd)
@@ -53,15 +55,21 @@ func newUnregisterCommand(env *cliEnv) *cobra.Command {
 	return cmd
 }
 
-// maxLeft is how many processes that keep running are named.
+// maxLeft is how many processes are named that keep running, or that are not registered.
 const maxLeft = 10
 
-// runningOf are the processes of a selection that run, one more than are named at most.
-func runningOf(ctx context.Context, c *client.Client, s client.Selection) (up []client.Process) {
+// affected are processes of a selection that the count of unregistered ones does not show.
+type affected struct {
+	up      []client.Process    // they run
+	unknown []client.PreviewRow // they are not registered
+}
+
+// affectedBy finds the processes of a selection that run, and those that are not registered.
+func affectedBy(ctx context.Context, c *client.Client, s client.Selection) (a affected) {
 	// Ask which processes are meant. If that fails, the request itself says why.
 	plan, err := c.PreviewUnregister(ctx, s)
 	if err != nil {
-		return nil
+		return affected{}
 	}
 	type one struct {
 		host client.HostRef
@@ -78,15 +86,37 @@ func runningOf(ctx context.Context, c *client.Client, s client.Selection) (up []
 	if s.Biz == 0 { // the names of a business are aliases
 		q.Names = s.Names
 	}
+	registered := map[one]bool{}
 	for p, err := range c.AllProcesses(ctx, q) {
-		if err != nil || len(up) > maxLeft {
-			break
+		if err != nil {
+			return affected{}
 		}
-		if isUp(&p) && meant[one{p.Host, gozzard.Key{Namespace: p.Namespace, Name: p.Name}}] {
-			up = append(up, p)
+		this := one{p.Host, gozzard.Key{Namespace: p.Namespace, Name: p.Name}}
+		registered[this] = true
+		if isUp(&p) && meant[this] {
+			a.up = append(a.up, p)
 		}
 	}
-	return up
+
+	// The others are not registered.
+	for i := range plan.Processes {
+		r := &plan.Processes[i]
+		if r.Code == "" && !registered[one{r.Host, gozzard.Key{Namespace: r.Namespace, Name: r.Name}}] {
+			a.unknown = append(a.unknown, *r)
+		}
+	}
+	return a
+}
+
+// remarkUnknown names what was not registered before either: its name may be misspelt.
+func (env *cliEnv) remarkUnknown(unknown []client.PreviewRow) {
+	for i := range unknown[:min(len(unknown), maxLeft)] {
+		r := &unknown[i]
+		env.remark("%s:%s was not registered on %s", printable(r.Namespace), printable(r.Name), refName(r.Host))
+	}
+	if n := len(unknown) - maxLeft; n > 0 {
+		env.remark("more processes were not registered")
+	}
 }
 
 // remarkLeft names what keeps running without a definition: nothing starts, stops or shows it any more.
