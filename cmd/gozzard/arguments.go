@@ -122,3 +122,16 @@ func argumentsOf(use string) (required []string, most int) {
 	}
 	return required, most
 }
+
+// bothRequired is an error that names those of two required flags that were not given.
+func bothRequired(first string, hasFirst bool, second string, hasSecond bool) error {
+	switch {
+	case hasFirst && hasSecond:
+		return nil
+	case hasFirst:
+		return usage("%s is required", second)
+	case hasSecond:
+		return usage("%s is required", first)
+	}
+	return usage("%s and %s are required", first, second)
+}

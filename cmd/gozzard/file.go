@@ -54,8 +54,8 @@ func (o *fileWriteOptions) register(cmd *cobra.Command) {
 
 // run writes a file and waits for its task.
 func (o *fileWriteOptions) run(ctx context.Context, env *cliEnv, path string) (err error) {
-	if len(o.hosts) == 0 || o.write.Account == "" {
-		return usage("--host and --account are required")
+	if err := bothRequired("--host", len(o.hosts) > 0, "--account", o.write.Account != ""); err != nil {
+		return err
 	}
 	if o.write.Hosts, err = parseHostFlags(o.hosts); err != nil {
 		return err
@@ -161,8 +161,8 @@ func (o *fileReadOptions) register(cmd *cobra.Command) {
 }
 
 func (o *fileReadOptions) check(path string) error {
-	if o.Host == "" || o.Account == "" {
-		return usage("--host and --account are required")
+	if err := bothRequired("--host", o.Host != "", "--account", o.Account != ""); err != nil {
+		return err
 	}
 	_, err := parseHostFlag(o.Host)
 	o.Path = path

@@ -36,8 +36,8 @@ was asked is printed with the answer.`,
 			if q.App == "" && q.User == "" {
 				return usage("--app CODE or --user NAME is required")
 			}
-			if q.Action == "" || q.Host == "" {
-				return usage("--action and --host are required")
+			if err := bothRequired("--action", q.Action != "", "--host", q.Host != ""); err != nil {
+				return err
 			}
 			if cmd.Flags().Changed("biz") {
 				if q.Namespace != "" || biz < 1 {

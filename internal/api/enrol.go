@@ -77,8 +77,14 @@ func refusedHost(err error, what string) error {
 
 // registry is the registry of enrolled hosts, for callers with the role enroller.
 func (a *api) registry(caller gozzard.Caller) (*enrol.Registry, error) {
+	return a.registryFor(caller, gozzard.Errorf(gozzard.ErrUserForbidden, "this needs the role enroller"))
+}
+
+// registryFor is the registry of enrolled hosts for a request that needs the role enroller at least. needs is the answer
+// to callers without it: what this request needs.
+func (a *api) registryFor(caller gozzard.Caller, needs error) (*enrol.Registry, error) {
 	if !caller.Rights.Has(gozzard.RoleEnroller) {
-		return nil, gozzard.Errorf(gozzard.ErrUserForbidden, "this needs the role enroller")
+		return nil, needs
 	}
 	if a.Enrol == nil {
 		return nil, gozzard.Errorf(gozzard.ErrConflict, "this server serves only agents on its own machine: "+
@@ -198,7 +204,7 @@ func (a *api) getMembers(w http.ResponseWriter, _ *http.Request, caller gozzard.
 
 // putMember approves, revokes or removes an enrolled agent.
 func (a *api) putMember(w http.ResponseWriter, r *http.Request, caller gozzard.Caller) error {
-	registry, err := a.registry(caller)
+	registry, err := a.registryFor(caller, enrol.ErrMemberNeedsAdmin())
 	if err != nil {
 		return err
 	}
@@ -225,7 +231,8 @@ func (a *api) putMember(w http.ResponseWriter, r *http.Request, caller gozzard.C
 
 // putMemberAddrs changes the addresses of an enrolled agent.
 func (a *api) putMemberAddrs(w http.ResponseWriter, r *http.Request, caller gozzard.Caller) error {
-	registry, err := a.registry(caller)
+	registry, err := a.registryFor(caller, gozzard.Errorf(gozzard.ErrUserForbidden,
+		"this needs the role admin on all addresses of the host"))
 	if err != nil {
 		return err
 	}

@@ -194,7 +194,7 @@ func TestRightsOfEnrollers(t *testing.T) {
 	}
 
 	_, err := r.registry.SetState(t.Context(), caller(gozzard.Grant{Role: gozzard.RoleEnroller}), "a", enrol.StateRevoked)
-	wantKind(t, "an enroller revokes", err, gozzard.ErrNotFound)
+	wantKind(t, "an enroller revokes", err, gozzard.ErrUserForbidden)
 	_, err = r.registry.SetState(t.Context(), caller(gozzard.Grant{Role: gozzard.RoleAdmin, Clouds: []int{7}}), "a",
 		enrol.StateRevoked)
 	wantKind(t, "an admin of another cloud revokes", err, gozzard.ErrNotFound)

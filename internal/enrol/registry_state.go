@@ -6,6 +6,12 @@ import (
 	"github.com/gozzard/gozzard"
 )
 
+// ErrMemberNeedsAdmin is the answer to callers without the right to exclude a host.
+func ErrMemberNeedsAdmin() error {
+	return gozzard.Errorf(gozzard.ErrUserForbidden, "this needs the role admin on all addresses of the host; the role enroller "+
+		"may only approve a host that waits for its first approval")
+}
+
 // SetState approves, revokes or removes a member. When it returns, a member that is not active cannot connect any more
 // and its connections are closed.
 //
@@ -26,8 +32,11 @@ func (r *Registry) SetState(
 	defer r.enrolling.Unlock()
 	m, known := r.member(agent)
 	canExclude := known && mayExclude(caller.Rights, m.Cloud, hostNets(m.IPs))
-	if !known || !MayEnrol(caller.Rights, m.Cloud, hostNets(m.IPs)) || to != StateActive && !canExclude {
+	if !known || !MayEnrol(caller.Rights, m.Cloud, hostNets(m.IPs)) {
 		return AgentRecord{}, gozzard.Errorf(gozzard.ErrNotFound, "no agent %s is enrolled", agent)
+	}
+	if to != StateActive && !canExclude { // it may enrol the member, so it knows that there is one
+		return AgentRecord{}, ErrMemberNeedsAdmin()
 	}
 	if !canExclude && m.State == StateActive { // an approval changes nothing, not even a quarantine of this moment
 		return m, nil

@@ -32,7 +32,7 @@ type FileRules struct {
 // without following links, so the path is the real one.
 func (p *Policy) File(namespace, account, file string, size int64) error {
 	acct, rejected := p.account(account)
-	return together(rejected, p.namespace(namespace, acct), p.fileOwner(acct), p.filePath(file), p.fileSize(size))
+	return together(inFile(rejected), p.namespace(namespace, acct), p.fileOwner(acct), p.filePath(file), p.fileSize(size))
 }
 
 // File is Policy.File of the current policy.
@@ -56,8 +56,15 @@ func (p *Policy) filePath(file string) error {
 	if slices.ContainsFunc(p.Files.Paths, func(folder string) bool { return below(file, folder) }) {
 		return nil
 	}
-	return allowedBy(p.reject(setFiles, "file %s", quoted(file)), path.Dir(file))
+	folder := path.Dir(file)
+	if isTopFolder(folder) {
+		return p.rejectBecause(setFiles, "allow a separate folder for it, not all of "+quoted(folder), "file %s", quoted(file))
+	}
+	return byFlag(allowedBy(p.reject(setFiles, "file %s", quoted(file)), folder), "--allow-files", folder)
 }
+
+// isTopFolder reports whether a clean path is the root or directly below it, such as /etc: a folder of the whole system.
+func isTopFolder(folder string) bool { return path.Dir(folder) == "/" }
 
 // below reports whether a clean path is inside of a clean folder.
 func below(file, folder string) bool {
@@ -70,12 +77,12 @@ func (p *Policy) fileOwner(acct account) error {
 	case p.ownFleet:
 		return nil
 	case acct.root && !slices.Contains(owners, gozzard.RootAccount):
-		return p.rejectBecause(setFiles, "its "+filesOwners+" do not name root", "a file of root")
+		return instead(p.rejectBecause(setFiles, "its "+filesOwners+" do not name root", "a file of root"), otherOwner)
 	case owners == nil || acct.root || slices.ContainsFunc(owners, acct.matches):
 		return nil
 	}
-	return p.rejectBecause(setFiles, "its "+filesOwners+" do not include this account", "a file of account %s",
-		shown(acct.name))
+	return instead(p.rejectBecause(setFiles, "its "+filesOwners+" do not include this account", "a file of account %s",
+		shown(acct.name)), otherOwner)
 }
 
 func (p *Policy) fileSize(size int64) error {

@@ -25,6 +25,7 @@ func TestTT5FileRules(t *testing.T) {
 	}{
 		{"", "nobody", "/data/app/x", 1, `file /data/app/x is not allowed by local policy (files in policy.yaml)`},
 		{"", "nobody", "/data/app/x", 1, `files: {paths: ["/data/app"]}`},
+		{"", "nobody", "/etc/passwd", 1, `(files in policy.yaml): allow a separate folder for it, not all of /etc`},
 		{"files: {paths: [/data/app]}\n", "nobody", "/data/app/x", 1 << 20, ""},
 		{"files: {paths: [/data/app/]}\n", "nobody", "/data/app/sub/x", 1, ""},
 		{"files: {paths: [/data/app]}\n", "nobody", "/data/app", 1, "file /data/app is not allowed"},
@@ -33,7 +34,8 @@ func TestTT5FileRules(t *testing.T) {
 		{"files: {paths: [/data/app]}\n", "nobody", "/data/app/x", 1<<20 + 1, "its max_size is 1048576"},
 		{"files: {paths: [/data/app], owners: [daemon]}\n", "nobody", "/data/app/x", 1, "owners do not include"},
 		{"files: {paths: [/data/app]}\n", "root", "/data/app/x", 1, "allow_root"},
-		{"allow_root: true\nfiles: {paths: [/data/app]}\n", "root", "/data/app/x", 1, "do not name root"},
+		{"allow_root: true\nfiles: {paths: [/data/app]}\n", "root", "/data/app/x", 1,
+			"its owners do not name root; choose another account: owner of the template, or --account NAME of gozzard file"},
 		{"allow_root: true\nfiles: {paths: [/data/app], owners: [\"*\"]}\n", "root", "/data/app/x", 1, "do not name root"},
 		{"allow_root: true\nfiles: {paths: [/data/app], owners: [root]}\n", "root", "/data/app/x", 1, ""},
 		{"files: {paths: [/data/app]}\nnamespaces: {shop: [daemon]}\n", "nobody", "/data/app/x", 1, "for namespace shop"},

@@ -165,6 +165,22 @@ func instead(err error, text string) error {
 // otherAccount is the safer way when an account is rejected because it can do too much.
 const otherAccount = "choose another account: user in the definition, or --user NAME of gozzard run"
 
+// otherOwner is the same for the account of a file.
+const otherOwner = "choose another account: owner of the template, or --account NAME of gozzard file"
+
+// inFile makes the safer way of a rejected account that of a file.
+func inFile(err error) error {
+	var r *rejection
+	if errors.As(err, &r) {
+		for i := range r.reasons {
+			if r.reasons[i].instead == otherAccount {
+				r.reasons[i].instead = otherOwner
+			}
+		}
+	}
+	return err
+}
+
 // noAccount says why an account cannot be allowed.
 const noAccount = "this host has no such account"
 

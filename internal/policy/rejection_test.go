@@ -129,6 +129,8 @@ func TestCommandIsSafe(t *testing.T) {
 	}
 	one := p.Definition("demo", spec("root", "/usr", "./x"))
 	wants(t, "root", one, "the owner of the host runs: gozzard agent policy --policy /etc/gozzard/policy.yaml --allow-root")
+	wants(t, "a file", p.File("shop", "nobody", "/srv/web/x", 1),
+		"the owner of the host runs: gozzard agent policy --policy /etc/gozzard/policy.yaml --allow-files /srv/web")
 	explained := policy.Explain(one)
 	if explained == nil || len(explained.Reasons) < 2 || len(explained.Ways) != 2 || len(explained.Flags) != 2 {
 		t.Errorf("%+v", explained)
