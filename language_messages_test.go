@@ -40,6 +40,7 @@ var spoken = []struct {
 	{folder: "internal/waves", calls: true},
 	{folder: "internal/configfile", calls: true},
 	{folder: "internal/configfile", files: []string{"rollout.go"}},
+	{folder: "internal/record", files: []string{"config_unsafe.go"}},
 	{folder: "internal/waves", files: []string{"create.go", "plan.go", "read.go", "retry.go", "stop.go"}},
 	{folder: "internal/sqlstore", files: []string{"accept.go", "business_read.go", "config_binding.go",
 		"config_instance.go", "config_template.go", "config_version.go", "job.go", "job_read.go", "presence.go",

@@ -90,6 +90,7 @@ var textFolders = []struct {
 
 // plainTexts are texts of the command line that stay as they are: names of fields, states, and what is typed.
 var plainTexts = map[string]string{
+	"not tried": "a state: states are the same in every language",
 	// The value of a field in a view of several lines. Its name is a word like the header of a column.
 	"%s (row %d)": inField,
 	"%s at %d":    inField,

@@ -72,10 +72,13 @@ func configCounts(job *client.ConfigJobDetail) client.Counts {
 	return n
 }
 
+// notTried is the reason of an instance that a rollout did not reach.
+const notTried = "config_stopped"
+
 // notReached counts the instances that a rollout did not reach before it stopped. They count as failed in the job.
 func notReached(job *client.ConfigJobDetail) (n int) {
 	for i := range job.List {
-		if job.List[i].Reason == "config_stopped" {
+		if job.List[i].Reason == notTried {
 			n++
 		}
 	}
@@ -113,16 +116,16 @@ func (env *cliEnv) printConfigJob(o *configJobOptions, job *client.ConfigJobDeta
 	if err := env.configTable(job).write(env.out); err != nil {
 		return err
 	}
-	notTried, unchanged := notReached(job), unchangedFiles(job)
+	left, unchanged := notReached(job), unchangedFiles(job)
 	line := env.text("%s: %d done", job.Work, n.Done)
 	if unchanged > 0 {
 		line += env.text(" (%d unchanged)", unchanged)
 	}
-	if n.Failed > notTried {
-		line += env.text(", %d failed", n.Failed-notTried)
+	if n.Failed > left {
+		line += env.text(", %d failed", n.Failed-left)
 	}
-	if notTried > 0 {
-		line += env.text(", %d not tried", notTried)
+	if left > 0 {
+		line += env.text(", %d not tried", left)
 	}
 	if n.Running > 0 {
 		line += env.text(", %d running", n.Running)
@@ -156,7 +159,11 @@ func (env *cliEnv) configTable(job *client.ConfigJobDetail) *textTable {
 				text += env.text(", unchanged")
 			}
 		}
-		t.add(refName(x.Host), x.Name, strconv.Itoa(x.Process), strconv.Itoa(x.Instance), x.State, text)
+		state := x.State
+		if x.Reason == notTried {
+			state = "not tried"
+		}
+		t.add(refName(x.Host), x.Name, strconv.Itoa(x.Process), strconv.Itoa(x.Instance), state, text)
 	}
 	return t
 }

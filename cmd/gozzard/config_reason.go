@@ -28,8 +28,6 @@ func (env *cliEnv) configReason(x *client.ConfigTask) string {
 		return env.text("the file on the host is another one")
 	case "config_render":
 		return env.text("cannot be rendered: %s", text)
-	case "config_unsafe":
-		return env.text("not allowed in a template: %s", text)
 	case "config_read":
 		return env.text("cannot be read: %s", text)
 	case "config_write":

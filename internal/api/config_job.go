@@ -227,6 +227,9 @@ func (a *api) getConfigJob(w http.ResponseWriter, r *http.Request, caller gozzar
 func configTask(t *record.JobTask) client.ConfigTask {
 	out := client.ConfigTask{Process: t.Process, Name: t.Name, Instance: t.Local, Host: hostRef(t.Agent, t.Addr), State: string(t.State),
 		Reason: string(t.Reason), Message: strings.ReplaceAll(t.Message, "\n", ": "), Files: []client.ConfigOf{}}
+	if t.Reason == record.ReasonUnsafe {
+		out.Message = record.UnsafeError(t.Message).Error()
+	}
 	if t.Reason == record.ReasonRender && strings.Contains(t.Message, "\n") { // the first line is the number of one
 		out.Message = "line " + out.Message
 	}

@@ -150,7 +150,7 @@ func renderFault(err error) error {
 	var wrong *mako.RenderError
 	switch {
 	case errors.As(err, &check):
-		return fault(record.ConfigUnsafe, check.Message, gozzard.Errorf(gozzard.ErrInvalid, "the content is not allowed in a template: %v", check))
+		return fault(record.ConfigUnsafe, check.Message, record.UnsafeError(check.Message))
 	case errors.As(err, &wrong):
 		return &record.ConfigFault{Kind: record.ConfigUnrendered, Name: wrong.Message, Line: wrong.Line, Source: wrong.Source, Hint: wrong.Hint,
 			Err: gozzard.Errorf(gozzard.ErrInvalid, "the template cannot be rendered: %v", wrong)}

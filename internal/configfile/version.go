@@ -76,7 +76,7 @@ func (f *Files) SaveVersion(ctx context.Context, caller gozzard.Caller, biz int,
 			"%s is for previews only: remove it before you save the content", help))
 	}
 	if err := mako.Check(mako.Blanks(v.Content)); err != nil {
-		return v, fault(record.ConfigUnsafe, err.Error(), gozzard.Errorf(gozzard.ErrInvalid, "the content is not allowed in a template: %v", err))
+		return v, renderFault(err)
 	}
 
 	// Record it.
