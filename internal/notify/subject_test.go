@@ -8,6 +8,16 @@ import (
 	"github.com/gozzard/gozzard/internal/record"
 )
 
+// TestFailedProcesses: an alert about several processes of a task names their namespace.
+func TestFailedProcesses(t *testing.T) {
+	a := record.Alert{Kind: kindTaskFailed, Key: gozzard.Key{Namespace: "shop"}, Task: "7"}
+	for language, want := range map[string]string{english: "namespace shop, task 7", chinese: "命名空间 shop，任务 7"} {
+		if got := subject(wordsIn(language), &a); got != want {
+			t.Errorf("%s: %q, want %q", language, got, want)
+		}
+	}
+}
+
 // TestFailedFiles: an alert about a file names it as a file, not as a process.
 func TestFailedFiles(t *testing.T) {
 	a := record.Alert{Kind: kindTaskFailed, Key: gozzard.FileKey("shop", "/srv/a.conf"), Task: "7"}

@@ -19,27 +19,28 @@ const (
 // words are the texts of messages in one language. Chinese ones are here and not in package language, because they are
 // chosen by the receiver, not by the caller.
 type words struct {
-	kinds    map[string]string
-	firing   string // the state in a title
-	resolved string
-	repeated string
-	left     string // %d: alerts that are only counted
-	since    string // %s: time
-	until    string // %s, %s: time, duration
-	host     string
-	process  string
-	file     string
-	task     string
-	test     string
-	counted  string // a state and how many alerts have it
-	colon    string
-	comma    string
-	part     string              // between the parts of a line
-	opening  string              // before a mark, such as the state of an alert
-	closing  string              // after it
-	opened   string              // before what stands in parentheses
-	closed   string              // after it
-	said     func(string) string // what an agent or the server wrote, in this language
+	kinds     map[string]string
+	firing    string // the state in a title
+	resolved  string
+	repeated  string
+	left      string // %d: alerts that are only counted
+	since     string // %s: time
+	until     string // %s, %s: time, duration
+	host      string
+	process   string
+	namespace string // of several processes
+	file      string
+	task      string
+	test      string
+	counted   string // a state and how many alerts have it
+	colon     string
+	comma     string
+	part      string              // between the parts of a line
+	opening   string              // before a mark, such as the state of an alert
+	closing   string              // after it
+	opened    string              // before what stands in parentheses
+	closed    string              // after it
+	said      func(string) string // what an agent or the server wrote, in this language
 }
 
 // wordsOf are the texts in the language of a receiver.
@@ -55,7 +56,7 @@ func wordsIn(language string) *words {
 	if language == chinese {
 		return &words{counted: "%[2]d 条%[1]s", colon: "：", comma: "，", part: "；", opening: "【", closing: "】", opened: "（", closed: "）",
 			firing: "告警", resolved: "已恢复", repeated: "仍未恢复", left: "另有 %d 条未列出", since: "开始于 %s",
-			until: "结束于 %s，持续 %s", host: "主机", process: "进程", file: "文件", task: "任务", test: "这是一条测试消息：该接收方工作正常",
+			until: "结束于 %s，持续 %s", host: "主机", process: "进程", namespace: "命名空间", file: "文件", task: "任务", test: "这是一条测试消息：该接收方工作正常",
 			kinds: map[string]string{kindTest: "测试", kindCrashLoop: "反复崩溃", kindHostLost: "主机失联", kindLimit: "超出资源限制", kindTaskFailed: "任务失败",
 				kindHealth: "健康检查失败", kindStartFailed: "启动失败", kindRunFailed: "运行失败", kindEnded: "进程退出", kindRestartFailed: "拉起失败",
 				kindGaveUp: "已放弃拉起", kindOrphaned: "主进程退出，其余进程仍在运行", kindPolicy: "主机策略变更", kindForeign: "上报了不属于本机的地址",
@@ -64,7 +65,7 @@ func wordsIn(language string) *words {
 	return &words{counted: "%s %d", colon: ": ", comma: ", ", part: "; ", opening: "[", closing: "] ", opened: " (", closed: ")",
 		said:   func(text string) string { return text },
 		firing: "firing", resolved: "resolved", repeated: "still firing", left: "%d more are not listed", since: "since %s",
-		until: "until %s, for %s", host: "host", process: "process", file: "file", task: "task",
+		until: "until %s, for %s", host: "host", process: "process", namespace: "namespace", file: "file", task: "task",
 		test: "This is a test message: the receiver works",
 		kinds: map[string]string{kindTest: "test", kindCrashLoop: "crash loop", kindHostLost: "host lost", kindLimit: "limit exceeded",
 			kindTaskFailed: "task failed", kindHealth: "health check failing", kindStartFailed: "start failed", kindRunFailed: "run failed",
@@ -90,7 +91,9 @@ func subject(w *words, a *record.Alert) string {
 	var parts []string
 	if path, ok := strings.CutPrefix(a.Key.Name, "file:"); ok { // gozzard.FileKey
 		parts = append(parts, w.file+" "+clean(path, maxText)+w.inParentheses(clean(a.Key.Namespace, maxText)))
-	} else if a.Key.Namespace != "" || a.Key.Name != "" {
+	} else if a.Key.Name == "" && a.Key.Namespace != "" { // of several processes
+		parts = append(parts, w.namespace+" "+clean(a.Key.Namespace, maxText))
+	} else if a.Key.Name != "" {
 		parts = append(parts, w.process+" "+clean(a.Key.Namespace+"."+a.Key.Name, maxText))
 	}
 	if a.Agent != "" {

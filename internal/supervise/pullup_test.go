@@ -106,7 +106,7 @@ func TestFailingStartCommandIsReported(t *testing.T) {
 	bubble(t, func(r *rig) {
 		r.want(gozzard.ActionHost, start("fail 3 no such config"), gozzard.CodeOK, true)
 		r.after(5 * time.Second)
-		if st := r.status(); st.Message != "crash loop: 2 exits, next start in 10 s: no such config" {
+		if st := r.status(); st.Message != "backing off: 2 exits, next start in 10 s: no such config" {
 			t.Errorf("message %q", st.Message)
 		}
 		r.want(gozzard.ActionHost, start(""), gozzard.CodeOK, true)

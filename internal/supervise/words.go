@@ -207,6 +207,9 @@ func crashLoop(downs int, delay time.Duration, last string) string {
 	if downs == 1 {
 		exits = "exit"
 	}
+	if downs < gozzard.CrashLoopExits { // its state is "backing off"
+		return fmt.Sprintf("backing off: %d %s, next start in %s%s", downs, exits, spell(delay), because(last))
+	}
 	return fmt.Sprintf("crash loop: %d %s, next start in %s%s", downs, exits, spell(delay), because(last))
 }
 
