@@ -183,7 +183,18 @@ func (env *cliEnv) printEvent(e *client.Event, output *outputFlag) error {
 	}
 
 	return checkWrite(fmt.Fprintln(env.out, env.eventText(e, e.At.Local().Format(eventTime), refName(e.Host),
-		e.Namespace+"/"+e.Name, string(e.Kind))))
+		eventAbout(e), string(e.Kind))))
+}
+
+// eventAbout is the process of an event, the namespace of several processes, or - where it is about a host.
+func eventAbout(e *client.Event) string {
+	switch {
+	case e.Name != "":
+		return e.Namespace + "/" + e.Name
+	case e.Namespace != "":
+		return e.Namespace
+	}
+	return "-"
 }
 
 // eventTime is the form of a time in a list of events.

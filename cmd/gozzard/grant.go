@@ -145,7 +145,10 @@ func newGrantChangeCommand(env *cliEnv, word, short string,
 			}
 			return env.withClient(func(c *client.Client) error {
 				holder.Grant = grant.grant()
-				return env.withGrantFlags(change(c, cmd.Context(), holder))
+				if err := env.withGrantFlags(change(c, cmd.Context(), holder)); err != nil {
+					return err
+				}
+				return env.sayGranted(word, &holder)
 			})
 		},
 	}
@@ -155,6 +158,26 @@ func newGrantChangeCommand(env *cliEnv, word, short string,
 	cmd.Flags().StringVar(&group, "group", "", "`NAME` of a group at the login provider")
 	grant.register(cmd.Flags())
 	return cmd
+}
+
+// sayGranted says which grant was added or removed.
+func (env *cliEnv) sayGranted(word string, g *client.HeldGrant) error {
+	text := printable(grantsText([]client.Grant{g.Grant}))
+	if word == "remove" {
+		return env.say("removed from %s: %s\n", printable(holderText(g)), text)
+	}
+	return env.say("added for %s: %s\n", printable(holderText(g)), text)
+}
+
+// holderText names who has a grant.
+func holderText(g *client.HeldGrant) string {
+	switch {
+	case g.Group != "":
+		return "group " + g.Group
+	case g.User != "":
+		return "user " + g.User
+	}
+	return "app " + g.App
 }
 
 // newGrantListCommand is `gozzard grant list`.
@@ -181,14 +204,7 @@ func newGrantListCommand(env *cliEnv) *cobra.Command {
 
 				t := newTable("HOLDER", "GRANT")
 				for _, g := range list.Grants {
-					holder := "app " + g.App
-					if g.User != "" {
-						holder = "user " + g.User
-					}
-					if g.Group != "" {
-						holder = "group " + g.Group
-					}
-					t.add(holder, grantsText([]client.Grant{g.Grant}))
+					t.add(holderText(&g), grantsText([]client.Grant{g.Grant}))
 				}
 
 				return t.write(env.out)

@@ -227,6 +227,8 @@ func (env *cliEnv) writeEvents(b *strings.Builder, parts *processParts) {
 func (env *cliEnv) writeLog(b *strings.Builder, parts *processParts) {
 	text := strings.TrimRight(parts.log, "\n")
 	switch {
+	case errors.Is(parts.logErr, context.DeadlineExceeded):
+		b.WriteString(env.text("\noutput cannot be shown: the host did not answer in time\n"))
 	case parts.logErr != nil:
 		b.WriteString(env.text("\noutput cannot be shown: %s\n", printable(errorText(env.chinese, parts.logErr))))
 	case text != "":

@@ -135,7 +135,10 @@ user may do nothing until it gets a grant. --admin is the role admin on everythi
 			}
 
 			return env.withClient(func(c *client.Client) error {
-				return env.withGrantFlags(c.AddUser(cmd.Context(), user))
+				if err := env.withGrantFlags(c.AddUser(cmd.Context(), user)); err != nil {
+					return err
+				}
+				return env.say("user %s is created\n", printable(user.Name))
 			})
 		},
 	}

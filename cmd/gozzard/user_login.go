@@ -26,7 +26,7 @@ func (env *cliEnv) readPasswordFile(cmd *cobra.Command, path string) (string, er
 		defer f.Close()
 		in = f
 		if info, err := f.Stat(); err == nil && runtime.GOOS != "windows" && info.Mode().IsRegular() && info.Mode().Perm()&0o044 != 0 {
-			env.remark("gozzard: other accounts can read the password in %s: run chmod 600 %[1]s", printable(path))
+			env.remark("warning: other accounts can read the password in %s: run chmod 600 %[1]s", printable(path))
 		}
 	}
 
