@@ -39,7 +39,10 @@ continues.`,
   gozzard agent leave --data /var/lib/gozzard-agent --keep --offline`,
 		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			if o.Stop == keep {
+			if o.Stop && keep {
+				return usage("give --stop or --keep, not both")
+			}
+			if !o.Stop && !keep {
 				return usage("either --stop or --keep is required: are the processes of this host stopped, or do they " +
 					"keep running?")
 			}

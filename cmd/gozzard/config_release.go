@@ -52,7 +52,7 @@ func (o *configJobOptions) registerWrite(cmd *cobra.Command) {
 	f.BoolVar(&o.force, "force", false, "also replace files that were changed by hand on their hosts")
 	f.StringVar(&o.then, "then", "", "`ACTION` for process instances that get another file: reload or restart")
 	completeFixed(cmd, "then", configActions...)
-	f.IntVar(&o.rollout.Batch, "batch", 0, "write to this `NUMBER` of hosts at a time (default: to all at once)")
+	f.IntVar(&o.rollout.Batch, "batch", 0, "write to this `NUMBER` of hosts at a time; 0, the default, writes to all at once")
 	f.DurationVar(&o.watch, "watch", 0, "with --batch: watch the processes of each batch this long, such as 30s, before the next")
 	f.IntVar(&o.rollout.MaxFailed, "max-failed", 0, "with --batch: stop when more than this `NUMBER` of process instances has failed")
 	f.IntVar(&o.confirm, "confirm", 0, "the `NUMBER` of process instances that you expect; the server asks for it when there are "+

@@ -216,7 +216,7 @@ func (env *cliEnv) eventText(e *client.Event, parts ...string) string {
 		parts = append(parts, env.text("code %d", *e.Code))
 	}
 
-	if e.Message != "" {
+	if e.Message != "" && e.Message != string(e.Kind) { // the kind says it already
 		parts = append(parts, env.said(e.Message))
 	}
 	if e.Task != "" {

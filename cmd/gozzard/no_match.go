@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"slices"
 	"strconv"
@@ -49,6 +50,40 @@ func (s sought) noMatch(ctx context.Context, c *client.Client) error {
 		return notFound("no registered process matches %s; did you mean %s?", words(s.names), words(meant))
 	}
 	return notFound("no registered process matches %s; see gozzard ps", words(s.names))
+}
+
+// noneOf says why no process fits a question, with what is probably meant. nil: nothing that is named is missing.
+func noneOf(ctx context.Context, c *client.Client, q *client.ProcessQuery) error {
+	// Look at what is named by itself.
+	if q.Biz != 0 {
+		return bare(unknownBusiness(ctx, c, q.Biz))
+	}
+	for _, ns := range q.Namespaces {
+		if err := unknownNamespace(ctx, c, ns); err != nil {
+			return bare(err)
+		}
+	}
+	for _, host := range q.Hosts {
+		page, err := c.Processes(ctx, client.ProcessQuery{Hosts: []string{host}}, 0, 1)
+		if err == nil && page.Count == 0 {
+			return fmt.Errorf("no process is registered on host %s; gozzard hosts lists the hosts", printable(host))
+		}
+	}
+
+	// The names may be misspelt, unless something else narrows the question.
+	if len(q.Names) == 0 || len(q.States)+len(q.Labels) > 0 || q.Managed != nil {
+		return nil
+	}
+	return bare(sought{namespaces: q.Namespaces, names: q.Names, hosts: q.Hosts}.noMatch(ctx, c))
+}
+
+// bare is an error without its exit code.
+func bare(err error) error {
+	var coded *exitError
+	if errors.As(err, &coded) {
+		return coded.err
+	}
+	return err
 }
 
 // notFound is an error with the exit code of what does not exist.
@@ -107,7 +142,7 @@ func (s sought) meant(ctx context.Context, c *client.Client) (out []string) {
 		anyOf := func(*client.Process) bool { return true }
 		for _, q := range []client.ProcessQuery{
 			{Names: []string{name}}, {Namespaces: s.namespaces, Names: []string{name + "_*"}},
-			{Namespaces: s.namespaces, Names: []string{"*" + name + "*"}}} {
+			{Namespaces: s.namespaces, Names: []string{"*" + name + "*"}}, {Names: []string{name + "_*"}}} {
 			if page, err := c.Processes(ctx, q, 0, maxMeant); err == nil {
 				propose(page.Processes, anyOf)
 			}

@@ -90,8 +90,11 @@ state. JSON and YAML are never grouped.` + scopeHelp,
 
 // check rejects flags that are wrong on their own.
 func (o *psOptions) check() error {
-	if o.limit < 0 || o.interval < 100*time.Millisecond {
-		return usage("--limit must be 0 or more, --interval 100ms or more")
+	if o.limit < 0 {
+		return usage("--limit must be 0 or more")
+	}
+	if o.interval < 100*time.Millisecond {
+		return usage("--interval must be 100ms or more")
 	}
 	for _, err := range []error{o.output.check(), o.colour.check(), o.sortFlags.check(), o.groupFlags.check(o.by)} {
 		if err != nil {
@@ -214,7 +217,7 @@ func (v *psView) listOnce(ctx context.Context) error {
 	case l.total == 0:
 		env.remark("no processes found")
 		if !isUnfiltered(&v.q) && !v.o.watch {
-			return &exitError{exitNoMatch, nil}
+			return &exitError{exitNoMatch, noneOf(ctx, v.c, &v.q)}
 		}
 	case !v.o.output.structured():
 		env.remark("%s", v.summary(&l))

@@ -44,10 +44,10 @@ func TestJoined(t *testing.T) {
 			"请改用其他账号：定义中的 user，或 gozzard run 的 --user NAME；否则，如需允许，请主机的管理员在该文件中写入：allow_root: true 和 users: [\"a\"]",
 		"permission: account www with uid 33 is not allowed by local policy (deny_uids in /p.yaml); folder / (the default if none is " +
 			"given) is not allowed by local policy (path_prefixes in /p.yaml); choose another account: user in the definition, or " +
-			"--user NAME of gozzard run; choose a folder below /opt, /srv: folder in the definition; otherwise, to allow it, the owner " +
+			"--user NAME of gozzard run; choose a folder below /opt, /srv: folder in the definition, or --dir FOLDER of gozzard run; otherwise, to allow it, the owner " +
 			"of the host runs: gozzard agent policy --policy /p.yaml --allow-user www": "无权限：本机策略不允许账号 www（uid 33）" +
 			"（/p.yaml 中的 deny_uids）；本机策略不允许目录 /（未指定时的默认值）（/p.yaml 中的 path_prefixes）；" +
-			"请改用其他账号：定义中的 user，或 gozzard run 的 --user NAME；请在定义的 folder 中改用以下目录之内的目录：/opt, /srv；" +
+			"请改用其他账号：定义中的 user，或 gozzard run 的 --user NAME；请在定义的 folder 或 gozzard run 的 --dir FOLDER 中改用以下目录之内的目录：/opt, /srv；" +
 			"否则，如需允许，请主机的管理员运行：gozzard agent policy --policy /p.yaml --allow-user www",
 		"cannot run start_cmd: cannot run as nobody2: no such user on this host": "无法执行 start_cmd：无法以 nobody2 的身份运行：" +
 			"本机没有该用户",

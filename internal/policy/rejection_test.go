@@ -95,7 +95,7 @@ func TestWholeHostIsNeverProposed(t *testing.T) {
 	for _, folder := range []string{"", "/"} {
 		got := p.Definition("demo", spec("nobody", folder, "sleep 1"))
 		wants(t, folder, got, "folder / (the default if none is given) is not allowed by local policy (path_prefixes in "+
-			"/etc/gozzard/policy.yaml); choose a folder below /opt, /srv: folder in the definition")
+			"/etc/gozzard/policy.yaml); choose a folder below /opt, /srv: folder in the definition, or --dir FOLDER of gozzard run")
 		if strings.Contains(got.Error(), "to allow it") {
 			t.Errorf("%q: opens the whole host: %v", folder, got)
 		}

@@ -92,5 +92,5 @@ func (p *Policy) otherFolder() string {
 	if len(p.PathPrefixes) == 0 || slices.Contains(p.PathPrefixes, rootFolder()) {
 		return ""
 	}
-	return "choose a folder below " + list(p.PathPrefixes, quoted) + ": folder in the definition"
+	return "choose a folder below " + list(p.PathPrefixes, quoted) + ": folder in the definition, or --dir FOLDER of gozzard run"
 }
