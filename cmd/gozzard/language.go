@@ -170,15 +170,24 @@ func translateHelp(root *cobra.Command, chinese *language.Catalogue) {
 	root.InitDefaultCompletionCmd()
 	usage := root.UsageFunc()
 	root.SetUsageFunc(func(cmd *cobra.Command) error { return writeUsage(cmd, usage, chinese) })
+
+	// Many commands have the same flags, and a text with a list in it is compared with all patterns: look each text up once.
+	seen := map[string]string{}
+	text := func(english string) string {
+		if _, ok := seen[english]; !ok {
+			seen[english] = chinese.Message(english)
+		}
+		return seen[english]
+	}
 	eachCommand(root, func(cmd *cobra.Command) {
 		cmd.InitDefaultHelpFlag()
 		cmd.InitDefaultVersionFlag()
-		cmd.Short, cmd.Long, cmd.Example = chinese.Message(cmd.Short), chinese.Message(cmd.Long), exampleText(chinese, cmd.Example)
+		cmd.Short, cmd.Long, cmd.Example = text(cmd.Short), text(cmd.Long), exampleText(chinese, cmd.Example)
 		for _, g := range cmd.Groups() {
-			g.Title = chinese.Message(g.Title)
+			g.Title = text(g.Title)
 		}
 		for _, flags := range []*pflag.FlagSet{cmd.Flags(), cmd.PersistentFlags()} {
-			flags.VisitAll(func(f *pflag.Flag) { f.Usage, f.Deprecated = chinese.Message(f.Usage), chinese.Message(f.Deprecated) })
+			flags.VisitAll(func(f *pflag.Flag) { f.Usage, f.Deprecated = text(f.Usage), text(f.Deprecated) })
 		}
 	})
 }
