@@ -253,6 +253,9 @@ func (d *serverChecks) backup() {
 	}
 
 	switch old := d.Now.Sub(at); {
+	case errors.Is(err, fs.ErrNotExist) && d.Backups != "":
+		d.add(Warn, "backup", "no server has written one to %s: without one, a lost disk means that every host must join again. Use "+
+			"gozzard server --backup-to %[1]s --backup-recipient age1…; files of gozzard backup create do not count here", d.Backups)
 	case errors.Is(err, fs.ErrNotExist):
 		d.add(Warn, "backup", "there is none: without one, a lost disk means that every host must join again. Use %s", how)
 	case err != nil:
