@@ -81,11 +81,22 @@ func (e *Engine) useReceivers(ctx context.Context, owner gozzard.Caller, self bo
 			if !self {
 				return fault("receivers", "there is no receiver %q that the owner of the subscription may use", clean(name, maxName))
 			}
+			if near := suggest.Nearest(name, receiverNames(receivers)); near != "" {
+				return fault("receivers", "there is no receiver %q that you may use, did you mean %q?", clean(name, maxName), near)
+			}
 			return fault("receivers", "there is no receiver %q that you may use", clean(name, maxName))
 		}
 		s.Receivers[i] = receivers[at].ID
 	}
 	return nil
+}
+
+// receiverNames are the names that a caller may have meant.
+func receiverNames(list []record.Receiver) (names []string) {
+	for i := range list {
+		names = append(names, list[i].Name)
+	}
+	return names
 }
 
 // checkSpec rejects a subscription that cannot work.
@@ -163,9 +174,15 @@ func (e *Engine) ownSubscription(ctx context.Context, caller gozzard.Caller, giv
 		return list[i], nil
 	}
 
+	var names []string
+	for i := range list {
+		names = append(names, list[i].Name)
+	}
 	list = slices.DeleteFunc(list, func(s record.Subscription) bool { return s.Name != given })
 	mine := slices.DeleteFunc(slices.Clone(list), func(s record.Subscription) bool { return !isOwner(caller, &s) })
 	switch {
+	case len(list) == 0 && suggest.Nearest(given, names) != "":
+		return s, gozzard.Errorf(gozzard.ErrNotFound, "there is no subscription %.40q, did you mean %q?", given, suggest.Nearest(given, names))
 	case len(list) == 0:
 		return s, gozzard.Errorf(gozzard.ErrNotFound, "there is no subscription %.40q", given)
 	case len(list) == 1:
