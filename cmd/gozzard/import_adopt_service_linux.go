@@ -190,7 +190,8 @@ func (m *move) printServices(r *importer.Result) error {
 func (m *move) printLost(r *importer.Result) error {
 	lost := map[string][]string{}
 	for i := range r.Notes {
-		if n := &r.Notes[i]; n.Level == importer.Security && len(m.services) > 0 {
+		n := &r.Notes[i]
+		if n.Level == importer.Security && len(m.services) > 0 && !slices.Contains(lost[n.Process], n.Key) { // some keys are repeated
 			lost[n.Process] = append(lost[n.Process], n.Key)
 		}
 	}
