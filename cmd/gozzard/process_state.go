@@ -114,15 +114,3 @@ func (env *cliEnv) totals(noun string, counts map[string]int, p painter) string 
 	}
 	return env.text("%d processes: %s", n, list)
 }
-
-// counted is a number with its noun, such as "1 process" or "2 processes".
-func counted(n int, noun string) string {
-	switch {
-	case n == 1:
-	case strings.HasSuffix(noun, "s"):
-		noun += "es"
-	default:
-		noun += "s"
-	}
-	return fmt.Sprintf("%d %s", n, noun)
-}
