@@ -38,17 +38,36 @@ func (t *targetFlags) reached(ctx context.Context, c *client.Client, s *client.S
 		if !slices.Contains(r.namespaces, p.Namespace) {
 			r.namespaces = append(r.namespaces, p.Namespace)
 		}
+		if r.isEnough(t.oneSpace) {
+			break
+		}
 	}
 
-	if len(r.namespaces) == 1 {
-		if _, ok := gozzard.BusinessOf(r.namespaces[0]); !ok {
-			return reach{}, nil
-		}
+	if !r.isWide() {
+		return reach{}, nil
 	}
 	if t.oneSpace {
 		err = r.checkOne()
 	}
 	return r, err
+}
+
+// isWide reports whether the processes are in several namespaces, or in that of a business.
+func (r *reach) isWide() bool {
+	if len(r.namespaces) != 1 {
+		return len(r.namespaces) > 1
+	}
+	_, ok := gozzard.BusinessOf(r.namespaces[0])
+	return ok
+}
+
+// isEnough reports whether further processes would change nothing that is said: a fleet may have very many. Where several
+// namespaces are rejected, their names are said, too.
+func (r *reach) isEnough(oneSpace bool) bool {
+	if oneSpace {
+		return len(r.namespaces) > maxReached
+	}
+	return len(r.processes) > maxReached && r.isWide()
 }
 
 // checkOne rejects processes of several namespaces.

@@ -258,7 +258,9 @@ func upgrade() page {
 
 func uninstall() page {
 	return page{file: "docs/uninstall.md", before: "enrolled", rules: []rule{
-		{begins: "gozzard agent leave", first: "agent_ends"},
+		{begins: "gozzard agent leave", first: "agent_ends; install -D /dev/null /run/systemd/system/redis-server.service.d/zzzz-gozzard-adopt.conf",
+			then: "grep -F 'systemctl enable --now redis-server.service' /tmp/line-*.log || fail 'it does not say how the service comes back'; " +
+				"rm -r /run/systemd"}, // the join script asks this folder whether systemd runs
 		{begins: "systemctl daemon-reload", how: elsewhere, why: booted}, {begins: "systemctl enable", how: elsewhere, why: booted},
 		{begins: "rm -r", first: `PATH=$PATH:/src/bin; rm -r /usr/bin/gozzard /etc/gozzard /usr/lib/systemd/system/gozzard-agent*
 (umask 077; gozzard token create >token)
